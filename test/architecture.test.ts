@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import * as rules from "./architecture/rules.ts";
+import { architecture } from "./architecture/table.ts";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const everything = ["src", "test", "bench", "examples"].flatMap(readFolder);
+const sources = everything.filter(({ path }) => path.startsWith("src/"));
+// Tests sit beside what they test, and may use any store, driver or file to do it.
+const shipped = sources.filter(({ path }) => !path.endsWith(".test.ts"));
+
+test("there are sources to check", () => {
+  expect(shipped.length).toBeGreaterThan(0);
+});
+
+test("folders import only what the table allows them", () => {
+  expect(rules.checkFolders(shipped, architecture)).toEqual([]);
+});
+
+test("no folders import each other, and the table would not let them", () => {
+  expect(rules.checkFolderCycles(shipped)).toEqual([]);
+  expect(rules.findCycles(architecture.mayImport)).toEqual([]);
+});
+
+test("each driver is loaded lazily and in one place, and nothing else is a package", () => {
+  expect(rules.checkDrivers(shipped, architecture)).toEqual([]);
+});
+
+test("the session folder runs without the modules of Node", () => {
+  expect(rules.checkPortable(shipped, architecture)).toEqual([]);
+});
+
+test("the environment and the command line are read in named places only", () => {
+  expect(rules.checkWorldReads(shipped, architecture)).toEqual([]);
+});
+
+test("exports have names", () => {
+  expect(rules.checkDefaultExports(everything)).toEqual([]);
+});
+
+test("relative imports name files as they are on disk", () => {
+  expect(rules.checkImportEndings(everything)).toEqual([]);
+});
+
+test("file names are kebab-case and say what is inside", () => {
+  expect(rules.checkNames(everything)).toEqual([]);
+});
+
+test("no source file is too long to read", () => {
+  expect(rules.checkLengths(shipped, architecture)).toEqual([]);
+});
+
+test("everything that package.json exports has a source", () => {
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  expect(rules.checkExports(exports, shipped)).toEqual([]);
+});
+
+function readFolder(folder: string): rules.SourceFile[] {
+  let names: string[] = [];
+  try {
+    names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  } catch {
+    return [];
+  }
+  return names
+    .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
+    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}

@@ -1,0 +1,40 @@
+import type { Architecture } from "./rules.ts";
+
+const foundation = ["session", "internal"];
+const storage = ["stores", ...foundation];
+const loop = ["agent", "tree", ...storage];
+const parts = ["models", "tools", "sandboxes", "lifecycle", ...loop];
+
+/** What the folders of src/ promise each other. A new folder, driver or place that reads the world gets a row here. */
+export const architecture: Architecture = {
+  mayImport: {
+    internal: [],
+    session: ["internal"],
+    stores: foundation,
+    tree: storage,
+    agent: ["tree", ...storage],
+    models: loop,
+    tools: loop,
+    sandboxes: loop,
+    lifecycle: loop,
+    group: parts,
+    http: ["group", ...parts],
+    testing: ["models", ...loop],
+    cli: ["index", "http", "group", "testing", ...parts],
+    // src/index.ts, the front door: what it opens must not start a server, a program or a test.
+    index: ["group", ...parts],
+  },
+  drivers: {
+    libsql: "src/stores/sqlite/",
+    "node:sqlite": "src/stores/sqlite/",
+    "gpt-tokenizer": "src/agent/",
+  },
+  portable: { folder: "session", nodeModules: ["node:async_hooks"] },
+  readsEnv: {
+    "src/tree/home.ts": "the default directory, $SKEIN_HOME",
+  },
+  readsArgv: {
+    "src/cli/": "the only programs",
+  },
+  linesMax: 400,
+};
