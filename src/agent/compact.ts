@@ -1,0 +1,68 @@
+import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../session/compaction.ts";
+import type { Entry } from "../session/entry.ts";
+import { SessionError } from "../session/errors.ts";
+import type { SessionHooks } from "../session/hooks.ts";
+import { addUsage, type Usage } from "../session/usage.ts";
+import type { SessionTree } from "../tree/session-tree.ts";
+import type { Model } from "./model.ts";
+import { summarize } from "./summarize.ts";
+import { loadTokenizer } from "./tokenizer.ts";
+
+/** How to compact a session. */
+export interface CompactOptions {
+  readonly model: Model;
+  readonly settings?: Partial<CompactionSettings>;
+  /** What the summary should look after in particular. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+  /** Handlers that run after the tree's own. */
+  readonly hooks?: SessionHooks | readonly SessionHooks[];
+}
+
+/**
+ * Replaces the older part of the context by a summary. The entry that does it, or null when there is nothing to
+ * summarise. The history itself stays, and `undoCompaction` brings it back into the context.
+ *
+ * @throws {SessionError} `SUMMARY_FAILED` or `CANCELLED`, with nothing appended; `CONFLICT` when the leaf moved meanwhile.
+ */
+export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
+  const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
+  const tokenizer = options.settings?.tokenizer ?? (await loadTokenizer());
+  const path = await tree.contextEntries();
+  const plan = prepareCompaction(path, { undone: tree.head.undone, ...options.settings, tokenizer });
+  if (plan === null) return null;
+  const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
+  const summary = given === null ? await summaryOf(plan, options) : { text: given.summary, usage: undefined };
+  options.signal?.throwIfAborted();
+  const entry = await tree.appendIf(
+    {
+      type: "compaction",
+      summary: summary.text,
+      firstKeptEntryId: plan.firstKeptEntryId,
+      tokensBefore: plan.tokensBefore,
+      details: given?.details ?? plan.details,
+      ...(summary.usage === undefined ? {} : { usage: summary.usage }),
+    },
+    async () => {
+      // Turns that came meanwhile are kept word for word, but on another branch the summary would be of the wrong story.
+      if (await tree.isActive(plan.firstKeptEntryId)) return;
+      throw new SessionError("CONFLICT", `The leaf of session ${tree.id} moved to another branch while it was being compacted; nothing was changed.`);
+    },
+  );
+  await hooks.after("compact", { sessionId: tree.id, entry });
+  return entry;
+}
+
+async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: CompactOptions): Promise<{ text: string; usage: Usage | undefined }> {
+  const wishes = instructions === undefined ? {} : { instructions };
+  const parts: { text: string; usage: Usage | undefined }[] = [];
+  if (plan.summarize.length > 0) {
+    parts.push(await summarize(model, { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes }, signal));
+  } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary, usage: undefined });
+  if (plan.turnPrefix.length > 0) {
+    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
+    parts.push({ text: `## The turn under way\n${prefix.text}`, usage: prefix.usage });
+  }
+  const spent = parts.flatMap((part) => (part.usage === undefined ? [] : [part.usage]));
+  return { text: parts.map((part) => part.text).join("\n\n"), usage: spent.length === 0 ? undefined : spent.reduce(addUsage) };
+}

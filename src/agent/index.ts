@@ -1,0 +1,3 @@
+export { type CompactOptions, compact } from "./compact.ts";
+export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
+export { summarizeBranch } from "./summarize-branch.ts";

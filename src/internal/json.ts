@@ -1,0 +1,82 @@
+/** Any value that JSON can carry. */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+/** A JSON object. */
+export type JsonObject = { readonly [key: string]: JsonValue };
+
+/** How deep a value may nest; deeper ones would overflow the stack of some reader. */
+export const JSON_DEPTH_MAX = 200;
+
+/** Says where in a value something stands that JSON cannot carry. */
+export class NotJson extends Error {
+  readonly path: string;
+  readonly problem: string;
+  constructor(path: string, problem: string) {
+    super(`${path} ${problem}`);
+    this.path = path;
+    this.problem = problem;
+  }
+}
+
+/**
+ * A deep, frozen copy of a JSON value. Properties that are `undefined` are left out, as JSON does.
+ *
+ * @throws {NotJson} for a function, symbol, bigint, NaN, class instance, cycle, `__proto__` key, or too deep a nesting.
+ */
+export function copyJson(value: unknown, path = "value"): JsonValue {
+  return copy(value, path, 0);
+}
+
+function copy(value: unknown, path: string, depth: number): JsonValue {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+      if (!Number.isFinite(value)) throw new NotJson(path, `is ${value}, which JSON cannot carry`);
+      return Object.is(value, -0) ? 0 : value;
+    case "object":
+      break;
+    default:
+      throw new NotJson(path, `is a ${typeof value}, which JSON cannot carry`);
+  }
+  if (value === null) return null;
+  if (depth >= JSON_DEPTH_MAX) throw new NotJson(path, `nests deeper than ${JSON_DEPTH_MAX} levels or contains itself`);
+  return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
+}
+
+function copyArray(value: readonly unknown[], path: string, depth: number): JsonValue {
+  const out: JsonValue[] = [];
+  for (let i = 0; i < value.length; i++) out.push(copy(value[i], `${path}[${i}]`, depth + 1));
+  return Object.freeze(out);
+}
+
+function copyObject(value: object, path: string, depth: number): JsonValue {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  // Objects of another realm (a vm context, a test runner) are plain too: their prototype's prototype is null.
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    throw new NotJson(path, `is a ${value.constructor?.name || "class instance"}, which JSON cannot carry`);
+  }
+  const out: Record<string, JsonValue> = {};
+  for (const key of Object.keys(value)) {
+    if (key === "__proto__") throw new NotJson(`${path}.__proto__`, "is a key that is not allowed");
+    const item: unknown = (value as Record<string, unknown>)[key];
+    if (item !== undefined) out[key] = copy(item, `${path}.${key}`, depth + 1);
+  }
+  return Object.freeze(out);
+}
+
+/** Whether two JSON values are equal; the order of an object's keys does not matter, nor do `undefined` properties. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, i) => sameJson(item, b[i]));
+  }
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  const keys = Object.keys(left).filter((key) => left[key] !== undefined);
+  if (keys.length !== Object.keys(right).filter((key) => right[key] !== undefined).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]));
+}

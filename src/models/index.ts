@@ -1,0 +1,2 @@
+export { offline } from "./offline.ts";
+export { type ScriptedModel, type ScriptedReply, scripted } from "./scripted.ts";

@@ -1,0 +1,155 @@
+import type { Entry, EntryOf } from "./entry.ts";
+import { SessionError } from "./errors.ts";
+import { type FileOperations, fileOperations } from "./file-operations.ts";
+import { entryTokens, estimateTextTokens, type TextTokenizer } from "./tokens.ts";
+
+/** When to compact, and how much to keep. */
+export interface CompactionSettings {
+  /** Tokens of the window to leave free for the next answer. */
+  readonly reserveTokens: number;
+  /** About how many of the latest tokens to keep word for word. */
+  readonly keepRecentTokens: number;
+  readonly tokenizer: TextTokenizer;
+  /** Compactions to pass over because they were undone. */
+  readonly undone: readonly string[];
+}
+
+/** What a compaction would do; nothing has happened yet. */
+export interface CompactionPlan {
+  readonly firstKeptEntryId: string;
+  /** What the summary must cover, oldest first. */
+  readonly summarize: readonly Entry[];
+  /** The beginning of the turn that the cut divides, to be summarised apart; empty when the cut is between turns. */
+  readonly turnPrefix: readonly Entry[];
+  /** What stays word for word. */
+  readonly keep: readonly Entry[];
+  /** The summary of the compaction before, to be brought up to date. */
+  readonly previousSummary: string | null;
+  readonly tokensBefore: number;
+  readonly details: FileOperations;
+}
+
+/** The settings that hold where a caller gives none. */
+export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
+  reserveTokens: 16_384,
+  keepRecentTokens: 20_000,
+  tokenizer: estimateTextTokens,
+  undone: [],
+});
+
+/**
+ * Plans a compaction of a path (root first; it may begin at the first entry that the context holds). Null when there is
+ * nothing to summarise.
+ */
+export function prepareCompaction(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): CompactionPlan | null {
+  const { keepRecentTokens, tokenizer, undone } = checkSettings(settings);
+  const { compaction, at } = latestCompaction(path, undone);
+  const firstKept = compaction === null ? -1 : path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const start = compaction === null ? 0 : firstKept < 0 || firstKept > at ? at + 1 : firstKept;
+  const range = path.slice(start).filter((entry) => entry.type !== "compaction");
+  const cut = cutPoint(range, keepRecentTokens, tokenizer);
+  if (cut === null) return null;
+  const turnStart = startsTurn(range[cut] as Entry) ? cut : range.findLastIndex((entry, index) => index < cut && startsTurn(entry));
+  const split = turnStart >= 0 && turnStart < cut;
+  const summarize = range.slice(0, split ? turnStart : cut);
+  const turnPrefix = split ? range.slice(turnStart, cut) : [];
+  if (![...summarize, ...turnPrefix].some((entry) => entryTokens(entry, tokenizer) > 0)) return null;
+  return {
+    firstKeptEntryId: (range[cut] as Entry).id,
+    summarize,
+    turnPrefix,
+    keep: range.slice(cut),
+    previousSummary: compaction?.summary ?? null,
+    tokensBefore: contextTokens(path, { tokenizer, undone }),
+    details: fileOperations([...summarize, ...turnPrefix], compaction?.details),
+  };
+}
+
+/**
+ * How many tokens the context of a path takes: what the provider last counted plus an estimate of what came since, or an
+ * estimate of all of it.
+ */
+export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
+  const { tokenizer, undone } = checkSettings(settings);
+  const { compaction, at } = latestCompaction(path, undone);
+  const counted = path.findLastIndex((entry, index) => index > at && countedTokens(entry) > 0);
+  const estimate = (entries: readonly Entry[]) =>
+    entries.reduce((sum, entry) => sum + (entry.type === "compaction" ? 0 : entryTokens(entry, tokenizer)), 0);
+  if (counted >= 0) return countedTokens(path[counted] as Entry) + estimate(path.slice(counted + 1));
+  if (compaction === null) return estimate(path);
+  const firstKept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const kept = firstKept < 0 || firstKept > at ? [] : path.slice(firstKept, at);
+  return entryTokens(compaction, tokenizer) + estimate([...kept, ...path.slice(at + 1)]);
+}
+
+/** Whether a context is so full that the next answer might not fit. */
+export function shouldCompact(tokens: number, contextWindow: number, settings: Partial<CompactionSettings> = {}): boolean {
+  return tokens > contextWindow - checkSettings(settings).reserveTokens;
+}
+
+function checkSettings(settings: Partial<CompactionSettings>): CompactionSettings {
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  const whole: CompactionSettings = { ...COMPACTION_DEFAULTS, ...Object.fromEntries(given) };
+  for (const field of ["reserveTokens", "keepRecentTokens"] as const) {
+    if (!Number.isFinite(whole[field]) || whole[field] < 0) {
+      throw new SessionError("INVALID_OPTION", `${field} is ${whole[field]}; give a number of tokens of 0 or more.`);
+    }
+  }
+  return whole;
+}
+
+function latestCompaction(path: readonly Entry[], undone: readonly string[]): { compaction: EntryOf<"compaction"> | null; at: number } {
+  const at = path.findLastIndex((entry) => entry.type === "compaction" && !undone.includes(entry.id));
+  return { compaction: at < 0 ? null : (path[at] as EntryOf<"compaction">), at };
+}
+
+/** What the provider counted when it gave this answer, or 0 where it gave no count to rely on. */
+function countedTokens(entry: Entry): number {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return 0;
+  const { usage, stopReason } = entry.message;
+  return usage === undefined || stopReason === "aborted" || stopReason === "error" ? 0 : usage.totalTokens;
+}
+
+/**
+ * Where to cut: the first valid point at or after the place from which the rest takes `keepRecentTokens`; if there is none,
+ * the last valid one. Null when everything fits, or nothing would be left to summarise.
+ */
+function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: TextTokenizer): number | null {
+  let tokens = 0;
+  let from = range.length;
+  while (from > 0 && tokens < keepRecentTokens) {
+    from--;
+    tokens += entryTokens(range[from] as Entry, tokenizer);
+  }
+  if (tokens < keepRecentTokens) return null;
+  const valid = validCuts(range);
+  const cut = valid.find((index) => index >= from) ?? valid.at(-1);
+  return cut === undefined || cut === 0 ? null : cut;
+}
+
+/** The places where the kept part may begin: never at a tool's result, never between a call and its result. */
+function validCuts(range: readonly Entry[]): number[] {
+  const open = new Set<string>();
+  const lastResult = new Map<string, number>();
+  for (const [index, entry] of range.entries()) {
+    if (entry.type === "message" && entry.message.role === "tool") lastResult.set(entry.message.toolCallId, index);
+  }
+  const cuts: number[] = [];
+  for (const [index, entry] of range.entries()) {
+    if (open.size === 0 && canStartKept(entry)) cuts.push(index);
+    if (entry.type !== "message") continue;
+    if (entry.message.role === "tool") open.delete(entry.message.toolCallId);
+    if (entry.message.role !== "assistant") continue;
+    for (const { id } of entry.message.toolCalls ?? []) if ((lastResult.get(id) ?? -1) > index) open.add(id);
+  }
+  return cuts;
+}
+
+function canStartKept(entry: Entry): boolean {
+  if (entry.type === "message") return entry.message.role === "user" || entry.message.role === "assistant";
+  return entry.type === "custom_message" || entry.type === "branch_summary";
+}
+
+function startsTurn(entry: Entry): boolean {
+  return canStartKept(entry) && !(entry.type === "message" && entry.message.role === "assistant");
+}

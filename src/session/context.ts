@@ -1,0 +1,137 @@
+import type { JsonObject } from "../internal/json.ts";
+import type { Entry, EntryOf, ThinkingLevel } from "./entry.ts";
+import { UnknownEntryError } from "./errors.ts";
+import { EMPTY_PATH, type PathSummary, stepPath } from "./fold.ts";
+import type { AssistantMessage, Message, ToolMessage } from "./message.ts";
+import { branchTo, indexEntries, leafOf, undoneIds } from "./tree.ts";
+
+/** What the next request to a model consists of. */
+export interface ModelContext {
+  readonly messages: readonly Message[];
+  readonly thinkingLevel: ThinkingLevel;
+  readonly model: { readonly provider: string; readonly modelId: string } | null;
+  readonly variables: JsonObject;
+  readonly systemPrompt: string | null;
+  readonly activeTools: readonly string[];
+  readonly activeSkills: readonly string[];
+}
+
+/** The part of a path that a model sees: the compaction that counts, what it kept, and what came after it. */
+export interface ContextPath {
+  readonly compaction: EntryOf<"compaction"> | null;
+  /** Root first; the compaction itself is not among them. */
+  readonly entries: readonly Entry[];
+}
+
+/**
+ * The context at a leaf (default: where the log's own leaf stands; null: before the root, which is an empty context).
+ *
+ * @throws {UnknownEntryError} if an explicit leaf is not among the entries.
+ */
+export function buildContext(entries: Iterable<Entry>, leafId?: string | null): ModelContext {
+  const all = [...entries];
+  const index = indexEntries(all);
+  const leaf = leafId === undefined ? leafOf(all) : leafId;
+  if (leaf === null) return contextOf(EMPTY_PATH, { compaction: null, entries: [] });
+  if (!index.has(leaf)) throw new UnknownEntryError("of these entries", leaf);
+  const path = branchTo(index, leaf);
+  return contextOf(path.reduce(stepPath, EMPTY_PATH), contextPath(path, undoneIds(all)));
+}
+
+/** The context that a path adds up to, given its summary and the part of it that a model sees. */
+export function contextOf(path: PathSummary, visible: ContextPath): ModelContext {
+  const { variables, systemPrompt, activeTools, activeSkills } = path.settings;
+  const messages = visible.entries.flatMap(messagesOf);
+  if (visible.compaction !== null) messages.unshift(compactionMessage(visible.compaction.summary));
+  return {
+    messages: acceptable(messages),
+    thinkingLevel: path.thinkingLevel,
+    model: path.model,
+    variables,
+    systemPrompt,
+    activeTools,
+    activeSkills,
+  };
+}
+
+/** The part of a whole path that a model sees: the latest compaction that was not undone decides. */
+export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>): ContextPath {
+  const at = path.findLastIndex((entry) => entry.type === "compaction" && !undone.has(entry.id));
+  if (at < 0) return { compaction: null, entries: path.filter((entry) => entry.type !== "compaction") };
+  const compaction = path[at] as EntryOf<"compaction">;
+  const firstKept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const kept = firstKept < 0 || firstKept > at ? [] : path.slice(firstKept, at);
+  return { compaction, entries: [...kept, ...path.slice(at + 1)].filter((entry) => entry.type !== "compaction") };
+}
+
+/** The message that stands for everything before a compaction. */
+export function compactionMessage(summary: string): Message {
+  return {
+    role: "user",
+    content: `The conversation before this point was replaced by this summary:\n\n<summary>\n${summary}\n</summary>`,
+  };
+}
+
+/** What an entry says to a model: one message, or none. */
+export function messagesOf(entry: Entry): Message[] {
+  switch (entry.type) {
+    case "message":
+      return [entry.message];
+    case "custom_message":
+      return [{ role: "user", content: entry.content }];
+    case "branch_summary":
+      if (entry.summary.trim() === "") return [];
+      return [
+        {
+          role: "user",
+          content: `Another branch of this conversation was tried and left. What happened there:\n\n<summary>\n${entry.summary}\n</summary>`,
+        },
+      ];
+    default:
+      return [];
+  }
+}
+
+/**
+ * The messages as every provider accepts them: empty or failed answers are left out, each tool call is followed by its
+ * result, or by an error in its place, and a result without its call is left out.
+ */
+export function acceptable(messages: readonly Message[]): Message[] {
+  const out: (Message | { slot: string })[] = [];
+  const results = new Map<object, ToolMessage>();
+  const open = new Map<string, object>();
+  for (const message of messages) {
+    if (message.role === "tool") {
+      const slot = open.get(message.toolCallId);
+      if (slot !== undefined) results.set(slot, message);
+      open.delete(message.toolCallId);
+      continue;
+    }
+    if (message.role === "assistant" && (message.stopReason === "error" || isEmpty(message))) continue;
+    out.push(message);
+    if (message.role !== "assistant") continue;
+    for (const call of message.toolCalls ?? []) {
+      const slot = { slot: call.id, name: call.name };
+      out.push(slot);
+      open.set(call.id, slot);
+    }
+  }
+  return out.map((item) => ("slot" in item ? (results.get(item) ?? interrupted(item as { slot: string; name: string })) : item));
+}
+
+function isEmpty(message: AssistantMessage): boolean {
+  if ((message.toolCalls?.length ?? 0) > 0) return false;
+  const { content } = message;
+  if (content === null || typeof content === "string") return content === null || content.trim() === "";
+  return content.every((part) => (part.type === "text" || part.type === "thinking") && part.text.trim() === "");
+}
+
+function interrupted(call: { readonly slot: string; readonly name: string }): ToolMessage {
+  return {
+    role: "tool",
+    toolCallId: call.slot,
+    name: call.name,
+    content: JSON.stringify({ ok: false, error_kind: "interrupted", message: "The call was interrupted before it gave a result." }),
+    isError: true,
+  };
+}

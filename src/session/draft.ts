@@ -1,0 +1,87 @@
+import { copyJson, NotJson } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { bodyOf, type EntryBody, type EntryDraft, isKnownType } from "./entry.ts";
+import { bodyProblem } from "./entry-check.ts";
+import { SessionError, show } from "./errors.ts";
+import { isTimestamp } from "./header.ts";
+import { checkName } from "./id.ts";
+import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "./limits.ts";
+
+/** A draft that was checked and copied: nothing the caller does later can change it. */
+export interface CheckedDraft {
+  readonly id: string;
+  /** The id was made here, so no entry can have it yet. */
+  readonly fresh: boolean;
+  readonly timestamp: string | null;
+  /** The parent of an entry copied from another log; otherwise undefined, as the store decides. */
+  readonly parentId: string | null | undefined;
+  readonly body: EntryBody;
+}
+
+/**
+ * Checks and copies the drafts of one append.
+ *
+ * @throws {SessionError} `INVALID_ENTRY`, `INVALID_VALUE`, `INVALID_ID` or `TOO_LARGE`, naming the draft.
+ */
+export function checkDrafts(drafts: readonly EntryDraft[], options: { readonly verbatim: boolean }): CheckedDraft[] {
+  if (!Array.isArray(drafts)) throw new SessionError("INVALID_ENTRY", "The entries to append are not a list.");
+  if (!options.verbatim && drafts.length > APPEND_ENTRIES_MAX) {
+    throw new SessionError("TOO_LARGE", `One append takes at most ${APPEND_ENTRIES_MAX} entries, not ${drafts.length}; append them in parts.`);
+  }
+  return drafts.map((draft, index) => checkDraft(draft, drafts.length === 1 ? "The entry" : `Entry ${index}`, options.verbatim));
+}
+
+function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): CheckedDraft {
+  if (typeof draft !== "object" || draft === null || Array.isArray(draft)) {
+    throw new SessionError("INVALID_ENTRY", `${what} is not an object.`);
+  }
+  const { id, timestamp, parentId } = draft;
+  if (id !== undefined) checkName(id, "an entry");
+  if (timestamp !== undefined && !isTimestamp(timestamp)) {
+    throw new SessionError("INVALID_ENTRY", `${what} has the timestamp ${show(timestamp)}, which is not an ISO-8601 time with milliseconds, in UTC.`);
+  }
+  const body = copyBody(draft, what);
+  if (!isKnownType(body.type) && !verbatim) {
+    throw new SessionError("INVALID_ENTRY", `${what} has the unknown type ${show(body.type)}; use "custom" for data of your own.`);
+  }
+  if (body.type === "lost") throw new SessionError("INVALID_ENTRY", `${what} is a placeholder of a salvaged file and cannot be stored.`);
+  const problem = bodyProblem(body);
+  if (problem !== null) throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${problem}.`);
+  if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
+  return {
+    id: id ?? uuidv7(),
+    fresh: id === undefined,
+    timestamp: timestamp ?? null,
+    parentId: verbatim ? parentId : undefined,
+    body,
+  };
+}
+
+function copyBody(draft: EntryDraft, what: string): EntryBody {
+  try {
+    const body = copyJson(bodyOf(draft), "entry") as unknown as EntryBody;
+    const bytes = sizeOf(body);
+    if (bytes > ENTRY_BYTES_MAX) {
+      throw new SessionError("TOO_LARGE", `${what} takes ${bytes} bytes; one entry may take ${ENTRY_BYTES_MAX}.`);
+    }
+    return body;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${what} cannot be stored: ${error.message}.`, { cause: error });
+    throw error;
+  }
+}
+
+/** An upper bound of the bytes of a value as JSON while it is small, the exact number once it could matter. */
+function sizeOf(body: EntryBody): number {
+  const bound = boundOf(body);
+  return bound <= ENTRY_BYTES_MAX ? bound : new TextEncoder().encode(JSON.stringify(body)).length;
+}
+
+function boundOf(value: unknown): number {
+  // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
+  if (typeof value === "string") return value.length * 6 + 2;
+  if (typeof value !== "object" || value === null) return 32;
+  let bytes = 2;
+  for (const key in value) bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key]);
+  return bytes;
+}

@@ -1,0 +1,168 @@
+import { SessionError, show } from "./errors.ts";
+import { isTimestamp } from "./header.ts";
+import { checkName } from "./id.ts";
+import { USAGE_FIELDS } from "./usage.ts";
+
+type Fields = { readonly [key: string]: unknown };
+type Check = (value: unknown) => string | null;
+
+const text: Check = (value) => (typeof value === "string" ? null : "is not a text");
+const filled: Check = (value) => (typeof value === "string" && value !== "" ? null : "is not a text, or empty");
+const flag: Check = (value) => (typeof value === "boolean" ? null : "is not true or false");
+const count: Check = (value) => (Number.isSafeInteger(value) && (value as number) >= 0 ? null : "is not a whole number of 0 or more");
+const amount: Check = (value) => (typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more");
+const time: Check = (value) => (isTimestamp(value) ? null : "is not an ISO-8601 time with milliseconds, in UTC");
+const object: Check = (value) => (isFields(value) ? null : "is not an object");
+const anything: Check = () => null;
+const oneOf = (...words: readonly string[]): Check => (value) =>
+  words.includes(value as string) ? null : `is not one of ${words.join(", ")}`;
+const listOf = (item: Check): Check => (value) => (Array.isArray(value) && value.every((each) => item(each) === null) ? null : "is not a list of texts");
+const nullOr = (check: Check): Check => (value) => (value === null ? null : check(value));
+const name: Check = (value) => {
+  try {
+    checkName(value, "an");
+    return null;
+  } catch {
+    return "is not an id of 1 to 512 characters without control characters";
+  }
+};
+
+const usage: Check = (value) => {
+  if (!isFields(value)) return "is not an object";
+  for (const [index, field] of USAGE_FIELDS.entries()) {
+    if (value[field] === undefined ? index < 3 : amount(value[field]) !== null) return `has no valid ${field}`;
+  }
+  return null;
+};
+
+const content: Check = (value) => {
+  if (typeof value === "string") return null;
+  if (!Array.isArray(value)) return "is neither a text nor a list of parts";
+  for (const [index, part] of value.entries()) {
+    const problem = partProblem(part);
+    if (problem !== null) return `has a part ${index} that ${problem}`;
+  }
+  return null;
+};
+
+function partProblem(part: unknown): string | null {
+  if (!isFields(part)) return "is not an object";
+  if (part.type === "text" || part.type === "thinking") return typeof part.text === "string" ? null : "has no text";
+  if (part.type !== "image" && part.type !== "file") return `has the unknown type ${show(part.type)}`;
+  return typeof part.mediaType === "string" && typeof part.data === "string" ? null : "has no mediaType or no data";
+}
+
+const toolCalls: Check = (value) => {
+  if (!Array.isArray(value)) return "is not a list";
+  const whole = value.every(
+    (call) => isFields(call) && filled(call.id) === null && filled(call.name) === null && typeof call.arguments === "string",
+  );
+  return whole ? null : "has a call without id, name, or arguments as text";
+};
+
+const extras: Rules = { agent: [text, "optional"], metadata: [object, "optional"] };
+const messageRules: Readonly<Record<string, Rules>> = {
+  system: { ...extras, content: [content] },
+  user: { ...extras, content: [content] },
+  assistant: {
+    ...extras,
+    content: [nullOr(content)],
+    toolCalls: [toolCalls, "optional"],
+    provider: [text, "optional"],
+    model: [text, "optional"],
+    usage: [usage, "optional"],
+    cost: [amount, "optional"],
+    stopReason: [oneOf("stop", "length", "tool_calls", "content_filter", "aborted", "error"), "optional"],
+  },
+  tool: { ...extras, content: [content], toolCallId: [filled], name: [text], isError: [flag, "optional"] },
+};
+
+const message: Check = (value) => {
+  if (!isFields(value)) return "is not an object";
+  const rules = Object.hasOwn(messageRules, String(value.role)) ? messageRules[String(value.role)] : undefined;
+  if (rules === undefined) return `has the role ${show(value.role)}, which is not one of system, user, assistant, tool`;
+  const problem = fieldProblem(value, rules);
+  return problem === null ? null : `is not valid: ${problem}`;
+};
+
+type Rules = Readonly<Record<string, readonly [Check] | readonly [Check, "optional"]>>;
+
+const RULES: Readonly<Record<string, Rules>> = {
+  message: { message: [message] },
+  compaction: {
+    summary: [filled],
+    firstKeptEntryId: [name],
+    tokensBefore: [amount],
+    details: [anything, "optional"],
+    usage: [usage, "optional"],
+  },
+  branch_summary: { summary: [text], fromId: [nullOr(name)], details: [anything, "optional"] },
+  custom_message: { customType: [filled], content: [content], display: [flag], details: [anything, "optional"] },
+  thinking_level_change: { thinkingLevel: [filled] },
+  model_change: { provider: [filled], modelId: [filled] },
+  variables: {
+    set: [object],
+    unset: [listOf(text)],
+    systemPrompt: [nullOr(text), "optional"],
+    activeTools: [listOf(text), "optional"],
+    activeSkills: [listOf(text), "optional"],
+  },
+  custom: { customType: [filled], data: [anything, "optional"] },
+  leaf: { targetId: [nullOr(name)] },
+  label: { targetId: [name], label: [nullOr(filled)] },
+  session_info: { name: [text] },
+  status: { status: [oneOf("active", "suspended", "closed", "expired")], reason: [text, "optional"] },
+  run: {
+    runId: [name],
+    phase: [oneOf("started", "finished", "failed", "cancelled")],
+    error: [anything, "optional"],
+    usage: [usage, "optional"],
+    truncated: [flag, "optional"],
+  },
+  approval: { runId: [name], callId: [filled], decision: [anything, "optional"] },
+  queued: { runId: [name], kind: [oneOf("steer", "followUp")], content: [content] },
+  compaction_undone: { targetId: [name] },
+  trailer: { closedAt: [time], entryCount: [count], usage: [usage] },
+  effect: { runId: [name], callId: [filled] },
+  prune: { targetId: [name] },
+};
+
+/**
+ * What is wrong with an entry's own fields, or null. Fields that the type does not name are let through, as a later
+ * version may have added them.
+ */
+export function bodyProblem(body: Fields): string | null {
+  if (typeof body.type !== "string" || body.type === "") return "it has no type";
+  const rules = Object.hasOwn(RULES, body.type) ? RULES[body.type] : undefined;
+  return rules === undefined ? null : fieldProblem(body, rules);
+}
+
+/** What is wrong with what every stored entry carries, or null. */
+export function stampProblem(entry: Fields): string | null {
+  if (name(entry.id) !== null) return `its id ${name(entry.id)}`;
+  if (entry.parentId !== null && name(entry.parentId) !== null) return "its parentId is neither null nor an entry id";
+  return isTimestamp(entry.timestamp) ? null : "its timestamp is not an ISO-8601 time with milliseconds, in UTC";
+}
+
+/** @throws {SessionError} `INVALID_ENTRY` unless the message is one that a session can hold. */
+export function checkMessage(value: unknown): void {
+  const problem = message(value);
+  if (problem !== null) throw new SessionError("INVALID_ENTRY", `The message ${problem}.`);
+}
+
+function fieldProblem(value: Fields, rules: Rules): string | null {
+  for (const field in rules) {
+    const [check, optional] = rules[field] as readonly [Check, "optional"?];
+    if (value[field] === undefined) {
+      if (optional === undefined) return `${field} is missing`;
+      continue;
+    }
+    const problem = check(value[field]);
+    if (problem !== null) return `${field} ${problem}`;
+  }
+  return null;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,137 @@
+import type { JsonObject, JsonValue } from "../internal/json.ts";
+import type { Content, Message } from "./message.ts";
+import type { Usage } from "./usage.ts";
+
+/** Where a session stands in its life. */
+export type SessionStatus = "active" | "suspended" | "closed" | "expired";
+
+/** How hard a model thinks: `"off"`, or a level its provider knows. */
+export type ThinkingLevel = string;
+
+/** What every entry carries beside its own fields. The store assigns `parentId` and `seq`. */
+export interface EntryStamp {
+  readonly id: string;
+  /** A node's parent; for a fact, the leaf when it was appended. */
+  readonly parentId: string | null;
+  /** ISO-8601 with milliseconds, UTC. */
+  readonly timestamp: string;
+  /** The position in the log, from 0. */
+  readonly seq: number;
+}
+
+/** The own fields of each entry type that hangs on the tree. */
+export type NodeBody =
+  | { readonly type: "message"; readonly message: Message }
+  | {
+      readonly type: "compaction";
+      readonly summary: string;
+      readonly firstKeptEntryId: string;
+      readonly tokensBefore: number;
+      readonly details?: JsonValue;
+      readonly usage?: Usage;
+    }
+  | { readonly type: "branch_summary"; readonly summary: string; readonly fromId: string | null; readonly details?: JsonValue }
+  | {
+      readonly type: "custom_message";
+      readonly customType: string;
+      readonly content: Content;
+      readonly display: boolean;
+      readonly details?: JsonValue;
+    }
+  | { readonly type: "thinking_level_change"; readonly thinkingLevel: ThinkingLevel }
+  | { readonly type: "model_change"; readonly provider: string; readonly modelId: string }
+  | {
+      readonly type: "variables";
+      readonly set: JsonObject;
+      readonly unset: readonly string[];
+      readonly systemPrompt?: string | null;
+      readonly activeTools?: readonly string[];
+      readonly activeSkills?: readonly string[];
+    }
+  | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue };
+
+/** The own fields of each entry type that records something about the session. */
+export type FactBody =
+  | { readonly type: "leaf"; readonly targetId: string | null }
+  | { readonly type: "label"; readonly targetId: string; readonly label: string | null }
+  | { readonly type: "session_info"; readonly name: string }
+  | { readonly type: "status"; readonly status: SessionStatus; readonly reason?: string }
+  | {
+      readonly type: "run";
+      readonly runId: string;
+      readonly phase: "started" | "finished" | "failed" | "cancelled";
+      readonly error?: JsonValue;
+      readonly usage?: Usage;
+      readonly truncated?: boolean;
+    }
+  | { readonly type: "approval"; readonly runId: string; readonly callId: string; readonly decision?: JsonValue }
+  | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
+  | { readonly type: "compaction_undone"; readonly targetId: string }
+  | { readonly type: "trailer"; readonly closedAt: string; readonly entryCount: number; readonly usage: Usage }
+  | { readonly type: "effect"; readonly runId: string; readonly callId: string }
+  | { readonly type: "prune"; readonly targetId: string };
+
+/** Stands in a damaged entry's place when a file is salvaged; it is never stored. */
+export interface LostBody {
+  readonly type: "lost";
+  readonly reason: string;
+}
+
+/** The own fields of an entry. */
+export type EntryBody = NodeBody | FactBody | LostBody;
+
+/** One record of a session's log. A type that this version does not know is kept as it is and ignored by the folds. */
+export type Entry = EntryBody & EntryStamp;
+
+/** The entry of one type. */
+export type EntryOf<T extends EntryBody["type"]> = Extract<EntryBody, { type: T }> & EntryStamp;
+
+/** An entry as a caller gives it: the id is the caller's (default a UUIDv7), order and parent are the store's. */
+export type EntryDraft = EntryBody & {
+  readonly id?: string;
+  readonly timestamp?: string;
+  /** Kept only by `create` and by a verbatim append, which copy entries of another log. */
+  readonly parentId?: string | null;
+};
+
+const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
+  "message",
+  "compaction",
+  "branch_summary",
+  "custom_message",
+  "thinking_level_change",
+  "model_change",
+  "variables",
+  "custom",
+  "lost",
+]);
+
+const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
+  "leaf",
+  "label",
+  "session_info",
+  "status",
+  "run",
+  "approval",
+  "queued",
+  "compaction_undone",
+  "trailer",
+  "effect",
+  "prune",
+]);
+
+/** Whether an entry hangs on the tree; an unknown type does when it carries `node: true`. */
+export function isNode(entry: { readonly type: string; readonly node?: unknown }): boolean {
+  return NODE_TYPES.has(entry.type) || (entry.node === true && !FACT_TYPES.has(entry.type));
+}
+
+/** Whether this version knows the entry type. */
+export function isKnownType(type: string): boolean {
+  return NODE_TYPES.has(type) || FACT_TYPES.has(type);
+}
+
+/** The own fields of an entry: all but id, parent, time and position. */
+export function bodyOf(entry: EntryDraft | Entry): EntryBody {
+  const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry as Entry;
+  return body as EntryBody;
+}

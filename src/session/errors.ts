@@ -1,0 +1,195 @@
+import type { SessionStatus } from "./entry.ts";
+
+/** What went wrong, for programs to branch on; docs/errors.md explains each. */
+export type SessionErrorCode =
+  | "INVALID_ID"
+  | "INVALID_HEADER"
+  | "INVALID_ENTRY"
+  | "INVALID_VALUE"
+  | "INVALID_OPTION"
+  | "INVALID_QUERY"
+  | "TOO_LARGE"
+  | "UNKNOWN_ENTRY"
+  | "ENTRY_EXISTS"
+  | "SESSION_EXISTS"
+  | "SESSION_NOT_FOUND"
+  | "SESSION_CLOSED"
+  | "SESSION_EXPIRED"
+  | "SESSION_SUSPENDED"
+  | "SESSION_BUSY"
+  | "TRANSITION"
+  | "CAPACITY"
+  | "CONFLICT"
+  | "LEASE_LOST"
+  | "DAMAGED"
+  | "NOT_A_SESSION"
+  | "UNSUPPORTED_VERSION"
+  | "LINEAGE"
+  | "CHECKPOINT_NOT_FOUND"
+  | "CHECKPOINT_EXISTS"
+  | "STORE_CLOSED"
+  | "STORE_FAILED"
+  | "DRIVER_MISSING"
+  | "READ_ONLY"
+  | "ACTIVE_PATH"
+  | "CANCELLED"
+  | "SUMMARY_FAILED";
+
+/** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */
+export class SessionError extends Error {
+  readonly code: SessionErrorCode;
+  constructor(code: SessionErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** No session of that id is in the store, or none that the caller may see. */
+export class SessionNotFoundError extends SessionError {
+  readonly sessionId: string;
+  constructor(sessionId: string) {
+    super("SESSION_NOT_FOUND", `There is no session ${show(sessionId)}.`);
+    this.sessionId = sessionId;
+  }
+}
+
+/** The session is closed and takes no more turns; fork it to go on. */
+export class SessionClosedError extends SessionError {
+  readonly sessionId: string;
+  constructor(sessionId: string) {
+    super("SESSION_CLOSED", `Session ${sessionId} is closed; fork it to go on from here.`);
+    this.sessionId = sessionId;
+  }
+}
+
+/** The session expired and takes no more turns; fork it to go on. */
+export class SessionExpiredError extends SessionError {
+  readonly sessionId: string;
+  constructor(sessionId: string) {
+    super("SESSION_EXPIRED", `Session ${sessionId} has expired; fork it to go on from here.`);
+    this.sessionId = sessionId;
+  }
+}
+
+/** The session is suspended; resume it first. */
+export class SessionSuspendedError extends SessionError {
+  readonly sessionId: string;
+  constructor(sessionId: string) {
+    super("SESSION_SUSPENDED", `Session ${sessionId} is suspended; resume it first.`);
+    this.sessionId = sessionId;
+  }
+}
+
+/** The session cannot go from its present status to the one asked for. */
+export class SessionTransitionError extends SessionError {
+  readonly sessionId: string;
+  readonly from: SessionStatus;
+  readonly to: SessionStatus;
+  constructor(sessionId: string, from: SessionStatus, to: SessionStatus) {
+    super("TRANSITION", `Session ${sessionId} cannot go from ${from} to ${to}.`);
+    this.sessionId = sessionId;
+    this.from = from;
+    this.to = to;
+  }
+}
+
+/** A limit was reached: open sessions of a user, turns of a session, forks of a session. */
+export class SessionCapacityError extends SessionError {
+  readonly what: string;
+  readonly limit: number;
+  constructor(what: string, limit: number) {
+    super("CAPACITY", `The limit of ${limit} ${what} is reached.`);
+    this.what = what;
+    this.limit = limit;
+  }
+}
+
+/** Someone else appended first: read again and decide anew. Nothing was written. */
+export class SessionConflictError extends SessionError {
+  readonly sessionId: string;
+  readonly expected: number;
+  readonly actual: number;
+  constructor(sessionId: string, expected: number, actual: number) {
+    super("CONFLICT", `Session ${sessionId} is at version ${actual}, not at the expected ${expected}.`);
+    this.sessionId = sessionId;
+    this.expected = expected;
+    this.actual = actual;
+  }
+}
+
+/** Another run holds the session's lease, or the file's lock, and has not let go in time. */
+export class SessionBusyError extends SessionError {
+  readonly sessionId: string;
+  readonly holder: string;
+  constructor(sessionId: string, holder: string) {
+    super("SESSION_BUSY", `Session ${sessionId} is in use by ${holder}; try again when it is done.`);
+    this.sessionId = sessionId;
+    this.holder = holder;
+  }
+}
+
+/** The lease given as a guard is no longer the session's current one. Nothing was written. */
+export class LeaseLostError extends SessionError {
+  readonly sessionId: string;
+  readonly token: number;
+  constructor(sessionId: string, token: number) {
+    super("LEASE_LOST", `Lease ${token} of session ${sessionId} has expired or was taken over.`);
+    this.sessionId = sessionId;
+    this.token = token;
+  }
+}
+
+/** A stored session cannot be read as it is; what can still be read is there with `salvage: true`. */
+export class SessionDamagedError extends SessionError {
+  readonly path: string;
+  readonly line: number;
+  readonly offset: number;
+  readonly reason: string;
+  constructor(init: { path: string; line: number; offset: number; reason: string; cause?: unknown }) {
+    super("DAMAGED", `${init.path} is damaged at line ${init.line}: ${init.reason}; open it with salvage to see the rest.`, {
+      cause: init.cause,
+    });
+    this.path = init.path;
+    this.line = init.line;
+    this.offset = init.offset;
+    this.reason = init.reason;
+  }
+}
+
+/** The graph of sessions has a cycle or misses a parent. */
+export class LineageError extends SessionError {
+  readonly sessionId: string;
+  constructor(sessionId: string, message: string) {
+    super("LINEAGE", message);
+    this.sessionId = sessionId;
+  }
+}
+
+/** No checkpoint of that id exists. */
+export class CheckpointNotFoundError extends SessionError {
+  readonly checkpointId: string;
+  constructor(checkpointId: string) {
+    super("CHECKPOINT_NOT_FOUND", `There is no checkpoint ${show(checkpointId)}.`);
+    this.checkpointId = checkpointId;
+  }
+}
+
+/** The entry that was named is not in the session. */
+export class UnknownEntryError extends SessionError {
+  readonly sessionId: string;
+  readonly entryId: string;
+  constructor(sessionId: string, entryId: string) {
+    super("UNKNOWN_ENTRY", `Session ${sessionId} has no entry ${show(entryId)}.`);
+    this.sessionId = sessionId;
+    this.entryId = entryId;
+  }
+}
+
+/** A caller's value, quoted and cut so that it cannot fill a terminal or hide in a message. */
+export function show(value: unknown): string {
+  const text = typeof value === "string" ? value : String(typeof value === "object" ? typeof value : value);
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}

@@ -1,0 +1,222 @@
+import type { JsonObject } from "../internal/json.ts";
+import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
+import type { SessionHeader } from "./header.ts";
+import { FIRST_MESSAGE_CHARACTERS_MAX, OPEN_RUNS_MAX } from "./limits.ts";
+import { textOf } from "./message.ts";
+import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
+
+/** What the `variables` entries of a path add up to. */
+export interface Settings {
+  readonly variables: JsonObject;
+  readonly systemPrompt: string | null;
+  readonly activeTools: readonly string[];
+  readonly activeSkills: readonly string[];
+}
+
+/**
+ * What a node knows about the path from the root to itself, so that moving the leaf there costs one step.
+ * Stores keep one with every node.
+ */
+export interface PathSummary {
+  /** How many nodes the path has. */
+  readonly depth: number;
+  /** How many of them are messages. */
+  readonly turnCount: number;
+  readonly usage: Usage;
+  readonly cost: number;
+  /** The last compaction on the path. */
+  readonly compactionId: string | null;
+  readonly model: { readonly provider: string; readonly modelId: string } | null;
+  readonly thinkingLevel: ThinkingLevel;
+  readonly settings: Settings;
+}
+
+/** What the whole log adds up to at its end. */
+export interface SessionHead {
+  readonly header: SessionHeader;
+  /** How many entries the log has. */
+  readonly version: number;
+  readonly leafId: string | null;
+  /** The path to the leaf. */
+  readonly path: PathSummary;
+  readonly status: SessionStatus;
+  readonly statusReason: string | null;
+  readonly name: string | null;
+  /** When the store last took an append, by its own clock. */
+  readonly updatedAt: string;
+  /** The time of the last message, or of the creation; listings sort by it. */
+  readonly modifiedAt: string;
+  /** How many messages were ever appended, on all branches. */
+  readonly messageCount: number;
+  /** The beginning of the first user message. */
+  readonly firstMessage: string | null;
+  /** Everything ever spent, on all branches, compactions included. */
+  readonly usage: Usage;
+  readonly cost: number;
+  /** Runs that started and have not ended, the latest last. */
+  readonly openRuns: readonly string[];
+  /** Compactions that the context ignores. */
+  readonly undone: readonly string[];
+  /** Whether a trailer says that the last run ended in good order, and nothing came after it. */
+  readonly closed: boolean;
+}
+
+const NO_SETTINGS: Settings = Object.freeze({
+  variables: Object.freeze({}),
+  systemPrompt: null,
+  activeTools: Object.freeze([]),
+  activeSkills: Object.freeze([]),
+});
+
+/** The path before the root. */
+export const EMPTY_PATH: PathSummary = Object.freeze({
+  depth: 0,
+  turnCount: 0,
+  usage: NO_USAGE,
+  cost: 0,
+  compactionId: null,
+  model: null,
+  thinkingLevel: "off",
+  settings: NO_SETTINGS,
+});
+
+/** The head of a session without entries. */
+export function emptyHead(header: SessionHeader): SessionHead {
+  return {
+    header,
+    version: 0,
+    leafId: null,
+    path: EMPTY_PATH,
+    status: "active",
+    statusReason: null,
+    name: null,
+    updatedAt: header.createdAt,
+    modifiedAt: header.createdAt,
+    messageCount: 0,
+    firstMessage: null,
+    usage: NO_USAGE,
+    cost: 0,
+    openRuns: [],
+    undone: [],
+    closed: false,
+  };
+}
+
+/** The path that a node ends, given its parent's. */
+export function stepPath(parent: PathSummary, node: Entry): PathSummary {
+  const path = { ...parent, depth: parent.depth + 1 };
+  switch (node.type) {
+    case "message":
+      return stepMessage(path, node);
+    case "compaction":
+      return { ...path, compactionId: node.id };
+    case "model_change":
+      return { ...path, model: { provider: node.provider, modelId: node.modelId } };
+    case "thinking_level_change":
+      return { ...path, thinkingLevel: node.thinkingLevel };
+    case "variables":
+      return { ...path, settings: stepSettings(parent.settings, node) };
+    default:
+      return path;
+  }
+}
+
+/**
+ * The head after one more entry. Every store folds with this function and no other.
+ *
+ * `path` is the summary of the path that the step leads to: of the node itself (`stepPath`) when the entry is one, of the
+ * target when it is a `leaf`; otherwise it is not used. `updatedAt` is the store's clock.
+ */
+export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
+  const next: Mutable<SessionHead> = { ...head, version: head.version + 1, updatedAt };
+  if (isNode(entry)) {
+    next.closed = false;
+    // A node appended onto another entry than the leaf leaves the leaf where it is.
+    if (entry.parentId === head.leafId) {
+      next.leafId = entry.id;
+      next.path = path;
+    }
+  }
+  switch (entry.type) {
+    case "message":
+      foldMessage(next, entry);
+      break;
+    case "compaction":
+      next.usage = addUsage(head.usage, entry.usage);
+      break;
+    case "leaf":
+      next.leafId = entry.targetId;
+      next.path = path;
+      break;
+    case "session_info":
+      next.name = entry.name === "" ? null : entry.name;
+      break;
+    case "status":
+      next.status = entry.status;
+      next.statusReason = entry.reason ?? null;
+      break;
+    case "run":
+      next.openRuns = stepRuns(head.openRuns, entry);
+      break;
+    case "compaction_undone":
+      if (!head.undone.includes(entry.targetId)) next.undone = [...head.undone, entry.targetId];
+      break;
+    case "trailer":
+      next.closed = true;
+      break;
+    default:
+      break;
+  }
+  return next;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function stepMessage(path: PathSummary, node: EntryOf<"message">): PathSummary {
+  const { message } = node;
+  if (message.role !== "assistant") return { ...path, turnCount: path.turnCount + 1 };
+  const { provider, model } = message;
+  return {
+    ...path,
+    turnCount: path.turnCount + 1,
+    usage: addUsage(path.usage, message.usage),
+    cost: path.cost + (message.cost ?? 0),
+    model: provider !== undefined && model !== undefined ? { provider, modelId: model } : path.model,
+  };
+}
+
+function stepSettings(settings: Settings, node: EntryOf<"variables">): Settings {
+  const kept = Object.entries(settings.variables).filter(([key]) => !node.unset.includes(key));
+  const variables = Object.fromEntries([...kept, ...Object.entries(node.set)]);
+  return {
+    variables,
+    systemPrompt: node.systemPrompt === undefined ? settings.systemPrompt : node.systemPrompt,
+    activeTools: node.activeTools ?? settings.activeTools,
+    activeSkills: node.activeSkills ?? settings.activeSkills,
+  };
+}
+
+function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">): void {
+  const { message } = entry;
+  head.messageCount += 1;
+  head.modifiedAt = entry.timestamp;
+  if (message.role === "user" && head.firstMessage === null) {
+    head.firstMessage = firstLineOf(textOf(message.content));
+  }
+  if (message.role === "assistant") {
+    head.usage = addUsage(head.usage, message.usage);
+    head.cost += message.cost ?? 0;
+  }
+}
+
+function stepRuns(open: readonly string[], entry: EntryOf<"run">): readonly string[] {
+  const others = open.filter((runId) => runId !== entry.runId);
+  return entry.phase === "started" ? [...others, entry.runId].slice(-OPEN_RUNS_MAX) : others;
+}
+
+function firstLineOf(text: string): string {
+  const line = text.slice(0, FIRST_MESSAGE_CHARACTERS_MAX * 4).replace(/\s+/g, " ").trim();
+  if (line.length <= FIRST_MESSAGE_CHARACTERS_MAX) return line;
+  // Half of a surrogate pair at the cut would not survive UTF-8.
+  return line.slice(0, FIRST_MESSAGE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "");
+}

@@ -1,0 +1,58 @@
+export type { JsonObject, JsonValue } from "../internal/json.ts";
+export { type AppendInput, type AppendPlan, idsToFind, planAppend, type StoredEntry } from "./append-plan.ts";
+export {
+  COMPACTION_DEFAULTS,
+  type CompactionPlan,
+  type CompactionSettings,
+  contextTokens,
+  prepareCompaction,
+  shouldCompact,
+} from "./compaction.ts";
+export { acceptable, buildContext, type ModelContext } from "./context.ts";
+export type { CheckedDraft } from "./draft.ts";
+export {
+  type Entry,
+  type EntryBody,
+  type EntryDraft,
+  type EntryOf,
+  type EntryStamp,
+  type FactBody,
+  isNode,
+  type LostBody,
+  type NodeBody,
+  type SessionStatus,
+  type ThinkingLevel,
+} from "./entry.ts";
+export * from "./errors.ts";
+export type { FileOperations } from "./file-operations.ts";
+export { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, type Settings, stepHead, stepPath } from "./fold.ts";
+export {
+  createHeader,
+  FORMAT_VERSION,
+  type ForkPoint,
+  type Lineage,
+  type LineageKind,
+  type SandboxPlacement,
+  type SessionHeader,
+} from "./header.ts";
+export type { HookResult, SessionHooks } from "./hooks.ts";
+export { type HookReport, HookRunner } from "./run-hooks.ts";
+export * from "./limits.ts";
+export type { SessionSummary } from "./listing.ts";
+export {
+  type AssistantMessage,
+  type Content,
+  type ContentPart,
+  type InputMessage,
+  type Message,
+  type StopReason,
+  type ToolCall,
+  type ToolMessage,
+  textOf,
+} from "./message.ts";
+export { parseSearch, type SearchTerm } from "./search.ts";
+export type * from "./store.ts";
+export type { LeaseTable, ListPosition, ReadRange, StoreDriver } from "./store-driver.ts";
+export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
+export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";
+export { addUsage, type Usage } from "./usage.ts";

@@ -1,0 +1,23 @@
+/** The most bytes one entry may take as JSON. */
+export const ENTRY_BYTES_MAX: number = 8 * 1024 * 1024;
+
+/** The most entries one append may carry; a create or a verbatim copy may carry any number. */
+export const APPEND_ENTRIES_MAX = 10_000;
+
+/** The most characters of an entry id, a user id, a run id or a checkpoint id. */
+export const ID_CHARACTERS_MAX = 512;
+
+/** The most characters of a working directory's path. */
+export const CWD_CHARACTERS_MAX = 4096;
+
+/** The most bytes of a header as JSON, its metadata included. */
+export const HEADER_BYTES_MAX: number = 256 * 1024;
+
+/** How many characters of the first user message a listing shows. */
+export const FIRST_MESSAGE_CHARACTERS_MAX = 200;
+
+/** How many items one page of a listing may hold. */
+export const PAGE_ITEMS_MAX = 1000;
+
+/** How many runs without an end a head remembers. */
+export const OPEN_RUNS_MAX = 8;

@@ -1,0 +1,28 @@
+import type { SessionStatus } from "./entry.ts";
+import type { SessionHead } from "./fold.ts";
+
+/** One row of a listing of sessions. */
+export interface SessionSummary {
+  readonly id: string;
+  /** The session's file, where it has one. */
+  readonly path?: string;
+  readonly name: string | null;
+  readonly cwd: string | null;
+  readonly userId: string | null;
+  readonly createdAt: string;
+  readonly modifiedAt: string;
+  readonly messageCount: number;
+  readonly firstMessage: string | null;
+  readonly status: SessionStatus;
+  readonly closed: boolean;
+  /** Why the session cannot be read, where it cannot. */
+  readonly damage?: string;
+}
+
+/** What a listing shows of a session. */
+export function summaryOf(head: SessionHead, path?: string): SessionSummary {
+  const { id, cwd, userId, createdAt } = head.header;
+  const { name, modifiedAt, messageCount, firstMessage, status, closed } = head;
+  const row = { id, name, cwd, userId, createdAt, modifiedAt, messageCount, firstMessage, status, closed };
+  return path === undefined ? row : { ...row, path };
+}

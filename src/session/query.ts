@@ -1,0 +1,29 @@
+import type { SessionHead } from "./fold.ts";
+import type { ListPosition } from "./store-driver.ts";
+import type { SessionQuery } from "./store.ts";
+
+/** Whether a session is one of those a query asks for; paging and `deleted` are the store's. */
+export function matchesQuery(head: SessionHead, query: SessionQuery): boolean {
+  const { header } = head;
+  if (query.userId !== undefined && header.userId !== query.userId) return false;
+  if (query.cwd !== undefined && header.cwd !== query.cwd) return false;
+  if (query.status !== undefined && ![query.status].flat().includes(head.status)) return false;
+  return query.parentId === undefined || parentsOf(head).includes(query.parentId);
+}
+
+/** The sessions that this one was derived from, each once. */
+export function parentsOf(head: Pick<SessionHead, "header">): string[] {
+  const { lineage, forkedFrom } = head.header;
+  return [...new Set([...lineage.parents, ...(forkedFrom === null ? [] : [forkedFrom.sessionId])])];
+}
+
+/** The order of a listing: the latest message first; equal times by id, so that the order is total. */
+export function compareForListing(a: ListPosition, b: ListPosition): number {
+  if (a.modifiedAt !== b.modifiedAt) return a.modifiedAt < b.modifiedAt ? 1 : -1;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+}
+
+/** Where a session stands in a listing. */
+export function listPosition(head: SessionHead): ListPosition {
+  return { modifiedAt: head.modifiedAt, id: head.header.id };
+}

@@ -1,0 +1,76 @@
+import type { Entry } from "./entry.ts";
+import { SessionError, show } from "./errors.ts";
+import type { SessionHead } from "./fold.ts";
+import { textOf } from "./message.ts";
+import type { SearchMatch } from "./store.ts";
+
+/** One condition of a search: a text to contain, in any case, or a pattern to match. */
+export type SearchTerm =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "pattern"; readonly pattern: RegExp };
+
+/** The most characters of a search. */
+export const SEARCH_CHARACTERS_MAX = 1000;
+
+const SNIPPET_CHARACTERS = 120;
+
+/**
+ * The terms of a search: words, `"exact phrases"`, or `re:<regex>`, which takes the rest of the line.
+ *
+ * @throws {SessionError} `INVALID_QUERY` for an empty or too long search, or a pattern that is not a regular expression.
+ */
+export function parseSearch(query: string): SearchTerm[] {
+  if (typeof query !== "string" || query.trim() === "") throw new SessionError("INVALID_QUERY", "The search is empty; give at least one word.");
+  if (query.length > SEARCH_CHARACTERS_MAX) {
+    throw new SessionError("INVALID_QUERY", `The search has ${query.length} characters; it may have ${SEARCH_CHARACTERS_MAX}.`);
+  }
+  const terms: SearchTerm[] = [];
+  for (const match of query.matchAll(/(?<=^|\s)re:(?<pattern>.+)$|"(?<phrase>[^"]*)"|(?<word>[^\s"]+)/gs)) {
+    const { pattern, phrase, word } = match.groups as { pattern?: string; phrase?: string; word?: string };
+    if (pattern !== undefined) terms.push({ type: "pattern", pattern: compile(pattern.trim()) });
+    else if ((phrase ?? word ?? "").trim() !== "") terms.push({ type: "text", text: (phrase ?? word ?? "").toLowerCase() });
+  }
+  if (terms.length === 0) throw new SessionError("INVALID_QUERY", "The search is empty; give at least one word.");
+  return terms;
+}
+
+/** Where in a text a term is found, or null. */
+export function findTerm(text: string, term: SearchTerm): { readonly index: number; readonly length: number } | null {
+  if (term.type === "text") {
+    const index = text.toLowerCase().indexOf(term.text);
+    return index < 0 ? null : { index, length: term.text.length };
+  }
+  const match = term.pattern.exec(text);
+  return match === null ? null : { index: match.index, length: match[0].length };
+}
+
+/** The texts of a session that a search covers beside its messages. */
+export function headTexts(head: SessionHead): string[] {
+  return [head.header.id, head.name, head.header.cwd].filter((text): text is string => text !== null);
+}
+
+/** The text of an entry that a search covers; empty for what is not said by anyone. */
+export function entryText(entry: Entry): string {
+  if (entry.type === "message") return textOf(entry.message.content);
+  return entry.type === "custom_message" ? textOf(entry.content) : "";
+}
+
+/** The match to show for one message, with the text around it on one line. */
+export function matchOf(entry: Entry, text: string, found: { readonly index: number; readonly length: number }): SearchMatch {
+  const start = Math.max(0, found.index - Math.floor(SNIPPET_CHARACTERS / 3));
+  const end = Math.min(text.length, start + SNIPPET_CHARACTERS);
+  const snippet = text.slice(start, end).replace(/\s+/g, " ").trim();
+  return {
+    entryId: entry.id,
+    seq: entry.seq,
+    text: `${start > 0 ? "…" : ""}${snippet}${end < text.length ? "…" : ""}`,
+  };
+}
+
+function compile(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, "iu");
+  } catch (cause) {
+    throw new SessionError("INVALID_QUERY", `${show(pattern)} is not a regular expression.`, { cause });
+  }
+}

@@ -1,0 +1,83 @@
+import type { CheckedDraft } from "./draft.ts";
+import type { Entry } from "./entry.ts";
+import type { PathSummary, SessionHead } from "./fold.ts";
+import type { SessionHeader } from "./header.ts";
+import type {
+  AggregateQuery,
+  AggregateRow,
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  LeaseInfo,
+  SearchHit,
+  SessionPage,
+  SessionQuery,
+  StoreCapabilities,
+} from "./store.ts";
+import type { SearchTerm } from "./search.ts";
+
+/** Which part of a log to read: positions strictly between `after` and `before`, at most `limit` of them. */
+export interface ReadRange {
+  readonly after: number;
+  readonly before: number;
+  readonly limit: number;
+  readonly reverse: boolean;
+}
+
+/**
+ * What someone who adds a store writes; `createStore(driver)` makes a `SessionStore` of it.
+ *
+ * `createStore` has checked every argument before a driver sees it, calls nothing after `close`, and brings what is
+ * optional here. What is left to the driver:
+ * - `append` plans with `planAppend` on the current head and writes the plan's entries and head in one transaction.
+ * - Ids are compared exactly, and no id can collide with the driver's own keys, not even `__proto__`.
+ * - A missing or deleted session is null, empty or false in readers, a `SessionNotFoundError` in writers.
+ */
+export interface StoreDriver {
+  readonly capabilities: StoreCapabilities;
+  /** `SESSION_EXISTS` when the id is taken, also by a deleted session. Drafts are verbatim. */
+  create(header: SessionHeader, drafts: readonly CheckedDraft[], options: { maxOpenPerUser?: number }): Promise<SessionHead>;
+  append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult>;
+  head(sessionId: string): Promise<SessionHead | null>;
+  read(sessionId: string, range: ReadRange): AsyncIterable<Entry>;
+  getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
+  path(sessionId: string, entryId: string): Promise<PathSummary | null>;
+  /** Fills in the header's `forkedFrom`, keeping a `branchName` that is there. An unknown `at` is an `UnknownEntryError`. */
+  fork(sourceId: string, header: SessionHeader, options: { at: string | null | undefined; maxForks?: number }): Promise<SessionHead>;
+  /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
+  list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
+  count(query: SessionQuery): Promise<number>;
+  delete(sessionId: string): Promise<boolean>;
+  undelete(sessionId: string): Promise<boolean>;
+  purge(before: string): Promise<number>;
+  /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
+  saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
+  loadCheckpoint(id: string): Promise<Checkpoint | null>;
+  listCheckpoints(sessionId: string): Promise<Checkpoint[]>;
+  deleteCheckpoint(id: string): Promise<boolean>;
+  listExpired(before: string, limit: number): Promise<SessionHead[]>;
+  ping(): Promise<void>;
+  close(): Promise<void>;
+  /** Without it, every session of the query is read through. The terms are parsed, and must all be found. */
+  search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
+  /** Without it, every session of the query is read through. */
+  aggregate?(query: AggregateQuery): Promise<AggregateRow[]>;
+  /** Without it, leases hold among the callers of one store object. With it, `append` checks `guard.leaseToken` itself. */
+  readonly leases?: LeaseTable;
+}
+
+/** Keeps at most one live lease a session; tokens only grow. */
+export interface LeaseTable {
+  /** @throws {SessionBusyError} while another run's lease is live; the same run gets a new token. */
+  acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo>;
+  /** The new expiry, or null when the token is not the live one. */
+  renew(sessionId: string, token: number, ttlMs: number): Promise<string | null>;
+  release(sessionId: string, token: number): Promise<void>;
+  current(sessionId: string): Promise<LeaseInfo | null>;
+}
+
+/** Where in a listing a page ended. */
+export interface ListPosition {
+  readonly modifiedAt: string;
+  readonly id: string;
+}

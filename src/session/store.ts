@@ -1,0 +1,235 @@
+import type { JsonObject, JsonValue } from "../internal/json.ts";
+import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
+import type { PathSummary, SessionHead } from "./fold.ts";
+import type { SessionHeader } from "./header.ts";
+import type { Usage } from "./usage.ts";
+
+/** What must hold, in the same transaction, for an append to be written. */
+export interface Guard {
+  /** The session has this status, or one of these. */
+  readonly status?: SessionStatus | readonly SessionStatus[];
+  /** The active path has at most this many messages afterwards. */
+  readonly maxTurns?: number;
+  /** The session's live lease has this token. */
+  readonly leaseToken?: number;
+}
+
+/** How an append is to be done. */
+export interface AppendOptions {
+  /** Refuse with a `SessionConflictError` unless the session is at this version. */
+  readonly expectedVersion?: number;
+  /** Chain on this entry (null: before the root) instead of the leaf; the leaf follows only if it stood there. */
+  readonly onto?: string | null;
+  readonly guard?: Guard;
+  /** The drafts are a copy of another log: their `parentId` is kept, and so are types this version does not know. */
+  readonly verbatim?: boolean;
+}
+
+/** What an append did: the session's version and head after it, and the entry of each draft. */
+export interface AppendResult {
+  readonly version: number;
+  readonly entries: readonly Entry[];
+  readonly head: SessionHead;
+}
+
+/** Which part of a log to read. `after` and `before` are positions, both exclusive. */
+export interface ReadOptions {
+  readonly after?: number;
+  readonly before?: number;
+  readonly limit?: number;
+  /** Latest first. */
+  readonly reverse?: boolean;
+}
+
+/** Which sessions to list, count or search. */
+export interface SessionQuery {
+  readonly userId?: string;
+  readonly cwd?: string;
+  readonly status?: SessionStatus | readonly SessionStatus[];
+  /** Sessions that were forked or otherwise derived from this one. */
+  readonly parentId?: string;
+  /** Deleted sessions instead of live ones. */
+  readonly deleted?: boolean;
+  /** At most this many (default 100, at most 1,000). */
+  readonly limit?: number;
+  /** Where the page before ended: its `next`. */
+  readonly cursor?: string;
+}
+
+/** One page of a listing; `next` is the cursor of the following page, or null. */
+export interface SessionPage {
+  readonly items: readonly SessionHead[];
+  readonly next: string | null;
+  /** Sessions that could not be read, with the reason. */
+  readonly damaged: readonly DamagedSession[];
+}
+
+/** A stored session that cannot be read as it is. */
+export interface DamagedSession {
+  readonly id: string | null;
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** A session that matches a search, with the first places where it does. */
+export interface SearchHit {
+  readonly head: SessionHead;
+  readonly matches: readonly SearchMatch[];
+}
+
+/** One message that matches, with the text around the first match. */
+export interface SearchMatch {
+  readonly entryId: string;
+  readonly seq: number;
+  readonly text: string;
+}
+
+/** A position in a session's log that can be returned to. */
+export interface Checkpoint {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly version: number;
+  readonly leafId: string | null;
+  readonly createdAt: string;
+  readonly parentCheckpointId: string | null;
+  readonly metadata: JsonObject;
+  readonly sandboxSnapshot?: JsonValue;
+}
+
+/** Who runs a session, until when. Of two holders, the later one has the larger token. */
+export interface LeaseInfo {
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly token: number;
+  readonly expiresAt: string;
+}
+
+/** A held lease. Disposing releases it. */
+export interface Lease extends LeaseInfo, AsyncDisposable {
+  /** Holds it for another `ttlMs` from now. @throws {LeaseLostError} when it has been taken over. */
+  renew(ttlMs?: number): Promise<void>;
+  /** Lets go of it; does nothing when it is lost already. */
+  release(): Promise<void>;
+}
+
+/** What to add up, over the messages that each session itself appended (what a fork inherited counts in its source). */
+export interface AggregateQuery {
+  readonly userId?: string;
+  readonly cwd?: string;
+  readonly status?: SessionStatus | readonly SessionStatus[];
+  /** Messages from this time on (inclusive). */
+  readonly from?: string;
+  /** Messages before this time (exclusive). */
+  readonly to?: string;
+  /** One row for each combination that occurs; an empty list gives one row in all. */
+  readonly groupBy: readonly AggregateKey[];
+}
+
+/** What aggregate rows can be grouped by; a day is a UTC date, a model is `provider/model`. */
+export type AggregateKey = "day" | "model" | "user";
+
+/** One sum. A message without a model, or a session without a user, counts under null. */
+export interface AggregateRow {
+  readonly day?: string;
+  readonly model?: string | null;
+  readonly user?: string | null;
+  readonly sessions: number;
+  readonly messages: number;
+  readonly toolCalls: number;
+  readonly usage: Usage;
+  readonly cost: number;
+}
+
+/** How a store does what all stores can do. */
+export interface StoreCapabilities {
+  /** Sessions outlive the process. */
+  readonly durable: boolean;
+  /** Several processes may use the same sessions at once. */
+  readonly shared: boolean;
+  /** A fork costs the same whatever the source's length. */
+  readonly forkByReference: boolean;
+  readonly search: "index" | "scan";
+  readonly watch: "push" | "poll";
+  readonly lease: "shared" | "process";
+  readonly aggregate: "native" | "scan";
+}
+
+/**
+ * Keeps the logs of many sessions. Entries are added, never changed.
+ *
+ * Every store keeps these promises; `skein/testing` checks each of them:
+ * - All drafts of one append are stored, or none, even if the process dies in it.
+ * - Once `append` resolves, every reader sees its entries, here and, where the store is `shared`, in other processes.
+ * - Appends of several writers all survive, in one order; `seq` counts from 0 without a gap.
+ * - An append that repeats an earlier one, id by id, writes nothing and returns what is stored.
+ * - The head is the fold of the entries at all times, `updatedAt` excepted, which is the store's clock.
+ * - A refused call throws a `SessionError` and leaves everything as it was.
+ * - The cost of an append, of `head` and of `getEntry` does not depend on the length of the log.
+ * - After `close`, every method rejects with `STORE_CLOSED`.
+ */
+export interface SessionStore extends AsyncDisposable {
+  readonly capabilities: StoreCapabilities;
+  /** Makes a session. `entries` become its first ones; they keep their own ids, times and parents. */
+  create(header: SessionHeader, options?: CreateOptions): Promise<SessionHead>;
+  append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult>;
+  /** What the log adds up to, or null for a session that is not there. */
+  head(sessionId: string): Promise<SessionHead | null>;
+  /** Yields nothing for a session that is not there. */
+  read(sessionId: string, options?: ReadOptions): AsyncIterable<Entry>;
+  getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
+  /** The summary of the path that ends at a node; null for a fact or an entry that is not there. */
+  path(sessionId: string, entryId: string): Promise<PathSummary | null>;
+  /**
+   * Makes a session whose log is the source's up to and including `at` (default: all of it; null: nothing), with the
+   * leaf where the source's stood then. Nothing that happens to either later reaches the other.
+   */
+  fork(sourceId: string, header: SessionHeader, options?: ForkOptions): Promise<SessionHead>;
+  /** Newest first, by the time of the last message. */
+  list(query?: SessionQuery): Promise<SessionPage>;
+  count(query?: SessionQuery): Promise<number>;
+  /** Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. */
+  search(text: string, query?: SessionQuery): Promise<SearchHit[]>;
+  /** Whether there was such a session. It can be brought back until it is purged; forks of it are not affected. */
+  delete(sessionId: string): Promise<boolean>;
+  /** Brings a deleted session back; false when there is none. */
+  undelete(sessionId: string): Promise<boolean>;
+  /** Removes for good what was deleted before that time, except what a fork still builds on. Returns how many sessions. */
+  purge(before: string): Promise<number>;
+  saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
+  loadCheckpoint(id: string): Promise<Checkpoint | null>;
+  /** Oldest first. */
+  listCheckpoints(sessionId: string): Promise<Checkpoint[]>;
+  deleteCheckpoint(id: string): Promise<boolean>;
+  /** Active and suspended sessions whose `updatedAt` is before that time, the longest idle first. */
+  listExpired(before: string, limit: number): Promise<SessionHead[]>;
+  /** Yields entries after position `after` (default: from now on) as they come, until the signal aborts. */
+  watch(sessionId: string, options?: WatchOptions): AsyncIterable<Entry>;
+  /** @throws {SessionBusyError} while another run holds it. */
+  lease(sessionId: string, runId: string, ttlMs: number): Promise<Lease>;
+  /** The live lease of a session, or null. */
+  leaseOf(sessionId: string): Promise<LeaseInfo | null>;
+  aggregate(query: AggregateQuery): Promise<AggregateRow[]>;
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How a session is made. */
+export interface CreateOptions {
+  readonly entries?: readonly EntryDraft[];
+  /** Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions. */
+  readonly maxOpenPerUser?: number;
+}
+
+/** How a fork is made. */
+export interface ForkOptions {
+  readonly at?: string | null;
+  /** Refuse with a `SessionCapacityError` when the source already has this many forks. */
+  readonly maxForks?: number;
+}
+
+/** What to watch, and until when. */
+export interface WatchOptions {
+  readonly after?: number;
+  readonly signal?: AbortSignal;
+}

@@ -1,0 +1,36 @@
+import { SessionError, show } from "../session/errors.ts";
+import type { SessionStore } from "../session/store.ts";
+
+/** What every kind of store can be told; each takes what concerns it. */
+export interface OpenStoreOptions {
+  /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
+  readonly durability?: "flush" | "fsync";
+}
+
+/**
+ * Opens the store that a URL names: `memory:`, `jsonl:./directory` or `sqlite:./file.db`.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for any other URL.
+ */
+export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<SessionStore> {
+  const [, kind, place] = /^([a-z][a-z+]*):(.*)$/s.exec(typeof url === "string" ? url : "") ?? [];
+  switch (kind) {
+    case "memory":
+      return (await import("./memory/index.ts")).openMemoryStore();
+    case "jsonl":
+      return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });
+    case "sqlite":
+      return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: placeOf(url, place) });
+    default:
+      throw new SessionError("INVALID_OPTION", `${show(url)} names no store; use memory:, jsonl:./directory or sqlite:./file.db.`);
+  }
+}
+
+function placeOf(url: string, place: string | undefined): string {
+  // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` mean the same file; `sqlite://x` would name a host, which no file has.
+  const path = place?.startsWith("///") ? place.slice(2) : place;
+  if (path === undefined || path === "" || path.startsWith("//") || path.includes("\0")) {
+    throw new SessionError("INVALID_OPTION", `${show(url)} names no file; write the path after the colon, as in sqlite:./file.db.`);
+  }
+  return path;
+}

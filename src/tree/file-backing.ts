@@ -1,0 +1,126 @@
+import { join } from "node:path";
+import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionHeader } from "../session/header.ts";
+import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
+import { type Damage, type JsonlStore, openJsonlStore, sessionFileName } from "../stores/jsonl/index.ts";
+import { openMemoryStore } from "../stores/memory/index.ts";
+import type { FileOptions } from "./file-options.ts";
+import { defaultSessionDirectory } from "./home.ts";
+import type { OpenedSession, TreeBacking } from "./tree-backing.ts";
+
+type PersistFrom = NonNullable<FileOptions["persistFrom"]>;
+
+/** A session in a file of its own. Until it is worth a file it is kept in memory; then all of it is written at once. */
+export class FileBacking implements TreeBacking {
+  readonly path: string;
+  readonly damage: readonly Damage[];
+  readonly #files: JsonlStore;
+  readonly #options: FileOptions;
+  #memory: SessionStore | null;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(init: { files: JsonlStore; path: string; damage?: readonly Damage[]; memory?: SessionStore; options: FileOptions }) {
+    this.#files = init.files;
+    this.path = init.path;
+    this.damage = init.damage ?? [];
+    this.#memory = init.memory ?? null;
+    this.#options = init.options;
+  }
+
+  /** The session in an existing file. */
+  static async open(path: string, files: JsonlStore, sessionId: string, options: FileOptions): Promise<FileBacking> {
+    return new FileBacking({ files, path, damage: await files.damageOf(sessionId), options });
+  }
+
+  /** A new session: a file when it already holds what it waits for, else in memory until it does. */
+  static async create(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession> {
+    const directory = options.directory ?? defaultSessionDirectory();
+    const files = await openFiles(directory, options);
+    const path = join(directory, sessionFileName(header));
+    if (isWorthAFile(entries, options.persistFrom ?? "assistant")) {
+      const head = await files.create(header, { entries });
+      return { backing: new FileBacking({ files, path, options }), head };
+    }
+    const memory = openMemoryStore();
+    const head = await memory.create(header, { entries });
+    return { backing: new FileBacking({ files, path, memory, options }), head };
+  }
+
+  get store(): SessionStore {
+    return this.#memory ?? this.#files;
+  }
+
+  get persisted(): boolean {
+    return this.#memory === null;
+  }
+
+  append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+    if (this.#memory === null) return this.#files.append(sessionId, drafts, options);
+    // Appends that wait for the file stand in line, so that none is made in memory while all of it is being written.
+    return this.#inTurn(() => {
+      if (this.#memory === null) return this.#files.append(sessionId, drafts, options);
+      const due = isWorthAFile(drafts, this.#options.persistFrom ?? "assistant");
+      return due ? this.#persist(sessionId, this.#memory, drafts, options) : this.#memory.append(sessionId, drafts, options);
+    });
+  }
+
+  flush(sessionId: string): Promise<SessionHead | null> {
+    return this.#inTurn(async () => {
+      if (this.#memory === null) return null;
+      return (await this.#persist(sessionId, this.#memory, [], undefined)).head;
+    });
+  }
+
+  derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession> {
+    return FileBacking.create(header, entries, { ...this.#options, ...options });
+  }
+
+  async close(): Promise<void> {
+    await this.#last.catch(() => {});
+    await this.#memory?.close();
+    await this.#files.close();
+  }
+
+  /**
+   * Writes what is in memory and these drafts as one new file. The append is rehearsed on a fork, so that memory is as it
+   * was when the write fails and the append can be tried again.
+   */
+  async #persist(sessionId: string, memory: SessionStore, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Promise<AppendResult> {
+    const { header } = (await memory.head(sessionId)) as SessionHead;
+    const rehearsal = await memory.fork(sessionId, { ...header, id: "rehearsal" });
+    try {
+      const { entries } = await memory.append(rehearsal.header.id, drafts, options);
+      const log: Entry[] = [];
+      for await (const entry of memory.read(rehearsal.header.id)) log.push(entry);
+      const head = await this.#files.create(header, { entries: log });
+      this.#memory = null;
+      return { version: head.version, entries, head };
+    } finally {
+      await memory.delete(rehearsal.header.id);
+      await memory.purge("9999-12-31T00:00:00.000Z");
+    }
+  }
+
+  #inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(task, task);
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+}
+
+/** The store of a directory's session files, opened as the options say. */
+export function openFiles(directory: string, options: FileOptions): Promise<JsonlStore> {
+  const { durability, readOnly, salvage } = options;
+  return openJsonlStore({
+    directory,
+    ...(durability === undefined ? {} : { durability }),
+    ...(readOnly === undefined ? {} : { readOnly }),
+    ...(salvage === undefined ? {} : { salvage }),
+  });
+}
+
+function isWorthAFile(entries: readonly EntryDraft[] | readonly Entry[], persistFrom: PersistFrom): boolean {
+  if (persistFrom === "create") return true;
+  return entries.some((entry) => entry?.type === "message" && (persistFrom === "message" || entry.message?.role === "assistant"));
+}

@@ -1,0 +1,28 @@
+import type { SessionHooks } from "../session/hooks.ts";
+import type { HookReport } from "../session/run-hooks.ts";
+
+/** How a tree treats its session. */
+export interface TreeOptions {
+  /** Handlers around compacting, forking and moving; several sets run in order. */
+  readonly hooks?: SessionHooks | readonly SessionHooks[];
+  /** Told of a handler that threw (default: a process warning). */
+  readonly onHookError?: HookReport;
+}
+
+/** How a session's file is made or opened. */
+export interface FileOptions extends TreeOptions {
+  /** Where session files are (default: `defaultSessionDirectory()`). */
+  readonly directory?: string;
+  /** The new session's id (default: a UUIDv7). */
+  readonly id?: string;
+  /** What a new session must hold before its file is written (default `"assistant"`: a model's first answer). */
+  readonly persistFrom?: "assistant" | "message" | "create";
+  /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
+  readonly durability?: "flush" | "fsync";
+  /** Refuse every write. */
+  readonly readOnly?: boolean;
+  /** Open a damaged file read-only, with a `lost` node in place of each entry that cannot be read. */
+  readonly salvage?: boolean;
+  /** What to do when another writer has the file open: write in turn (default), open it read-only, or refuse. */
+  readonly ifInUse?: "share" | "read-only" | "refuse";
+}

@@ -1,0 +1,44 @@
+import { type SessionSummary, summaryOf } from "../session/listing.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { openJsonlStore } from "../stores/jsonl/index.ts";
+import { defaultSessionDirectory } from "./home.ts";
+
+/**
+ * The sessions in a directory of files, newest first; with a `cwd`, those of that project. A file that cannot be read is
+ * in the list too, with its `damage`.
+ */
+export async function listSessions(options: { readonly directory?: string; readonly cwd?: string } = {}): Promise<SessionSummary[]> {
+  const directory = options.directory ?? defaultSessionDirectory();
+  await using store = await openJsonlStore({ directory, readOnly: true });
+  const rows: SessionSummary[] = [];
+  const damaged = new Map<string, SessionSummary>();
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof store.list>> = await store.list({
+      limit: PAGE_ITEMS_MAX,
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+      ...(cursor === null ? {} : { cursor }),
+    });
+    for (const head of page.items) rows.push(summaryOf(head, (await store.pathOf(head.header.id)) ?? undefined));
+    for (const { id, path, reason } of page.damaged) damaged.set(path, damagedRow(id, path, reason));
+    cursor = page.next;
+  } while (cursor !== null);
+  return [...rows, ...damaged.values()];
+}
+
+function damagedRow(id: string | null, path: string, damage: string): SessionSummary {
+  return {
+    id: id ?? "",
+    path,
+    name: null,
+    cwd: null,
+    userId: null,
+    createdAt: "",
+    modifiedAt: "",
+    messageCount: 0,
+    firstMessage: null,
+    status: "active",
+    closed: false,
+    damage,
+  };
+}

@@ -1,0 +1,117 @@
+import { contextOf, contextPath, type ModelContext } from "../session/context.ts";
+import type { Entry } from "../session/entry.ts";
+import { SessionError, UnknownEntryError } from "../session/errors.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
+import type { SessionStore } from "../session/store.ts";
+
+const PAGE_FIRST = 32;
+const PAGE_MAX = 1024;
+/** How many entries of other branches to pass over before asking the store where the parent stands. */
+const PASSED_OVER_MAX = 64;
+/** How far to walk for the first kept entry before asking the store whether it is on the path at all. */
+const UNSEEN_MAX = 1000;
+
+/**
+ * The nodes from an entry up to its root, leaf first. Reads the log backward in pages, so that a path costs what it
+ * holds; a long stretch of another branch is jumped over.
+ */
+export async function* walkUp(store: SessionStore, sessionId: string, fromId: string): AsyncGenerator<Entry, void, undefined> {
+  let wanted: string | null = fromId;
+  let before: number | undefined;
+  let passedOver = 0;
+  for (let limit = PAGE_FIRST; wanted !== null; limit = Math.min(limit * 2, PAGE_MAX)) {
+    let read = 0;
+    for await (const entry of store.read(sessionId, { reverse: true, limit, ...(before === undefined ? {} : { before }) })) {
+      read++;
+      before = entry.seq;
+      if (entry.id !== wanted) {
+        if (++passedOver > PASSED_OVER_MAX) break;
+        continue;
+      }
+      passedOver = 0;
+      yield entry;
+      wanted = entry.parentId;
+      if (wanted === null) return;
+    }
+    if (passedOver <= PASSED_OVER_MAX) {
+      // The log's beginning is reached: a parent that was not met is missing, and the path ends there.
+      if (read < limit) return;
+      continue;
+    }
+    const next: Entry | null = await store.getEntry(sessionId, wanted);
+    if (next === null || (before !== undefined && next.seq >= before)) return;
+    before = next.seq + 1;
+    passedOver = 0;
+  }
+}
+
+/** The path from the root to an entry, root first. */
+export async function readBranch(store: SessionStore, sessionId: string, entryId: string): Promise<Entry[]> {
+  const branch: Entry[] = [];
+  for await (const entry of walkUp(store, sessionId, entryId)) branch.push(entry);
+  return branch.reverse();
+}
+
+/** Whether `ancestorId` is `entryId` or above it. */
+export async function isOnPath(store: SessionStore, sessionId: string, ancestor: Entry, entryId: string | null): Promise<boolean> {
+  if (entryId === null) return false;
+  for await (const entry of walkUp(store, sessionId, entryId)) {
+    if (entry.id === ancestor.id) return true;
+    if (entry.seq < ancestor.seq) return false;
+  }
+  return false;
+}
+
+/** The context at a leaf. Reads what the context contains, and not what lies before it. */
+export async function readContext(store: SessionStore, head: SessionHead, leafId: string | null = head.leafId): Promise<ModelContext> {
+  const path = await pathAt(store, head, leafId);
+  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
+  return contextOf(path, contextPath(entries, new Set(head.undone)));
+}
+
+/**
+ * The part of a path that its context is made of, root first: from the first entry that the compaction in force kept, or
+ * from the root when there is none. The compaction is among them.
+ */
+export async function readContextEntries(store: SessionStore, head: SessionHead, leafId: string): Promise<Entry[]> {
+  const compactionId = await compactionInForce(store, head, await pathAt(store, head, leafId));
+  const above: Entry[] = [];
+  let compaction: Extract<Entry, { type: "compaction" }> | null = null;
+  let mark = 0;
+  let keptSeq: number | null = null;
+  for await (const entry of walkUp(store, head.header.id, leafId)) {
+    above.push(entry);
+    if (compaction === null) {
+      if (entry.id !== compactionId || entry.type !== "compaction") continue;
+      compaction = entry;
+      mark = above.length;
+      continue;
+    }
+    if (entry.id === compaction.firstKeptEntryId) return above.reverse();
+    if (keptSeq === null && above.length - mark > UNSEEN_MAX) {
+      keptSeq = (await store.getEntry(head.header.id, compaction.firstKeptEntryId))?.seq ?? Number.POSITIVE_INFINITY;
+    }
+    if (keptSeq !== null && entry.seq < keptSeq) break;
+  }
+  // Without a compaction all of the path counts; a first kept entry that is not on the path keeps nothing.
+  return (compaction === null ? above : above.slice(0, mark)).reverse();
+}
+
+async function pathAt(store: SessionStore, head: SessionHead, leafId: string | null): Promise<PathSummary> {
+  if (leafId === null) return EMPTY_PATH;
+  if (leafId === head.leafId) return head.path;
+  const path = await store.path(head.header.id, leafId);
+  if (path !== null) return path;
+  if ((await store.getEntry(head.header.id, leafId)) === null) throw new UnknownEntryError(head.header.id, leafId);
+  throw new SessionError("INVALID_ENTRY", `Entry ${leafId} of session ${head.header.id} is a fact, not a turn; choose a node of the tree.`);
+}
+
+/** The latest compaction on a path that was not undone. */
+async function compactionInForce(store: SessionStore, head: SessionHead, path: PathSummary): Promise<string | null> {
+  let { compactionId } = path;
+  for (let tries = 0; compactionId !== null && head.undone.includes(compactionId) && tries <= head.undone.length; tries++) {
+    const parentId: string | null = (await store.getEntry(head.header.id, compactionId))?.parentId ?? null;
+    compactionId = parentId === null ? null : ((await store.path(head.header.id, parentId))?.compactionId ?? null);
+  }
+  return compactionId;
+}

@@ -1,0 +1,367 @@
+import type { JsonValue } from "../internal/json.ts";
+import type { ModelContext } from "../session/context.ts";
+import { type Entry, type EntryDraft, type EntryOf, isNode, type ThinkingLevel } from "../session/entry.ts";
+import { SessionConflictError, SessionError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionHeader } from "../session/header.ts";
+import type { Content, Message } from "../session/message.ts";
+import { HookRunner } from "../session/run-hooks.ts";
+import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
+import type { TreeNode } from "../session/tree.ts";
+import type { Damage } from "../stores/jsonl/index.ts";
+import type { FileOptions, TreeOptions } from "./file-options.ts";
+import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
+import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
+import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
+import { TreeView } from "./tree-view.ts";
+
+const TRIES_MAX = 20;
+
+/**
+ * One session opened for reading, navigating and appending.
+ *
+ * - Every `append…` and `set…` resolves to the entry once it is durable.
+ * - Nothing is ever discarded: moving the leaf, labels, pruning and undoing are entries too.
+ * - `leafId` and `version` are those of this tree's last call; every reading method looks at the store first.
+ */
+export class SessionTree implements AsyncDisposable {
+  readonly #backing: TreeBacking;
+  #head: SessionHead;
+  #view: TreeView | null = null;
+  readonly #hooks: HookRunner;
+
+  private constructor({ backing, head }: OpenedSession, options: TreeOptions) {
+    this.#backing = backing;
+    this.#head = head;
+    this.#hooks = hookRunner(options);
+  }
+
+  /** A new session of a project, kept in a file once it holds what `persistFrom` says. */
+  static async create(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    return new SessionTree(await createFile(cwd, options), options);
+  }
+
+  /** The session in a file. */
+  static async open(path: string, options: FileOptions = {}): Promise<SessionTree> {
+    return new SessionTree(await openFile(path, options), options);
+  }
+
+  /** The project's session with the latest message, or a new one. */
+  static async continueRecent(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    return new SessionTree(await continueRecent(cwd, options), options);
+  }
+
+  /** A session that is never written. */
+  static async inMemory(cwd?: string, options: TreeOptions = {}): Promise<SessionTree> {
+    return new SessionTree(await createInMemory(cwd), options);
+  }
+
+  /** A copy of a file's session, with all its branches, as a new session of another project. */
+  static async forkFrom(sourcePath: string, targetCwd: string, options: FileOptions = {}): Promise<SessionTree> {
+    const hooks = hookRunner(options);
+    const source = { sessionId: sourcePath, entryId: null };
+    await hooks.before("beforeFork", source);
+    const tree = new SessionTree(await forkFile(sourcePath, targetCwd, options), options);
+    await hooks.after("fork", { ...source, newSessionId: tree.id });
+    return tree;
+  }
+
+  /** A session of any store. Closing the tree leaves the store open. */
+  static async on(store: SessionStore, sessionId: string, options: TreeOptions = {}): Promise<SessionTree> {
+    const head = await store.head(sessionId);
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    return new SessionTree({ backing: new StoreBacking(store), head }, options);
+  }
+
+  get id(): string {
+    return this.#head.header.id;
+  }
+
+  get header(): SessionHeader {
+    return this.#head.header;
+  }
+
+  /** The session's file, or where it will be; null for a session that has none. */
+  get path(): string | null {
+    return this.#backing.path;
+  }
+
+  get leafId(): string | null {
+    return this.#head.leafId;
+  }
+
+  get version(): number {
+    return this.#head.version;
+  }
+
+  /** What the log added up to at this tree's last call. */
+  get head(): SessionHead {
+    return this.#head;
+  }
+
+  /** What could not be read of a salvaged file. */
+  get damage(): readonly Damage[] {
+    return this.#backing.damage;
+  }
+
+  /** Whether the session is stored anywhere but in memory. */
+  get persisted(): boolean {
+    return this.#backing.persisted;
+  }
+
+  /** Appends one entry of any type. */
+  async append(draft: EntryDraft, options?: AppendOptions): Promise<Entry> {
+    const { entries } = await this.appendAll([draft], options);
+    return entries[0] as Entry;
+  }
+
+  /** Appends several entries that land together or not at all. */
+  async appendAll(drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+    const result = await this.#backing.append(this.id, drafts, options);
+    if (result.head.version >= this.#head.version) this.#head = result.head;
+    return result;
+  }
+
+  appendMessage(message: Message, options: { readonly id?: string } = {}): Promise<Entry> {
+    return this.append({ type: "message", message, ...options });
+  }
+
+  appendModelChange(provider: string, modelId: string): Promise<Entry> {
+    return this.append({ type: "model_change", provider, modelId });
+  }
+
+  appendThinkingLevelChange(thinkingLevel: ThinkingLevel): Promise<Entry> {
+    return this.append({ type: "thinking_level_change", thinkingLevel });
+  }
+
+  appendCompaction(init: Omit<EntryOf<"compaction">, "type" | "id" | "parentId" | "timestamp" | "seq">): Promise<Entry> {
+    return this.append({ ...init, type: "compaction" });
+  }
+
+  appendCustom(customType: string, data?: JsonValue): Promise<Entry> {
+    return this.append({ type: "custom", customType, ...(data === undefined ? {} : { data }) });
+  }
+
+  appendCustomMessage(init: { customType: string; content: Content; display: boolean; details?: JsonValue }): Promise<Entry> {
+    return this.append({ ...init, type: "custom_message" });
+  }
+
+  /** Puts a label on any entry; null takes it off. */
+  setLabel(targetId: string, label: string | null): Promise<Entry> {
+    return this.append({ type: "label", targetId, label });
+  }
+
+  /** Names the session; an empty name takes the name off. */
+  setName(name: string): Promise<Entry> {
+    return this.append({ type: "session_info", name });
+  }
+
+  /** Sets and removes variables from here on, on this branch. */
+  setVariables(set: Readonly<Record<string, JsonValue>>, unset: readonly string[] = []): Promise<Entry> {
+    return this.append({ type: "variables", set, unset });
+  }
+
+  /** Sets what the next request begins with, from here on, on this branch. */
+  setSettings(settings: { systemPrompt?: string | null; activeTools?: readonly string[]; activeSkills?: readonly string[] }): Promise<Entry> {
+    return this.append({ type: "variables", set: {}, unset: [], ...settings });
+  }
+
+  /** Moves the leaf to an entry; null moves it before the root, so that the next node is a new root. */
+  async branch(entryId: string | null): Promise<void> {
+    const event = { sessionId: this.id, fromId: this.leafId, targetId: entryId };
+    const given = await this.#hooks.before("beforeTree", event);
+    if (given === null) await this.append({ type: "leaf", targetId: entryId });
+    else await this.#moveWithSummary(entryId, given.summary, given.details);
+    await this.#hooks.after("tree", event);
+  }
+
+  /** Moves the leaf and appends there a summary of the branch that is left. */
+  async branchWithSummary(entryId: string | null, summary: string, details?: JsonValue): Promise<Entry> {
+    const event = { sessionId: this.id, fromId: this.leafId, targetId: entryId };
+    const given = await this.#hooks.before("beforeTree", event);
+    const entry = await this.#moveWithSummary(entryId, given?.summary ?? summary, given?.details ?? details);
+    await this.#hooks.after("tree", event);
+    return entry;
+  }
+
+  /** A new session that holds only the path to an entry, its labels, and a link back. This tree stays as it is. */
+  async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
+    await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
+    const entries = await this.#pathWithLabels(entryId);
+    const version = entries.filter(isNode).length;
+    const header = derivedHeader(this.#head, { cwd: this.header.cwd, entryId, version, operator: "createBranchedSession" }, options);
+    const tree = new SessionTree(await this.#backing.derive(header, entries, options), options);
+    await this.#hooks.after("fork", { sessionId: this.id, entryId, newSessionId: tree.id });
+    return tree;
+  }
+
+  /** Hides a side branch for good. @throws {SessionError} `ACTIVE_PATH` when the leaf is on it. */
+  async pruneBranch(entryId: string): Promise<void> {
+    const entry = await this.getEntry(entryId);
+    if (entry !== null && !isNode(entry)) throw notANode(this.id, entryId);
+    await this.appendIf({ type: "prune", targetId: entryId }, async () => {
+      if (!(await this.isActive(entryId))) return;
+      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path of session ${this.id}; branch elsewhere first.`);
+    });
+  }
+
+  /** Whether an entry is the leaf or above it. */
+  async isActive(entryId: string): Promise<boolean> {
+    const { leafId } = await this.refresh();
+    const entry = await this.getEntry(entryId);
+    if (entry === null) throw new UnknownEntryError(this.id, entryId);
+    return leafId !== null && (await isOnPath(this.#backing.store, this.id, entry, leafId));
+  }
+
+  /**
+   * Appends an entry while what `check` looked at still holds: whoever appends in between makes it look again. `check`
+   * throws to refuse.
+   */
+  async appendIf(draft: EntryDraft, check: () => Promise<void>): Promise<Entry> {
+    for (let tries = 1; ; tries++) {
+      const { version } = await this.refresh();
+      await check();
+      try {
+        return await this.append(draft, { expectedVersion: version });
+      } catch (error) {
+        if (!(error instanceof SessionConflictError) || tries >= TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  /** Makes the context ignore a compaction (default: the one in force) from here on; later turns stay. */
+  async undoCompaction(entryId?: string): Promise<void> {
+    await this.refresh();
+    const targetId = entryId ?? (await this.contextEntries()).findLast((entry) => entry.type === "compaction" && !this.#head.undone.includes(entry.id))?.id;
+    if (targetId === undefined) throw new SessionError("UNKNOWN_ENTRY", `Session ${this.id} has no compaction to undo on this branch.`);
+    await this.append({ type: "compaction_undone", targetId });
+  }
+
+  /** All entries in log order, facts included. */
+  async entries(): Promise<Entry[]> {
+    return (await this.#updatedView()).entries();
+  }
+
+  getEntry(id: string): Promise<Entry | null> {
+    return this.#backing.store.getEntry(this.id, id);
+  }
+
+  /** The nodes right below an entry; those of null are the roots. */
+  async getChildren(id: string | null): Promise<Entry[]> {
+    return (await this.#updatedView()).children(id);
+  }
+
+  /** The entry that the next node will hang on. */
+  async getLeaf(): Promise<Entry | null> {
+    await this.refresh();
+    return this.leafId === null ? null : this.getEntry(this.leafId);
+  }
+
+  /** The path from the root to an entry (default: the leaf). */
+  async getBranch(entryId?: string): Promise<Entry[]> {
+    await this.refresh();
+    const to = entryId ?? this.leafId;
+    if (to === null) return [];
+    const branch = await readBranch(this.#backing.store, this.id, to);
+    if (branch.length === 0) throw new UnknownEntryError(this.id, to);
+    return branch;
+  }
+
+  /** The session's nodes as trees, one for each root. */
+  async getTree(): Promise<TreeNode[]> {
+    return (await this.#updatedView()).tree();
+  }
+
+  async getLabel(id: string): Promise<string | null> {
+    return (await this.#updatedView()).label(id);
+  }
+
+  /** All labels that count, by entry. */
+  async getLabels(): Promise<ReadonlyMap<string, string>> {
+    return (await this.#updatedView()).labels();
+  }
+
+  async getName(): Promise<string | null> {
+    await this.refresh();
+    return this.#head.name;
+  }
+
+  /** What the next request to a model consists of, at the leaf or at another node. */
+  async buildContext(leafId?: string | null): Promise<ModelContext> {
+    await this.refresh();
+    return readContext(this.#backing.store, this.#head, leafId);
+  }
+
+  /** The entries that the context at the leaf is made of, the compaction in force included, root first. */
+  async contextEntries(): Promise<Entry[]> {
+    await this.refresh();
+    return this.leafId === null ? [] : readContextEntries(this.#backing.store, this.#head, this.leafId);
+  }
+
+  /** The handlers that this tree was opened with. */
+  get hooks(): HookRunner {
+    return this.#hooks;
+  }
+
+  /** Looks at what others appended. */
+  async refresh(): Promise<SessionHead> {
+    const head = await this.#backing.store.head(this.id);
+    if (head === null) throw new SessionNotFoundError(this.id);
+    this.#head = head;
+    return head;
+  }
+
+  /** Writes a session that still waits in memory for its file. */
+  async flush(): Promise<void> {
+    this.#head = (await this.#backing.flush(this.id)) ?? this.#head;
+  }
+
+  /** Lets go of the file. A lazy session that never became worth a file leaves nothing behind. */
+  async close(): Promise<void> {
+    await this.#backing.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #moveWithSummary(entryId: string | null, summary: string, details: JsonValue | undefined): Promise<Entry> {
+    const { leafId: fromId } = await this.refresh();
+    const { entries } = await this.appendAll([
+      { type: "leaf", targetId: entryId },
+      { type: "branch_summary", summary, fromId, ...(details === undefined ? {} : { details }) },
+    ]);
+    return entries[1] as Entry;
+  }
+
+  /** The path to a node, followed by the labels of what is on it, as they stand. */
+  async #pathWithLabels(entryId: string): Promise<Entry[]> {
+    const path = await this.getBranch(entryId);
+    const target = path.at(-1) as Entry;
+    if (!isNode(target)) throw notANode(this.id, entryId);
+    const onPath = new Set(path.map((entry) => entry.id));
+    const current = await this.getLabels();
+    const labels = new Map<string, Entry>();
+    for (const entry of await this.entries()) {
+      if (entry.type === "label" && entry.label !== null && onPath.has(entry.targetId) && current.get(entry.targetId) === entry.label) {
+        labels.set(entry.targetId, entry);
+      }
+    }
+    return [...path, ...labels.values()];
+  }
+
+  async #updatedView(): Promise<TreeView> {
+    this.#view ??= new TreeView(this.id);
+    await this.#view.update(this.#backing.store);
+    return this.#view;
+  }
+}
+
+function hookRunner(options: TreeOptions): HookRunner {
+  const report = options.onHookError ?? ((error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`));
+  return new HookRunner(options.hooks === undefined ? [] : [options.hooks].flat(), report);
+}
+
+function notANode(sessionId: string, entryId: string): SessionError {
+  return new SessionError("INVALID_ENTRY", `Entry ${entryId} of session ${sessionId} is a fact, not a turn; choose a node of the tree.`);
+}

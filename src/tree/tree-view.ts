@@ -1,0 +1,67 @@
+import { type Entry, isNode } from "../session/entry.ts";
+import type { SessionStore } from "../session/store.ts";
+import { buildTree, indexEntries, labelsOf, prunedIds, type TreeNode } from "../session/tree.ts";
+
+/** All entries of a session, read once and then kept up with; made only when someone asks for all of them. */
+export class TreeView {
+  readonly #sessionId: string;
+  readonly #entries: Entry[] = [];
+  #children: Map<string | null, Entry[]> | null = null;
+  #tree: TreeNode[] | null = null;
+
+  constructor(sessionId: string) {
+    this.#sessionId = sessionId;
+  }
+
+  /** Reads what was appended since the last call. */
+  async update(store: SessionStore): Promise<void> {
+    const before = this.#entries.length;
+    for await (const entry of store.read(this.#sessionId, { after: before - 1 })) this.#entries.push(deepFreeze(entry));
+    if (this.#entries.length === before) return;
+    this.#children = null;
+    this.#tree = null;
+  }
+
+  entries(): Entry[] {
+    return this.#entries.slice();
+  }
+
+  tree(): TreeNode[] {
+    this.#tree ??= buildTree(this.#entries);
+    return this.#tree.slice();
+  }
+
+  children(parentId: string | null): Entry[] {
+    this.#children ??= groupByParent(this.#entries);
+    return this.#children.get(parentId)?.slice() ?? [];
+  }
+
+  label(entryId: string): string | null {
+    return labelsOf(this.#entries).get(entryId) ?? null;
+  }
+
+  labels(): ReadonlyMap<string, string> {
+    return labelsOf(this.#entries);
+  }
+}
+
+function groupByParent(entries: readonly Entry[]): Map<string | null, Entry[]> {
+  const index = indexEntries(entries);
+  const pruned = prunedIds(entries);
+  const children = new Map<string | null, Entry[]>();
+  for (const entry of entries) {
+    if (!isNode(entry) || pruned.has(entry.id)) continue;
+    const parentId = entry.parentId !== null && index.has(entry.parentId) ? entry.parentId : null;
+    const siblings = children.get(parentId);
+    if (siblings === undefined) children.set(parentId, [entry]);
+    else siblings.push(entry);
+  }
+  return children;
+}
+
+/** Entries are shared by all who ask, so none of them may change one. */
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const key in value) deepFreeze(value[key]);
+  return Object.freeze(value);
+}
