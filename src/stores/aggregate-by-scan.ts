@@ -1,0 +1,80 @@
+import type { Entry } from "../session/entry.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { Message } from "../session/message.ts";
+import type { AggregateKey, AggregateQuery, AggregateRow } from "../session/store.ts";
+import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
+import { readRange } from "./check-arguments.ts";
+import { type ScanSource, scanSessions } from "./session-scan.ts";
+
+type Keys = Pick<AggregateRow, AggregateKey>;
+
+interface Sum {
+  readonly keys: Keys;
+  sessions: number;
+  messages: number;
+  toolCalls: number;
+  usage: Usage;
+  cost: number;
+  /** The session that was counted last. */
+  sessionId: string | null;
+}
+
+/** The sums that a query asks for, found by reading every session of it. */
+export async function aggregateByScan(source: ScanSource, query: AggregateQuery): Promise<AggregateRow[]> {
+  const { groupBy, from = "", to = "\uffff", ...filter } = query;
+  const sums = new Map<string, Sum>();
+  if (groupBy.length === 0) sumOf(sums, {});
+  for await (const head of scanSessions(source, filter)) {
+    const after = (head.header.forkedFrom?.version ?? 0) - 1;
+    for await (const entry of source.read(head.header.id, readRange({ after }))) {
+      if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
+      addMessage(sumOf(sums, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
+    }
+  }
+  return [...sums.values()].map(({ keys, sessionId: _, ...row }) => ({ ...keys, ...row }));
+}
+
+/** Rows in the order of the keys they are grouped by; null comes first. */
+export function sortRows(rows: readonly AggregateRow[], groupBy: readonly AggregateKey[]): AggregateRow[] {
+  return [...rows].sort((a, b) => {
+    for (const key of groupBy) {
+      const [left, right] = [a[key] ?? null, b[key] ?? null];
+      if (left === right) continue;
+      if (left === null || right === null) return left === null ? -1 : 1;
+      return left < right ? -1 : 1;
+    }
+    return 0;
+  });
+}
+
+function keysOf(groupBy: readonly AggregateKey[], head: SessionHead, { timestamp }: Entry, message: Message): Keys {
+  return {
+    ...(groupBy.includes("day") && { day: timestamp.slice(0, 10) }),
+    ...(groupBy.includes("model") && { model: modelOf(message) }),
+    ...(groupBy.includes("user") && { user: head.header.userId }),
+  };
+}
+
+function modelOf(message: Message): string | null {
+  if (message.role !== "assistant" || message.provider === undefined || message.model === undefined) return null;
+  return `${message.provider}/${message.model}`;
+}
+
+function sumOf(sums: Map<string, Sum>, keys: Keys): Sum {
+  const name = JSON.stringify(keys);
+  const found = sums.get(name);
+  if (found !== undefined) return found;
+  const sum = { keys, sessions: 0, messages: 0, toolCalls: 0, usage: NO_USAGE, cost: 0, sessionId: null };
+  sums.set(name, sum);
+  return sum;
+}
+
+function addMessage(sum: Sum, sessionId: string, message: Message): void {
+  if (sum.sessionId !== sessionId) sum.sessions += 1;
+  sum.sessionId = sessionId;
+  sum.messages += 1;
+  if (message.role !== "assistant") return;
+  sum.toolCalls += message.toolCalls?.length ?? 0;
+  sum.usage = addUsage(sum.usage, message.usage);
+  sum.cost += message.cost ?? 0;
+}

@@ -1,0 +1,102 @@
+import type { SessionStatus } from "../session/entry.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { isTimestamp } from "../session/header.ts";
+import { checkName } from "../session/id.ts";
+import type { ReadRange } from "../session/store-driver.ts";
+import type { AppendOptions, CreateOptions, ForkOptions, ReadOptions, WatchOptions } from "../session/store.ts";
+
+/** The longest time one lease may be held without being renewed. */
+export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;
+
+const STATUSES: ReadonlySet<unknown> = new Set<SessionStatus>(["active", "suspended", "closed", "expired"]);
+
+/** Whether a value is a status, or a list of some. */
+export function isStatusFilter(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 && value.every((status) => STATUSES.has(status)) : STATUSES.has(value);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a whole number from `min` to `max`. */
+export function checkCount(
+  value: unknown,
+  name: string,
+  min = 0,
+  max: number = Number.MAX_SAFE_INTEGER,
+): asserts value is number {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  throw new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be a whole number ${range}.`);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a time as `toISOString` writes it. */
+export function checkTime(value: unknown, name: string): asserts value is string {
+  if (isTimestamp(value)) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The option ${name} is ${show(value)}; it must be an ISO-8601 time with milliseconds, in UTC.`,
+  );
+}
+
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
+export function checkAppendOptions(options: AppendOptions): void {
+  checkOptions(options);
+  const { expectedVersion, onto, guard, verbatim } = options;
+  if (expectedVersion !== undefined) checkCount(expectedVersion, "expectedVersion");
+  if (onto !== undefined && onto !== null) checkName(onto, "an entry");
+  if (verbatim !== undefined && typeof verbatim !== "boolean") {
+    throw new SessionError("INVALID_OPTION", `The option verbatim is ${show(verbatim)}; it must be true or false.`);
+  }
+  if (guard === undefined) return;
+  checkOptions(guard, "guard");
+  if (guard.status !== undefined && !isStatusFilter(guard.status)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `The option guard.status is ${show(guard.status)}; it must be a status, or a list of some.`,
+    );
+  }
+  if (guard.maxTurns !== undefined) checkCount(guard.maxTurns, "guard.maxTurns");
+  if (guard.leaseToken !== undefined) checkCount(guard.leaseToken, "guard.leaseToken");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless a session can be made that way. */
+export function checkCreateOptions(options: CreateOptions): void {
+  checkOptions(options);
+  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless a fork can be made that way. */
+export function checkForkOptions(options: ForkOptions): void {
+  checkOptions(options);
+  if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
+  if (options.maxForks !== undefined) checkCount(options.maxForks, "maxForks");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless a session can be watched that way. */
+export function checkWatchOptions(options: WatchOptions): void {
+  checkOptions(options);
+  if (options.after !== undefined) checkCount(options.after, "after", -1);
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
+    throw new SessionError("INVALID_OPTION", "The option signal is not an AbortSignal.");
+  }
+}
+
+/**
+ * The range that read options ask for, with what is not given filled in.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for one that is not a position, a limit or a flag.
+ */
+export function readRange(options: ReadOptions): ReadRange {
+  checkOptions(options);
+  const { after = -1, before = Number.MAX_SAFE_INTEGER, limit = Number.MAX_SAFE_INTEGER, reverse = false } = options;
+  checkCount(after, "after", -1);
+  checkCount(before, "before", -1);
+  checkCount(limit, "limit");
+  if (typeof reverse !== "boolean") {
+    throw new SessionError("INVALID_OPTION", `The option reverse is ${show(reverse)}; it must be true or false.`);
+  }
+  return { after, before, limit, reverse };
+}
+
+function checkOptions(options: unknown, name = "options"): void {
+  if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
+  throw new SessionError("INVALID_OPTION", `The ${name} of the call must be an object, not ${show(options)}.`);
+}

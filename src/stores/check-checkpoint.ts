@@ -1,0 +1,60 @@
+import { copyJson, NotJson } from "../internal/json.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { isTimestamp } from "../session/header.ts";
+import { checkName, checkSessionId } from "../session/id.ts";
+import { ENTRY_BYTES_MAX } from "../session/limits.ts";
+import type { Checkpoint } from "../session/store.ts";
+
+/**
+ * A frozen copy of a checkpoint, after checking every field of it.
+ *
+ * @throws {SessionError} `INVALID_ID`, `INVALID_VALUE` or `TOO_LARGE`.
+ */
+export function checkCheckpoint(value: Checkpoint): Checkpoint {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("it is not an object");
+  const checkpoint = copy(value);
+  const {
+    id,
+    sessionId,
+    version,
+    leafId,
+    createdAt,
+    parentCheckpointId,
+    metadata,
+    sandboxSnapshot: _,
+    ...unknown
+  } = checkpoint;
+  checkName(id, "a checkpoint");
+  checkSessionId(sessionId);
+  if (!Number.isSafeInteger(version) || version < 0)
+    throw invalid(`version is ${show(version)}, not a count of entries`);
+  if (leafId !== null) checkName(leafId, "an entry");
+  if (!isTimestamp(createdAt))
+    throw invalid(`createdAt is ${show(createdAt)}, not an ISO-8601 time with milliseconds, in UTC`);
+  if (parentCheckpointId !== null) checkName(parentCheckpointId, "a checkpoint");
+  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata))
+    throw invalid("metadata is not an object");
+  const [name] = Object.keys(unknown);
+  if (name !== undefined) throw invalid(`it has an unknown field ${show(name)}; keep data of your own in metadata`);
+  return checkpoint;
+}
+
+function copy(value: Checkpoint): Checkpoint {
+  try {
+    const checkpoint = copyJson(value, "checkpoint") as unknown as Checkpoint;
+    if (JSON.stringify(checkpoint).length > ENTRY_BYTES_MAX) {
+      throw new SessionError(
+        "TOO_LARGE",
+        `The checkpoint is larger than ${ENTRY_BYTES_MAX} bytes; keep large values elsewhere.`,
+      );
+    }
+    return checkpoint;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_VALUE", `The checkpoint is not valid: ${problem}.`);
+}

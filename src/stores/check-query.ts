@@ -1,0 +1,103 @@
+import { SessionError, show } from "../session/errors.ts";
+import { isTimestamp } from "../session/header.ts";
+import { checkCwd, checkName, checkSessionId } from "../session/id.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import type { ListPosition } from "../session/store-driver.ts";
+import type { AggregateKey, AggregateQuery, SessionQuery } from "../session/store.ts";
+import { checkCount, isStatusFilter } from "./check-arguments.ts";
+import { decodeCursor } from "./list-cursor.ts";
+
+const LIMIT_DEFAULT = 100;
+const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
+
+/** A query taken apart: which sessions, how many, and from where on. */
+export interface CheckedQuery {
+  readonly filter: Omit<SessionQuery, "limit" | "cursor">;
+  readonly limit: number;
+  readonly after: ListPosition | null;
+}
+
+/**
+ * Checks a query and copies what it asks for. Unknown fields are refused: a misspelt filter would show too much.
+ *
+ * @throws {SessionError} `INVALID_QUERY`, `INVALID_ID`, or `INVALID_OPTION` for the limit.
+ */
+export function checkQuery(query: SessionQuery): CheckedQuery {
+  checkFields(query);
+  const { userId, cwd, status, parentId, deleted, limit = LIMIT_DEFAULT, cursor, ...unknown } = query;
+  refuseUnknown(unknown);
+  checkFilter({ userId, cwd, status });
+  if (parentId !== undefined) checkSessionId(parentId);
+  if (deleted !== undefined && typeof deleted !== "boolean")
+    throw invalid(`deleted is ${show(deleted)}, not true or false`);
+  checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const filter = {
+    ...(userId !== undefined && { userId }),
+    ...(cwd !== undefined && { cwd }),
+    ...(status !== undefined && { status }),
+    ...(parentId !== undefined && { parentId }),
+    ...(deleted !== undefined && { deleted }),
+  };
+  return { filter, limit, after };
+}
+
+/**
+ * Checks what is to be added up, and copies it.
+ *
+ * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID`.
+ */
+export function checkAggregateQuery(query: AggregateQuery): AggregateQuery {
+  checkFields(query);
+  const { userId, cwd, status, from, to, groupBy, ...unknown } = query;
+  refuseUnknown(unknown);
+  checkFilter({ userId, cwd, status });
+  for (const [name, time] of Object.entries({ from, to })) {
+    if (time !== undefined && !isTimestamp(time))
+      throw invalid(`${name} is ${show(time)}, not an ISO-8601 time with milliseconds, in UTC`);
+  }
+  if (
+    !Array.isArray(groupBy) ||
+    !groupBy.every((key) => GROUP_KEYS.has(key)) ||
+    new Set(groupBy).size !== groupBy.length
+  ) {
+    throw invalid("groupBy is not a list of day, model and user, each at most once");
+  }
+  return {
+    ...(userId !== undefined && { userId }),
+    ...(cwd !== undefined && { cwd }),
+    ...(status !== undefined && { status }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    groupBy: [...groupBy],
+  };
+}
+
+function checkFilter({ userId, cwd, status }: { userId: unknown; cwd: unknown; status: unknown }): void {
+  if (userId !== undefined) checkName(userId, "a user");
+  if (cwd !== undefined && !isCwd(cwd)) throw invalid(`cwd is ${show(cwd)}, not a working directory`);
+  if (status !== undefined && !isStatusFilter(status))
+    throw invalid(`status is ${show(status)}, not a status or a list of some`);
+}
+
+function isCwd(cwd: unknown): boolean {
+  try {
+    checkCwd(cwd);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function checkFields(query: unknown): void {
+  if (typeof query !== "object" || query === null || Array.isArray(query)) throw invalid("it is not an object");
+}
+
+function refuseUnknown(fields: object): void {
+  const [name] = Object.keys(fields);
+  if (name !== undefined) throw invalid(`there is no field ${show(name)} to ask for`);
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_QUERY", `The query is not valid: ${problem}.`);
+}

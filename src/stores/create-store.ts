@@ -1,0 +1,314 @@
+import { type CheckedDraft, checkDrafts } from "../session/draft.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
+import { SessionNotFoundError } from "../session/errors.ts";
+import type { PathSummary, SessionHead } from "../session/fold.ts";
+import { checkHeader, type SessionHeader } from "../session/header.ts";
+import { checkName, checkSessionId } from "../session/id.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { listPosition } from "../session/query.ts";
+import { parseSearch } from "../session/search.ts";
+import type { LeaseTable, StoreDriver } from "../session/store-driver.ts";
+import type {
+  AggregateQuery,
+  AggregateRow,
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  CreateOptions,
+  ForkOptions,
+  Lease,
+  LeaseInfo,
+  ReadOptions,
+  SearchHit,
+  SessionPage,
+  SessionQuery,
+  SessionStore,
+  StoreCapabilities,
+  WatchOptions,
+} from "../session/store.ts";
+import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
+import { appendUnderLease } from "./append-under-lease.ts";
+import {
+  checkAppendOptions,
+  checkCount,
+  checkCreateOptions,
+  checkForkOptions,
+  checkTime,
+  checkWatchOptions,
+  LEASE_TTL_MS_MAX,
+  readRange,
+} from "./check-arguments.ts";
+import { checkCheckpoint } from "./check-checkpoint.ts";
+import { checkAggregateQuery, checkQuery } from "./check-query.ts";
+import { HeldLease } from "./held-lease.ts";
+import { encodeCursor } from "./list-cursor.ts";
+import { openLater } from "./open-later.ts";
+import { ProcessLeases } from "./process-leases.ts";
+import { searchByScan } from "./search-by-scan.ts";
+import type { ScanSource } from "./session-scan.ts";
+import { storeClosed } from "./store-closed.ts";
+import { WatchHub } from "./watch-hub.ts";
+
+const NO_OPTIONS: AppendOptions = Object.freeze({});
+
+/** How a store is made of a driver. */
+export interface CreateStoreOptions {
+  /** What time it is for leases that the driver does not keep itself. */
+  readonly clock?: () => Date;
+}
+
+/**
+ * A store that does what its driver does, and the rest by itself: it checks every argument, pages listings, refuses
+ * calls after `close`, and brings search, sums, leases and watching where the driver has none.
+ */
+export function createStore(driver: StoreDriver, options: CreateStoreOptions = {}): SessionStore {
+  return new DrivenStore(driver, options.clock ?? (() => new Date()));
+}
+
+class DrivenStore implements SessionStore {
+  readonly capabilities: StoreCapabilities;
+  readonly #driver: StoreDriver;
+  readonly #hub: WatchHub;
+  /** Null where the driver keeps leases, and then checks their tokens too. */
+  readonly #processLeases: ProcessLeases | null;
+  readonly #leases: LeaseTable;
+  readonly #scan: ScanSource;
+  #closing: Promise<void> | null = null;
+
+  constructor(driver: StoreDriver, clock: () => Date) {
+    this.#driver = driver;
+    this.#hub = new WatchHub(driver, driver.capabilities.shared);
+    this.#processLeases = driver.leases === undefined ? new ProcessLeases(clock) : null;
+    this.#leases = driver.leases ?? (this.#processLeases as LeaseTable);
+    this.#scan = {
+      list: (query, limit, after) => this.#openDriver().list(query, limit, after),
+      read: (sessionId, range) => this.#openDriver().read(sessionId, range),
+    };
+    this.capabilities = capabilitiesOf(driver);
+  }
+
+  async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
+    const driver = this.#openDriver();
+    checkCreateOptions(options);
+    const { entries = [], maxOpenPerUser } = options;
+    const drafts = checkDrafts(entries, { verbatim: true });
+    return driver.create(checkHeader(header), drafts, maxOpenPerUser === undefined ? {} : { maxOpenPerUser });
+  }
+
+  // Not an async function: an append is the hot path, and this way the caller awaits the driver's own promise.
+  append(sessionId: string, drafts: readonly EntryDraft[], options: AppendOptions = NO_OPTIONS): Promise<AppendResult> {
+    try {
+      this.#openDriver();
+      checkSessionId(sessionId);
+      if (options !== NO_OPTIONS) checkAppendOptions(options);
+      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true });
+      if (checked.length === 0) return this.#appendNothing(sessionId);
+      const started = this.#hub.started(sessionId);
+      const appending =
+        started === null
+          ? this.#appendChecked(sessionId, checked, options)
+          : started.then(() => this.#appendChecked(sessionId, checked, options));
+      appending.then(
+        () => this.#hub.wake(sessionId),
+        () => {},
+      );
+      return appending;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async head(sessionId: string): Promise<SessionHead | null> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    return driver.head(sessionId);
+  }
+
+  read(sessionId: string, options: ReadOptions = {}): AsyncIterable<Entry> {
+    const check = (): void => void this.#openDriver();
+    const open = (): AsyncIterator<Entry> => {
+      checkSessionId(sessionId);
+      return this.#driver.read(sessionId, readRange(options))[Symbol.asyncIterator]();
+    };
+    return { [Symbol.asyncIterator]: () => openLater(open, check) };
+  }
+
+  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    checkName(entryId, "an entry");
+    return driver.getEntry(sessionId, entryId);
+  }
+
+  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    checkName(entryId, "an entry");
+    return driver.path(sessionId, entryId);
+  }
+
+  async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {
+    const driver = this.#openDriver();
+    checkSessionId(sourceId);
+    checkForkOptions(options);
+    const { at, maxForks } = options;
+    return driver.fork(sourceId, checkHeader(header), maxForks === undefined ? { at } : { at, maxForks });
+  }
+
+  async list(query: SessionQuery = {}): Promise<SessionPage> {
+    const driver = this.#openDriver();
+    const { filter, limit, after } = checkQuery(query);
+    // One more than asked for tells whether there is a next page.
+    const page = await driver.list(filter, limit + 1, after);
+    const items = page.items.slice(0, limit);
+    const last = items.at(-1);
+    const next = page.items.length > limit && last !== undefined ? encodeCursor(listPosition(last)) : null;
+    return { items, next, damaged: page.damaged };
+  }
+
+  async count(query: SessionQuery = {}): Promise<number> {
+    const driver = this.#openDriver();
+    return driver.count(checkQuery(query).filter);
+  }
+
+  async search(text: string, query: SessionQuery = {}): Promise<SearchHit[]> {
+    const driver = this.#openDriver();
+    const terms = parseSearch(text);
+    const { filter, limit } = checkQuery(query);
+    return driver.search === undefined
+      ? searchByScan(this.#scan, terms, filter, limit)
+      : driver.search(terms, { ...filter, limit });
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    const deleted = await driver.delete(sessionId);
+    this.#processLeases?.drop(sessionId);
+    this.#hub.wake(sessionId);
+    return deleted;
+  }
+
+  async undelete(sessionId: string): Promise<boolean> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    return driver.undelete(sessionId);
+  }
+
+  async purge(before: string): Promise<number> {
+    const driver = this.#openDriver();
+    checkTime(before, "before");
+    return driver.purge(before);
+  }
+
+  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    const driver = this.#openDriver();
+    return driver.saveCheckpoint(checkCheckpoint(checkpoint));
+  }
+
+  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
+    const driver = this.#openDriver();
+    checkName(id, "a checkpoint");
+    return driver.loadCheckpoint(id);
+  }
+
+  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    return driver.listCheckpoints(sessionId);
+  }
+
+  async deleteCheckpoint(id: string): Promise<boolean> {
+    const driver = this.#openDriver();
+    checkName(id, "a checkpoint");
+    return driver.deleteCheckpoint(id);
+  }
+
+  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
+    const driver = this.#openDriver();
+    checkTime(before, "before");
+    checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
+    return driver.listExpired(before, limit);
+  }
+
+  watch(sessionId: string, options: WatchOptions = {}): AsyncIterable<Entry> {
+    // Only a watch that begins after `close` is refused; one that has begun just ends then.
+    const open = (): AsyncIterator<Entry> => {
+      this.#openDriver();
+      checkSessionId(sessionId);
+      checkWatchOptions(options);
+      return this.#hub.watch(sessionId, options);
+    };
+    return { [Symbol.asyncIterator]: () => openLater(open) };
+  }
+
+  async lease(sessionId: string, runId: string, ttlMs: number): Promise<Lease> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    checkName(runId, "a run");
+    checkCount(ttlMs, "ttlMs", 1, LEASE_TTL_MS_MAX);
+    if ((await driver.head(sessionId)) === null) throw new SessionNotFoundError(sessionId);
+    this.#openDriver();
+    const info = await this.#leases.acquire(sessionId, runId, ttlMs);
+    return new HeldLease(info, ttlMs, this.#leases, () => this.#closing !== null);
+  }
+
+  async leaseOf(sessionId: string): Promise<LeaseInfo | null> {
+    this.#openDriver();
+    checkSessionId(sessionId);
+    return this.#leases.current(sessionId);
+  }
+
+  async aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
+    const driver = this.#openDriver();
+    const checked = checkAggregateQuery(query);
+    const rows = await (driver.aggregate?.(checked) ?? aggregateByScan(this.#scan, checked));
+    return sortRows(rows, checked.groupBy);
+  }
+
+  async ping(): Promise<void> {
+    return this.#openDriver().ping();
+  }
+
+  close(): Promise<void> {
+    if (this.#closing === null) {
+      this.#hub.close();
+      this.#closing = (async () => this.#driver.close())();
+    }
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #openDriver(): StoreDriver {
+    if (this.#closing !== null) throw storeClosed();
+    return this.#driver;
+  }
+
+  #appendChecked(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    if (options.guard?.leaseToken === undefined || this.#processLeases === null) {
+      return this.#openDriver().append(sessionId, drafts, options);
+    }
+    return appendUnderLease(this.#openDriver(), this.#processLeases, sessionId, drafts, options);
+  }
+
+  async #appendNothing(sessionId: string): Promise<AppendResult> {
+    const head = await this.#driver.head(sessionId);
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    return { version: head.version, entries: [], head };
+  }
+}
+
+function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
+  const declared = driver.capabilities;
+  return Object.freeze({
+    ...declared,
+    search: driver.search === undefined ? "scan" : declared.search,
+    // Where no one else can append, waking our own watchers is all there is to do.
+    watch: declared.shared ? declared.watch : "push",
+    lease: driver.leases === undefined ? "process" : declared.lease,
+    aggregate: driver.aggregate === undefined ? "scan" : declared.aggregate,
+  });
+}

@@ -1,0 +1,235 @@
+import { sameJson } from "../../internal/json.ts";
+import { idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import type { Entry } from "../../session/entry.ts";
+import {
+  SessionCapacityError,
+  SessionError,
+  SessionNotFoundError,
+  show,
+  UnknownEntryError,
+} from "../../session/errors.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import { matchesQuery } from "../../session/query.ts";
+import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type {
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  SessionPage,
+  SessionQuery,
+  StoreCapabilities,
+} from "../../session/store.ts";
+import { freezeDeep } from "./freeze-deep.ts";
+import { MemoryLog } from "./memory-log.ts";
+import { isOpen, type MemorySession, SessionTable } from "./session-table.ts";
+
+const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+
+/** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
+export class MemoryDriver implements StoreDriver {
+  readonly capabilities: StoreCapabilities = {
+    durable: false,
+    shared: false,
+    forkByReference: true,
+    search: "scan",
+    watch: "push",
+    lease: "process",
+    aggregate: "scan",
+  };
+  readonly #clock: () => Date;
+  readonly #table = new SessionTable();
+  readonly #checkpoints = new Map<string, Checkpoint>();
+
+  constructor(clock: () => Date) {
+    this.#clock = clock;
+  }
+
+  async create(
+    header: SessionHeader,
+    drafts: readonly CheckedDraft[],
+    options: { maxOpenPerUser?: number },
+  ): Promise<SessionHead> {
+    this.#table.checkFree(header.id);
+    const { maxOpenPerUser } = options;
+    if (maxOpenPerUser !== undefined && header.userId !== null && this.#table.openOf(header.userId) >= maxOpenPerUser) {
+      throw new SessionCapacityError("open sessions of a user", maxOpenPerUser);
+    }
+    const now = this.#now();
+    const empty = { ...emptyHead(header), updatedAt: now };
+    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
+    const log = new MemoryLog(empty);
+    log.add(plan);
+    return freezeDeep(this.#table.add(plan.head, log).head);
+  }
+
+  async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    const session = this.#existing(sessionId);
+    const { head, log } = session;
+    const found = findAll(log, idsToFind(head, drafts, options));
+    const plan = planAppend({ head, drafts, options, found, now: this.#now() });
+    if (plan.added.length > 0) {
+      log.add(plan);
+      this.#table.setHead(session, plan.head);
+    }
+    return { version: plan.head.version, entries: plan.entries, head: freezeDeep(plan.head) };
+  }
+
+  async head(sessionId: string): Promise<SessionHead | null> {
+    return freezeDeep(this.#table.live(sessionId)?.head ?? null);
+  }
+
+  async *read(sessionId: string, { after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry> {
+    const log = this.#table.live(sessionId)?.log;
+    if (log === undefined) return;
+    const first = Math.max(0, after + 1);
+    const end = Math.min(before, log.version);
+    for (let i = 0; i < end - first && i < limit; i++) {
+      const stored = log.at(reverse ? end - 1 - i : first + i);
+      // A session that was purged under the reader has nothing more to give.
+      if (stored === undefined) return;
+      yield stored.entry;
+    }
+  }
+
+  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
+    return this.#table.live(sessionId)?.log.find(entryId)?.entry ?? null;
+  }
+
+  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
+    return freezeDeep(this.#table.live(sessionId)?.log.find(entryId)?.path ?? null);
+  }
+
+  async fork(
+    sourceId: string,
+    header: SessionHeader,
+    options: { at: string | null | undefined; maxForks?: number },
+  ): Promise<SessionHead> {
+    const { log, head } = this.#existing(sourceId);
+    const { at, maxForks } = options;
+    const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
+    this.#table.checkFree(header.id);
+    if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
+      throw new SessionCapacityError("forks of a session", maxForks);
+    const entryId = log.at(version - 1)?.entry.id ?? null;
+    const branchName = header.forkedFrom?.branchName;
+    const forkedFrom = { sessionId: sourceId, entryId, version, ...(branchName !== undefined && { branchName }) };
+    const forked = freezeDeep({ ...header, forkedFrom });
+    const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);
+    const next: SessionHead = {
+      ...inherited,
+      header: forked,
+      updatedAt: this.#now(),
+      modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
+    };
+    return freezeDeep(this.#table.add(next, log.fork(next)).head);
+  }
+
+  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
+    const items: SessionHead[] = [];
+    for (const { head } of this.#table.from(after, query.deleted === true)) {
+      if (matchesQuery(head, query) && items.push(freezeDeep(head)) === limit) break;
+    }
+    return { items, damaged: [] };
+  }
+
+  async count(query: SessionQuery): Promise<number> {
+    let count = 0;
+    for (const { head } of this.#table.all(query.deleted === true)) if (matchesQuery(head, query)) count += 1;
+    return count;
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    const session = this.#table.live(sessionId);
+    if (session === undefined) return false;
+    session.deletedAt = this.#now();
+    return true;
+  }
+
+  async undelete(sessionId: string): Promise<boolean> {
+    const session = this.#table.deleted(sessionId);
+    if (session === undefined) return false;
+    session.deletedAt = null;
+    return true;
+  }
+
+  async purge(before: string): Promise<number> {
+    const purged = this.#table.purge(before);
+    for (const { checkpoints } of purged) for (const id of checkpoints) this.#checkpoints.delete(id);
+    return purged.length;
+  }
+
+  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    const { checkpoints } = this.#existing(checkpoint.sessionId);
+    const stored = this.#checkpoints.get(checkpoint.id);
+    if (stored !== undefined && !sameJson(stored, checkpoint)) {
+      throw new SessionError(
+        "CHECKPOINT_EXISTS",
+        `There is already a checkpoint ${show(checkpoint.id)} with other content; use another id.`,
+      );
+    }
+    this.#checkpoints.set(checkpoint.id, checkpoint);
+    checkpoints.add(checkpoint.id);
+  }
+
+  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
+    const checkpoint = this.#checkpoints.get(id);
+    return checkpoint === undefined || this.#table.live(checkpoint.sessionId) === undefined ? null : checkpoint;
+  }
+
+  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
+    const ids = this.#table.live(sessionId)?.checkpoints ?? [];
+    const checkpoints = [...ids].map((id) => this.#checkpoints.get(id) as Checkpoint);
+    return checkpoints.sort((a, b) => compare(a.createdAt, b.createdAt));
+  }
+
+  async deleteCheckpoint(id: string): Promise<boolean> {
+    const checkpoint = await this.loadCheckpoint(id);
+    if (checkpoint === null) return false;
+    this.#table.live(checkpoint.sessionId)?.checkpoints.delete(id);
+    return this.#checkpoints.delete(id);
+  }
+
+  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
+    const idle = [...this.#table.all(false)]
+      .map(({ head }) => head)
+      .filter((head) => isOpen(head) && head.updatedAt < before);
+    idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
+    return idle.slice(0, limit).map(freezeDeep);
+  }
+
+  async ping(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  #existing(sessionId: string): MemorySession {
+    const session = this.#table.live(sessionId);
+    if (session === undefined) throw new SessionNotFoundError(sessionId);
+    return session;
+  }
+
+  #now(): string {
+    return this.#clock().toISOString();
+  }
+}
+
+function findAll(log: MemoryLog, ids: readonly string[]): ReadonlyMap<string, StoredEntry> {
+  if (ids.length === 0) return NOTHING_FOUND;
+  const found = new Map<string, StoredEntry>();
+  for (const id of ids) {
+    const stored = log.find(id);
+    if (stored !== undefined) found.set(id, stored);
+  }
+  return found;
+}
+
+function positionOf(log: MemoryLog, sessionId: string, entryId: string): number {
+  const stored = log.find(entryId);
+  if (stored === undefined) throw new UnknownEntryError(sessionId, entryId);
+  return stored.entry.seq;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,15 @@
+import type { SessionStore } from "../../session/store.ts";
+import { createStore } from "../create-store.ts";
+import { MemoryDriver } from "./memory-driver.ts";
+
+/** How a memory store is opened. */
+export interface MemoryStoreOptions {
+  /** What time it is; the system's clock unless given. */
+  readonly clock?: () => Date;
+}
+
+/** Opens a store that keeps its sessions in this process, for tests, for one-off runs, and as the model of all others. */
+export function openMemoryStore(options: MemoryStoreOptions = {}): SessionStore {
+  const { clock = () => new Date() } = options;
+  return createStore(new MemoryDriver(clock), { clock });
+}

@@ -1,0 +1,134 @@
+import type { Entry } from "../session/entry.ts";
+import { SessionNotFoundError } from "../session/errors.ts";
+import type { StoreDriver } from "../session/store-driver.ts";
+import type { WatchOptions } from "../session/store.ts";
+import { readRange } from "./check-arguments.ts";
+import { Wakeup } from "./wakeup.ts";
+
+const BATCH_ENTRIES = 64;
+const POLL_MS_MIN = 25;
+const POLL_MS_MAX = 250;
+
+/** Keeps the watchers of a store, and wakes those of a session when it has grown. */
+export class WatchHub {
+  readonly #driver: Pick<StoreDriver, "head" | "read">;
+  /** Other processes do not wake us, so what they append is found by looking. */
+  readonly #polling: boolean;
+  readonly #watchers = new Map<string, Set<Wakeup>>();
+  readonly #starting = new Map<string, Set<Promise<unknown>>>();
+
+  constructor(driver: Pick<StoreDriver, "head" | "read">, polling: boolean) {
+    this.#driver = driver;
+    this.#polling = polling;
+  }
+
+  /** Tells the watchers of a session to look again. */
+  wake(sessionId: string): void {
+    if (this.#watchers.size === 0) return;
+    for (const wakeup of this.#watchers.get(sessionId) ?? []) wakeup.wake();
+  }
+
+  /**
+   * Resolves when every watcher that was started has found its starting point; null when none is about to. An append
+   * waits for it, since otherwise an entry appended right after a watch began could count as one from before.
+   */
+  started(sessionId: string): Promise<unknown> | null {
+    if (this.#starting.size === 0) return null;
+    const starting = this.#starting.get(sessionId);
+    return starting === undefined ? null : Promise.allSettled(starting);
+  }
+
+  /** Ends every watch. */
+  close(): void {
+    for (const wakeups of this.#watchers.values()) for (const wakeup of wakeups) wakeup.stop();
+  }
+
+  /** The entries of a session from a position on, as they come. */
+  watch(sessionId: string, { after, signal }: WatchOptions): AsyncIterator<Entry> {
+    const wakeup = new Wakeup();
+    const entries = this.#follow(sessionId, after, wakeup, signal);
+    return {
+      next: () => entries.next(),
+      return: () => {
+        // A generator would keep this waiting behind a `next` that may never come.
+        wakeup.stop();
+        return entries.return(undefined);
+      },
+    };
+  }
+
+  async *#follow(
+    sessionId: string,
+    after: number | undefined,
+    wakeup: Wakeup,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<Entry, undefined> {
+    if (signal?.aborted) return;
+    const stop = (): void => wakeup.stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    add(this.#watchers, sessionId, wakeup);
+    try {
+      const end = await this.#end(sessionId, wakeup);
+      let position = after ?? end;
+      let pollMs = POLL_MS_MIN;
+      while (!wakeup.stopped) {
+        wakeup.reset();
+        const entries = await this.#next(sessionId, position, wakeup);
+        if (entries === null) return;
+        for (const entry of entries) {
+          if (wakeup.stopped) return;
+          position = entry.seq;
+          yield entry;
+        }
+        if (entries.length > 0) pollMs = POLL_MS_MIN;
+        else if (await wakeup.wait(this.#polling ? pollMs : null)) pollMs = POLL_MS_MIN;
+        else pollMs = Math.min(POLL_MS_MAX, pollMs * 2);
+      }
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      remove(this.#watchers, sessionId, wakeup);
+    }
+  }
+
+  async #end(sessionId: string, wakeup: Wakeup): Promise<number> {
+    const finding = this.#driver.head(sessionId);
+    add(this.#starting, sessionId, finding);
+    try {
+      const head = await finding;
+      if (head === null && !wakeup.stopped) throw new SessionNotFoundError(sessionId);
+      return (head?.version ?? 0) - 1;
+    } finally {
+      remove(this.#starting, sessionId, finding);
+    }
+  }
+
+  /** What came after a position, at most a batch of it; null when the session or the watch has ended. */
+  async #next(sessionId: string, after: number, wakeup: Wakeup): Promise<Entry[] | null> {
+    try {
+      const head = await this.#driver.head(sessionId);
+      if (head === null || wakeup.stopped) return null;
+      const entries: Entry[] = [];
+      if (head.version <= after + 1) return entries;
+      // The batch is taken whole, so that a slow reader holds no cursor of the store open.
+      for await (const entry of this.#driver.read(sessionId, readRange({ after, limit: BATCH_ENTRIES })))
+        entries.push(entry);
+      return entries;
+    } catch (error) {
+      // Closing the store while it reads for a watcher is the end of the watch, not a failure of it.
+      if (wakeup.stopped) return null;
+      throw error;
+    }
+  }
+}
+
+function add<T>(sets: Map<string, Set<T>>, key: string, item: T): void {
+  const set = sets.get(key);
+  if (set === undefined) sets.set(key, new Set([item]));
+  else set.add(item);
+}
+
+function remove<T>(sets: Map<string, Set<T>>, key: string, item: T): void {
+  const set = sets.get(key);
+  set?.delete(item);
+  if (set?.size === 0) sets.delete(key);
+}
