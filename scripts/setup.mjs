@@ -82,10 +82,20 @@ export async function checkTypes() {
 }
 
 /** Compiles bench/ and resolves to the folder that holds the result. */
-export async function buildBench() {
-  const code = await runPackage(tsc, ["-p", "tsconfig.bench.json"], { quiet: true });
-  if (code !== 0) throw new SetupError("The benchmark did not compile; what the compiler said is above.");
-  return join(cache, "bench/bench");
+export function buildBench() {
+  return buildFolder("bench");
+}
+
+/** Compiles examples/ and resolves to the folder that holds the result. */
+export function buildExamples() {
+  return buildFolder("examples");
+}
+
+/** @param {string} folder */
+async function buildFolder(folder) {
+  const code = await runPackage(tsc, ["-p", `tsconfig.${folder}.json`], { quiet: true });
+  if (code !== 0) throw new SetupError(`${folder}/ did not compile; what the compiler said is above.`);
+  return join(cache, folder, folder);
 }
 
 function node24Package() {

@@ -1,5 +1,5 @@
 export * from "./agent/index.ts";
 export * from "./session/index.ts";
 export { createStore } from "./stores/create-store.ts";
-export { openStore } from "./stores/open-store.ts";
+export { type OpenStoreOptions, openStore } from "./stores/open-store.ts";
 export * from "./tree/index.ts";

@@ -23,7 +23,23 @@ export {
   type SessionStatus,
   type ThinkingLevel,
 } from "./entry.ts";
-export * from "./errors.ts";
+export {
+  CheckpointNotFoundError,
+  LeaseLostError,
+  LineageError,
+  SessionBusyError,
+  SessionCapacityError,
+  SessionClosedError,
+  SessionConflictError,
+  SessionDamagedError,
+  SessionError,
+  type SessionErrorCode,
+  SessionExpiredError,
+  SessionNotFoundError,
+  SessionSuspendedError,
+  SessionTransitionError,
+  UnknownEntryError,
+} from "./errors.ts";
 export type { FileOperations } from "./file-operations.ts";
 export { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, type Settings, stepHead, stepPath } from "./fold.ts";
 export {
@@ -37,7 +53,7 @@ export {
 } from "./header.ts";
 export type { HookResult, SessionHooks } from "./hooks.ts";
 export { type HookReport, HookRunner } from "./run-hooks.ts";
-export * from "./limits.ts";
+export { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, HEADER_BYTES_MAX, ID_CHARACTERS_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export type { SessionSummary } from "./listing.ts";
 export {
   type AssistantMessage,
@@ -51,7 +67,28 @@ export {
   textOf,
 } from "./message.ts";
 export { parseSearch, type SearchTerm } from "./search.ts";
-export type * from "./store.ts";
+export type {
+  AggregateKey,
+  AggregateQuery,
+  AggregateRow,
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  CreateOptions,
+  DamagedSession,
+  ForkOptions,
+  Guard,
+  Lease,
+  LeaseInfo,
+  ReadOptions,
+  SearchHit,
+  SearchMatch,
+  SessionPage,
+  SessionQuery,
+  SessionStore,
+  StoreCapabilities,
+  WatchOptions,
+} from "./store.ts";
 export type { LeaseTable, ListPosition, ReadRange, StoreDriver } from "./store-driver.ts";
 export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";

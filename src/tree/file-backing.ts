@@ -1,5 +1,7 @@
 import { join } from "node:path";
+import { uuidv7 } from "../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
+import { SessionBusyError, SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
@@ -8,6 +10,7 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import type { FileOptions } from "./file-options.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import type { OpenedSession, TreeBacking } from "./tree-backing.ts";
+import { WriterMark } from "./writer-mark.ts";
 
 type PersistFrom = NonNullable<FileOptions["persistFrom"]>;
 
@@ -17,6 +20,10 @@ export class FileBacking implements TreeBacking {
   readonly damage: readonly Damage[];
   readonly #files: JsonlStore;
   readonly #options: FileOptions;
+  readonly #mark: WriterMark;
+  #marked = false;
+  #inLine = 0;
+  #readOnly = false;
   #memory: SessionStore | null;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -26,11 +33,16 @@ export class FileBacking implements TreeBacking {
     this.damage = init.damage ?? [];
     this.#memory = init.memory ?? null;
     this.#options = init.options;
+    this.#mark = new WriterMark(init.path);
   }
 
   /** The session in an existing file. */
   static async open(path: string, files: JsonlStore, sessionId: string, options: FileOptions): Promise<FileBacking> {
-    return new FileBacking({ files, path, damage: await files.damageOf(sessionId), options });
+    const backing = new FileBacking({ files, path, damage: await files.damageOf(sessionId), options });
+    if (options.ifInUse !== undefined && options.ifInUse !== "share" && options.readOnly !== true && options.salvage !== true) {
+      await backing.#claim(sessionId);
+    }
+    return backing;
   }
 
   /** A new session: a file when it already holds what it waits for, else in memory until it does. */
@@ -56,12 +68,15 @@ export class FileBacking implements TreeBacking {
   }
 
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
-    if (this.#memory === null) return this.#files.append(sessionId, drafts, options);
-    // Appends that wait for the file stand in line, so that none is made in memory while all of it is being written.
-    return this.#inTurn(() => {
-      if (this.#memory === null) return this.#files.append(sessionId, drafts, options);
-      const due = isWorthAFile(drafts, this.#options.persistFrom ?? "assistant");
-      return due ? this.#persist(sessionId, this.#memory, drafts, options) : this.#memory.append(sessionId, drafts, options);
+    if (this.#readOnly) return Promise.reject(new SessionError("READ_ONLY", `${this.path} was opened read-only; open it for writing first.`));
+    if (this.#memory === null && this.#marked && this.#inLine === 0) return this.#files.append(sessionId, drafts, options);
+    // Until the session has its file, and others know that it has a writer, appends stand in line.
+    return this.#inTurn(async () => {
+      if (this.#memory !== null && !isWorthAFile(drafts, this.#options.persistFrom ?? "assistant")) {
+        return this.#memory.append(sessionId, drafts, options);
+      }
+      if (!this.#marked) await this.#placeMark();
+      return this.#memory === null ? this.#files.append(sessionId, drafts, options) : this.#persist(sessionId, this.#memory, drafts, options);
     });
   }
 
@@ -73,13 +88,34 @@ export class FileBacking implements TreeBacking {
   }
 
   derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession> {
-    return FileBacking.create(header, entries, { ...this.#options, ...options });
+    // What kept this one from being written says nothing about the new one.
+    const { readOnly: _readOnly, salvage: _salvage, ...inherited } = this.#options;
+    return FileBacking.create(header, entries, { ...inherited, ...options });
   }
 
   async close(): Promise<void> {
     await this.#last.catch(() => {});
     await this.#memory?.close();
     await this.#files.close();
+    if (this.#marked) await this.#mark.remove().catch(() => {});
+  }
+
+  /** Marks are for others to see; where none can be made, the append itself will say what is wrong. */
+  async #placeMark(): Promise<void> {
+    await this.#mark.place().catch(() => {});
+    this.#marked = true;
+  }
+
+  /** Becomes the file's writer, unless it has one: the mark goes up first, so that of two who come at once none is missed. */
+  async #claim(sessionId: string): Promise<void> {
+    await this.#mark.place();
+    this.#marked = true;
+    const other = await this.#mark.findOther();
+    if (other === null) return;
+    await this.#mark.remove();
+    this.#marked = false;
+    if (this.#options.ifInUse === "refuse") throw new SessionBusyError(sessionId, other);
+    this.#readOnly = true;
   }
 
   /**
@@ -88,7 +124,7 @@ export class FileBacking implements TreeBacking {
    */
   async #persist(sessionId: string, memory: SessionStore, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Promise<AppendResult> {
     const { header } = (await memory.head(sessionId)) as SessionHead;
-    const rehearsal = await memory.fork(sessionId, { ...header, id: "rehearsal" });
+    const rehearsal = await memory.fork(sessionId, { ...header, id: uuidv7() });
     try {
       const { entries } = await memory.append(rehearsal.header.id, drafts, options);
       const log: Entry[] = [];
@@ -103,7 +139,8 @@ export class FileBacking implements TreeBacking {
   }
 
   #inTurn<T>(task: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(task, task);
+    this.#inLine++;
+    const turn = this.#last.then(task).finally(() => this.#inLine--);
     this.#last = turn.catch(() => {});
     return turn;
   }

@@ -35,7 +35,7 @@ export async function openFile(path: string, options: FileOptions): Promise<Open
     const sessionId = await files.openFile(whole);
     const head = await files.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
-    return { backing: await FileBacking.open(whole, files, sessionId, options), head };
+    return { backing: await FileBacking.open(whole, files, sessionId, { ...options, directory: dirname(whole) }), head };
   } catch (error) {
     await files.close();
     throw error;

@@ -73,10 +73,12 @@ export class SessionTree implements AsyncDisposable {
     return new SessionTree({ backing: new StoreBacking(store), head }, options);
   }
 
+  /** The session's id. */
   get id(): string {
     return this.#head.header.id;
   }
 
+  /** The session's first record. */
   get header(): SessionHeader {
     return this.#head.header;
   }
@@ -86,10 +88,12 @@ export class SessionTree implements AsyncDisposable {
     return this.#backing.path;
   }
 
+  /** The entry that the next node hangs on; null before the root. */
   get leafId(): string | null {
     return this.#head.leafId;
   }
 
+  /** How many entries the log has. */
   get version(): number {
     return this.#head.version;
   }
@@ -122,26 +126,32 @@ export class SessionTree implements AsyncDisposable {
     return result;
   }
 
+  /** Appends one turn: what a user, a model or a tool said. */
   appendMessage(message: Message, options: { readonly id?: string } = {}): Promise<Entry> {
     return this.append({ type: "message", message, ...options });
   }
 
+  /** Chooses the model of the next turns, on this branch. */
   appendModelChange(provider: string, modelId: string): Promise<Entry> {
     return this.append({ type: "model_change", provider, modelId });
   }
 
+  /** Chooses how hard the model thinks from here on, on this branch. */
   appendThinkingLevelChange(thinkingLevel: ThinkingLevel): Promise<Entry> {
     return this.append({ type: "thinking_level_change", thinkingLevel });
   }
 
+  /** Replaces what lies before `firstKeptEntryId` by a summary, in the context only. */
   appendCompaction(init: Omit<EntryOf<"compaction">, "type" | "id" | "parentId" | "timestamp" | "seq">): Promise<Entry> {
     return this.append({ ...init, type: "compaction" });
   }
 
+  /** Keeps data of your own on the path; a model never sees it. */
   appendCustom(customType: string, data?: JsonValue): Promise<Entry> {
     return this.append({ type: "custom", customType, ...(data === undefined ? {} : { data }) });
   }
 
+  /** Says something of your own to the model, shown to people when `display` is true. */
   appendCustomMessage(init: { customType: string; content: Content; display: boolean; details?: JsonValue }): Promise<Entry> {
     return this.append({ ...init, type: "custom_message" });
   }
@@ -242,6 +252,7 @@ export class SessionTree implements AsyncDisposable {
     return (await this.#updatedView()).entries();
   }
 
+  /** One entry, or null when there is none of that id. */
   getEntry(id: string): Promise<Entry | null> {
     return this.#backing.store.getEntry(this.id, id);
   }
@@ -272,6 +283,7 @@ export class SessionTree implements AsyncDisposable {
     return (await this.#updatedView()).tree();
   }
 
+  /** The label of an entry, or null. */
   async getLabel(id: string): Promise<string | null> {
     return (await this.#updatedView()).label(id);
   }
@@ -281,6 +293,7 @@ export class SessionTree implements AsyncDisposable {
     return (await this.#updatedView()).labels();
   }
 
+  /** The session's name, or null. */
   async getName(): Promise<string | null> {
     await this.refresh();
     return this.#head.name;
@@ -321,6 +334,7 @@ export class SessionTree implements AsyncDisposable {
     await this.#backing.close();
   }
 
+  /** Closes the tree. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

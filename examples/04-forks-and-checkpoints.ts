@@ -1,0 +1,48 @@
+// Forks and checkpoints: positions in a log, not copies of it.
+import assert from "node:assert/strict";
+import { createHeader, openStore, SessionTree } from "skein";
+
+await using store = await openStore("sqlite:./sessions.db");
+const { header } = await store.create(createHeader({ userId: "user-1" }));
+const tree = await SessionTree.on(store, header.id);
+await tree.appendMessage({ role: "user", content: "Draft a reply to the customer." }, { id: "ask" });
+await tree.appendMessage({ role: "assistant", content: "Dear customer, …" }, { id: "draft" });
+await tree.setVariables({ tone: "formal" });
+
+// A checkpoint is where the log stands now; it costs the same at turn 10 and at turn 10,000.
+const here = { sessionId: tree.id, version: tree.version, leafId: tree.leafId };
+await store.saveCheckpoint({
+  id: "before-the-jokes",
+  ...here,
+  createdAt: new Date().toISOString(),
+  parentCheckpointId: null,
+  metadata: { reason: "the customer liked this one" },
+});
+
+await tree.setVariables({ tone: "funny" });
+await tree.appendMessage({ role: "assistant", content: "Knock, knock!" });
+assert.deepEqual((await tree.buildContext()).variables, { tone: "funny" });
+
+// Back to the checkpoint: the leaf moves, the variables follow the path, nothing is erased.
+const checkpoint = await store.loadCheckpoint("before-the-jokes");
+assert.ok(checkpoint !== null);
+await tree.branch(checkpoint.leafId);
+const restored = await tree.buildContext();
+assert.deepEqual(restored.variables, { tone: "formal" });
+assert.equal(restored.messages.length, 2);
+
+// A fork takes the log up to an entry, by reference. From then on the two go their own ways.
+const fork = await store.fork(tree.id, createHeader({ userId: "user-2" }), { at: "draft" });
+const forked = await SessionTree.on(store, fork.header.id);
+await forked.appendMessage({ role: "user", content: "Shorter, please." });
+assert.equal(fork.header.forkedFrom?.version, 2);
+assert.equal((await forked.getBranch()).length, 3);
+assert.equal(await store.getEntry(tree.id, forked.leafId ?? ""), null);
+
+// Deleting the source takes nothing from the fork, and can be taken back.
+assert.equal(await store.delete(tree.id), true);
+assert.equal((await forked.buildContext()).messages.length, 3);
+assert.equal(await store.undelete(tree.id), true);
+const { items } = await store.list({ parentId: tree.id });
+assert.deepEqual(items.map((head) => head.header.id), [forked.id]);
+console.log(`Session ${tree.id} has ${tree.version} entries and one fork.`);

@@ -1,0 +1,20 @@
+import { mkdtempSync, readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { main, root, run, SetupError } from "./run.mjs";
+import { buildExamples, ensureBuild, ensurePackages } from "./setup.mjs";
+
+await main(async () => {
+  const wanted = process.argv[2];
+  const names = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
+  const name = names.find((each) => wanted !== undefined && each.startsWith(wanted));
+  if (name === undefined) {
+    throw new SetupError(`Say which example to run, as in "npm run example 01": ${names.join(", ")}.`);
+  }
+  await ensurePackages();
+  await ensureBuild();
+  const program = join(await buildExamples(), name.replace(/\.ts$/, ".js"));
+  const cwd = mkdtempSync(join(tmpdir(), "skein-example-"));
+  console.error(`Running examples/${name} in ${cwd}.`);
+  return run(process.execPath, [program], { cwd });
+});

@@ -1,0 +1,40 @@
+import type { Entry, TreeNode } from "../session/index.ts";
+import { textOf } from "../session/index.ts";
+import { printable, type Terminal } from "./terminal.ts";
+
+/** Prints a session's trees: a single child stays in line below its parent, only branches are indented. */
+export function printTree(terminal: Terminal, roots: readonly TreeNode[], options: { readonly leafId: string | null; readonly path: ReadonlySet<string> }): void {
+  const stack = roots.map((node, index) => ({ node, indent: "", last: index === roots.length - 1, forked: roots.length > 1 })).reverse();
+  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
+    const { node, indent, last, forked } = item;
+    const active = options.path.has(node.entry.id);
+    const label = node.label === undefined ? "" : ` ${terminal.bold(`[${printable(node.label, 40)}]`)}`;
+    const mark = node.entry.id === options.leafId ? terminal.green(" ← leaf") : "";
+    const text = `${describe(node.entry)}${label}${mark}`;
+    terminal.line(`${indent}${forked ? (last ? "└─ " : "├─ ") : ""}${active ? text : terminal.dim(text)}`);
+    const below = forked ? `${indent}${last ? "   " : "│  "}` : indent;
+    const branches = node.children.length > 1;
+    for (const [index, child] of [...node.children.entries()].reverse()) {
+      stack.push({ node: child, indent: below, last: index === node.children.length - 1, forked: branches });
+    }
+  }
+}
+
+function describe(entry: Entry): string {
+  switch (entry.type) {
+    case "message":
+      return `${entry.message.role}: ${printable(textOf(entry.message.content), 70)}`;
+    case "compaction":
+      return `compaction of ${entry.tokensBefore} tokens: ${printable(entry.summary, 50)}`;
+    case "branch_summary":
+      return `summary of the branch left: ${printable(entry.summary, 50)}`;
+    case "model_change":
+      return `model: ${printable(`${entry.provider}/${entry.modelId}`, 60)}`;
+    case "thinking_level_change":
+      return `thinking: ${printable(entry.thinkingLevel, 60)}`;
+    case "variables":
+      return `variables: ${printable(Object.keys(entry.set).join(", "), 60)}`;
+    default:
+      return printable(entry.type, 60);
+  }
+}

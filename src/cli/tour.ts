@@ -1,0 +1,77 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { compact, createHeader, openStore, type SessionStore, SessionTree } from "../index.ts";
+import { offline } from "../models/index.ts";
+import { printTree } from "./print-tree.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
+
+const USAGE = `Usage: npm start [-- --store sqlite:./tour.db] [--no-color]
+
+A short tour of Skein in this terminal: one session is created, branched, labelled, compacted and forked.
+
+  --store URL   keep the session there instead of in a new SQLite file (memory:, jsonl:./dir, sqlite:./file.db)
+  --no-color    print without colours
+  --help        print this text`;
+
+async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
+  const step = (title: string) => terminal.line(`\n${terminal.bold(title)}`);
+
+  step("1. A session is a log: every turn is one durable append.");
+  const { header } = await store.create(createHeader({ userId: "you", cwd: process.cwd() }));
+  const tree = await SessionTree.on(store, header.id);
+  await tree.setName("Plan a trip");
+  const question = await tree.appendMessage({ role: "user", content: "Where should I go in May: Lisbon or Oslo?" });
+  const lisbon = await tree.appendMessage({ role: "assistant", content: "Lisbon: 22 degrees, and the jacarandas are in bloom." });
+  terminal.line(`   ${tree.version} entries in session ${tree.id}`);
+
+  step("2. Branch: go back to the question and get another answer. The first one stays.");
+  await tree.branch(question.id);
+  await tree.appendMessage({ role: "assistant", content: "Oslo: 18 hours of daylight, and the fjord is quiet." });
+  await tree.appendMessage({ role: "user", content: "Then Oslo. What do I pack?" });
+  const packing = await tree.appendMessage({ role: "assistant", content: "Layers, a rain jacket, walking shoes." });
+
+  step("3. Label what you want to find again.");
+  await tree.setLabel(lisbon.id, "plan B");
+  await tree.setLabel(packing.id, "packing list");
+  await show(tree, terminal);
+
+  step("4. Compact: the model sees a summary from now on; the log keeps every word.");
+  const before = await tree.buildContext();
+  await compact(tree, { model: offline(), settings: { keepRecentTokens: 10 } });
+  const after = await tree.buildContext();
+  terminal.line(`   the next request: ${before.messages.length} messages before, ${after.messages.length} after; ${tree.version} entries in the log`);
+
+  step("5. Fork: a new session from here, by reference, without copying.");
+  const fork = await store.fork(tree.id, createHeader({ userId: "you", lineage: { parents: [tree.id], operator: "fork", kind: "op_fork", extras: [] } }));
+  const forked = await SessionTree.on(store, fork.header.id);
+  await forked.appendMessage({ role: "user", content: "And if I take the night train?" });
+  terminal.line(`   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`);
+  await show(forked, terminal);
+}
+
+async function show(tree: SessionTree, terminal: Terminal): Promise<void> {
+  const path = new Set((await tree.getBranch()).map((entry) => entry.id));
+  terminal.line();
+  printTree(terminal, await tree.getTree(), { leafId: tree.leafId, path });
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { store: { type: "string" }, "no-color": { type: "boolean", default: false }, help: { type: "boolean", short: "h", default: false } },
+  });
+  const terminal = openTerminal(values["no-color"] ? { colours: false } : {});
+  if (values.help) return terminal.line(USAGE);
+  const url = values.store ?? `sqlite:${join(await mkdtemp(join(tmpdir(), "skein-tour-")), "tour.db")}`;
+  await using store = await openStore(url);
+  await tour(store, terminal);
+  terminal.line(`\nAll of it is in ${url}. What to read next: README.md, then examples/.`);
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = error instanceof TypeError ? 2 : 1;
+}

@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", ...pagesIn("docs")];
+
+describe("the README", () => {
+  test("shows the first example word for word", () => {
+    const region = /\/\/ #region readme\n(?<code>[\s\S]*?)\/\/ #endregion/.exec(read("examples/01-first-session.ts"))?.groups?.code;
+    const shown = /```ts\n(?<code>[\s\S]*?)```/.exec(read("README.md"))?.groups?.code;
+    expect(region).toBeDefined();
+    expect(shown).toBe(region);
+    expect((region ?? "").split("\n").filter((line) => line.trim() !== "").length).toBeLessThanOrEqual(15);
+  });
+
+  test("fits its limit and names every subpath of the package", () => {
+    const readme = read("README.md");
+    expect(readme.split("\n").length).toBeLessThanOrEqual(150);
+    const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, unknown> };
+    for (const subpath of Object.keys(exports)) expect(readme).toContain(`\`${subpath.replace(/^\./, "skein")}\``);
+  });
+});
+
+describe("the pages of the documentation", () => {
+  test("explain every error code that the code knows, and no other", () => {
+    const declared = /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";
+    const codes = [...declared.matchAll(/"([A-Z_]+)"/g)].map((match) => match[1]);
+    const documented = [...read("docs/errors.md").matchAll(/^\| `([A-Z_]+)`/gm)].map((match) => match[1]);
+    expect(codes.length).toBeGreaterThan(10);
+    expect([...documented].sort()).toEqual([...codes].sort());
+  });
+
+  test.for(pages)("%s links only to what is there", (page) => {
+    const broken = [...read(page).matchAll(/\]\((?!https?:|#)(?<target>[^)#\s]+)/g)]
+      .map((match) => match.groups?.target ?? "")
+      .filter((target) => !exists(join(dirname(page), target)));
+    expect(broken).toEqual([]);
+  });
+});
+
+describe("every public name", () => {
+  test("has a sentence that says what it is", () => {
+    const silent = doors().flatMap(undocumented);
+    expect(silent).toEqual([]);
+  });
+});
+
+/** The sources that the doors of the package re-export from. */
+function doors(): string[] {
+  const seen = new Set<string>();
+  const visit = (path: string) => {
+    for (const match of read(path).matchAll(/from "(?<target>\.[^"]+)"/g)) {
+      const target = join(dirname(path), match.groups?.target ?? "");
+      if (seen.has(target)) continue;
+      seen.add(target);
+      if (target.endsWith("index.ts")) visit(target);
+    }
+  };
+  const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, { default: string }> };
+  for (const { default: file } of Object.values(exports)) visit(file.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
+  return [...seen].filter((path) => !path.endsWith("index.ts"));
+}
+
+/** Exported declarations, and methods of exported classes, without a doc comment right above them. */
+function undocumented(path: string): string[] {
+  const lines = read(path).split("\n");
+  const silent: string[] = [];
+  let inClass = false;
+  for (const [index, line] of lines.entries()) {
+    if (/^export (?:abstract )?class /.test(line)) inClass = true;
+    else if (line === "}") inClass = false;
+    const declared = /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type) (?<name>\w+)/.exec(line)?.groups?.name;
+    const method = inClass && path.includes("session-tree") ? /^ {2}(?:static )?(?:async )?(?:get )?(?<name>[a-z]\w*)\(.*\{$/.exec(line)?.groups?.name : undefined;
+    const name = declared ?? (method === "constructor" ? undefined : method);
+    if (name !== undefined && !/\*\/\s*$/.test(lines[index - 1] ?? "")) silent.push(`${path}: ${name}`);
+  }
+  return silent;
+}
+
+function pagesIn(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `${folder}/${name}`);
+}
+
+function exists(path: string): boolean {
+  try {
+    readdirSync(join(root, path));
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOTDIR";
+  }
+}

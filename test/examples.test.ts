@@ -1,0 +1,52 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const run = promisify(execFile);
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const names = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
+const compiled = join(root, ".cache/examples/examples");
+let cwd: string;
+
+beforeAll(async () => {
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.examples.json"], { cwd: root });
+  cwd = mkdtempSync(join(tmpdir(), "skein-examples-"));
+}, 60_000);
+
+afterAll(() => rmSync(cwd, { recursive: true, force: true }));
+
+describe("the examples", () => {
+  test("are all there", () => {
+    expect(names.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test.for(names)("%s runs on the built package and finds its own output right", async (name) => {
+    const { stdout } = await run(process.execPath, [join(compiled, name.replace(/\.ts$/, ".js"))], { cwd });
+    expect(stdout.trim()).not.toBe("");
+  });
+});
+
+describe("the tour", () => {
+  const tour = join(root, "dist/cli/tour.js");
+
+  test("shows a branched, labelled, compacted and forked session, without colours in a pipe", async () => {
+    const { stdout } = await run(process.execPath, [tour], { cwd });
+    for (const part of ["├─ ", "└─ ", "[plan B]", "[packing list]", "← leaf", "compaction of", "by reference"]) {
+      expect(stdout).toContain(part);
+    }
+    expect(stdout).not.toContain("\u001b");
+  });
+
+  test("takes a store, explains itself, and answers a mistake with one sentence", async () => {
+    expect((await run(process.execPath, [tour, "--store", "memory:"], { cwd })).stdout).toContain("memory:");
+    expect((await run(process.execPath, [tour, "--help"], { cwd })).stdout).toContain("Usage:");
+    const wrong = await run(process.execPath, [tour, "--store", "nowhere:x"], { cwd }).catch((error: { code: number; stderr: string }) => error);
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining("names no store") });
+    const unknown = await run(process.execPath, [tour, "--what"], { cwd }).catch((error: { code: number; stderr: string }) => error);
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("--what") });
+  });
+});
