@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { type Entry, isNode } from "../session/entry.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/fold.ts";
+import type { SessionStore } from "../session/store.ts";
+
+/**
+ * Asserts that a session's head, and the path of each of its nodes, is what its entries add up to from the first on.
+ * Only `updatedAt` is taken as it is, because it is the store's clock.
+ */
+export async function checkHeadIsFold(store: SessionStore, sessionId: string): Promise<void> {
+  const head = await store.head(sessionId);
+  assert.ok(head !== null, `there is no session ${sessionId}`);
+  const paths = new Map<string, PathSummary>();
+  let folded: SessionHead = { ...emptyHead(head.header), updatedAt: head.updatedAt };
+  for await (const entry of store.read(sessionId)) {
+    assert.equal(entry.seq, folded.version, `entry ${entry.id} is at another position than its own`);
+    folded = stepHead(folded, entry, stepOf(entry, paths), head.updatedAt);
+  }
+  assert.deepEqual(head, folded, `the head of session ${sessionId} is not the fold of its entries`);
+  for (const [id, path] of paths) {
+    assert.deepEqual(await store.path(sessionId, id), path, `the path of entry ${id} is not the fold of its ancestors`);
+  }
+}
+
+function stepOf(entry: Entry, paths: Map<string, PathSummary>): PathSummary {
+  if (isNode(entry)) {
+    const path = stepPath(pathOf(entry.parentId, entry, paths), entry);
+    paths.set(entry.id, path);
+    return path;
+  }
+  return entry.type === "leaf" ? pathOf(entry.targetId, entry, paths) : EMPTY_PATH;
+}
+
+function pathOf(id: string | null, entry: Entry, paths: ReadonlyMap<string, PathSummary>): PathSummary {
+  if (id === null) return EMPTY_PATH;
+  const path = paths.get(id);
+  assert.ok(path !== undefined, `entry ${entry.id} comes before the node ${id} that it refers to`);
+  return path;
+}

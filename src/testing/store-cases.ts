@@ -1,0 +1,40 @@
+import { aggregateCases } from "./store/aggregate-cases.ts";
+import { appendCases } from "./store/append-cases.ts";
+import { checkpointCases } from "./store/checkpoint-cases.ts";
+import { closingCases } from "./store/closing-cases.ts";
+import { concurrencyCases } from "./store/concurrency-cases.ts";
+import { conditionCases, retryCases } from "./store/condition-cases.ts";
+import { createCases } from "./store/create-cases.ts";
+import { deleteCases } from "./store/delete-cases.ts";
+import { forkCases } from "./store/fork-cases.ts";
+import { headCases } from "./store/head-cases.ts";
+import { leaseCases } from "./store/lease-cases.ts";
+import { expiryCases, listCases } from "./store/list-cases.ts";
+import { readCases } from "./store/read-cases.ts";
+import { searchCases } from "./store/search-cases.ts";
+import { idCases, valueCases } from "./store/value-cases.ts";
+import { watchCases } from "./store/watch-cases.ts";
+import type { StoreCase } from "./store-case.ts";
+
+/** What every store promises, one case for each promise, for any test runner: give each case an empty store of its own. */
+export const storeCases: readonly StoreCase[] = [
+  ...createCases,
+  ...appendCases,
+  ...conditionCases,
+  ...retryCases,
+  ...valueCases,
+  ...idCases,
+  ...concurrencyCases,
+  ...readCases,
+  ...headCases,
+  ...forkCases,
+  ...listCases,
+  ...expiryCases,
+  ...searchCases,
+  ...deleteCases,
+  ...checkpointCases,
+  ...leaseCases,
+  ...watchCases,
+  ...aggregateCases,
+  ...closingCases,
+];

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { createHeader } from "../../session/header.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { StoreCase } from "../store-case.ts";
+import { makeThree } from "./append-cases.ts";
+import { collect, idsOf, refuses } from "./asking.ts";
+import { user } from "./drafts.ts";
+
+type Method = Exclude<keyof SessionStore, "capabilities" | "close" | typeof Symbol.asyncDispose>;
+
+const TIME = "2024-01-01T00:00:00.000Z";
+const checkpoint = {
+  id: "c",
+  sessionId: "a",
+  version: 0,
+  leafId: null,
+  createdAt: TIME,
+  parentCheckpointId: null,
+  metadata: {},
+};
+
+/** A valid call of every method; the type makes a method that is missing here an error. */
+const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
+  create: (store) => store.create(createHeader()),
+  append: (store) => store.append("a", [user("x")]),
+  head: (store) => store.head("a"),
+  read: (store) => collect(store.read("a")),
+  getEntry: (store) => store.getEntry("a", "1"),
+  path: (store) => store.path("a", "1"),
+  fork: (store) => store.fork("a", createHeader()),
+  list: (store) => store.list(),
+  count: (store) => store.count(),
+  search: (store) => store.search("one"),
+  delete: (store) => store.delete("a"),
+  undelete: (store) => store.undelete("a"),
+  purge: (store) => store.purge(TIME),
+  saveCheckpoint: (store) => store.saveCheckpoint(checkpoint),
+  loadCheckpoint: (store) => store.loadCheckpoint("c"),
+  listCheckpoints: (store) => store.listCheckpoints("a"),
+  deleteCheckpoint: (store) => store.deleteCheckpoint("c"),
+  listExpired: (store) => store.listExpired(TIME, 1),
+  watch: (store) => collect(store.watch("a", { after: -1 })),
+  lease: (store) => store.lease("a", "run", 1000),
+  leaseOf: (store) => store.leaseOf("a"),
+  aggregate: (store) => store.aggregate({ groupBy: [] }),
+  ping: (store) => store.ping(),
+};
+
+/** How a store answers, and how it ends. */
+export const closingCases: readonly StoreCase[] = [
+  {
+    name: "answers a ping while it is open",
+    async run({ store }) {
+      assert.equal(await store.ping(), undefined);
+    },
+  },
+  {
+    name: "says what it can do",
+    async run({ store }) {
+      const { durable, shared, forkByReference, search, watch, lease, aggregate } = store.capabilities;
+      for (const flag of [durable, shared, forkByReference]) assert.equal(typeof flag, "boolean");
+      const words = [
+        ["index", "scan"],
+        ["push", "poll"],
+        ["shared", "process"],
+        ["native", "scan"],
+      ];
+      for (const [index, word] of [search, watch, lease, aggregate].entries())
+        assert.ok(words[index]?.includes(word), word);
+      assert.ok(lease === "process" || shared, "leases are shared where sessions are");
+      assert.ok(Object.isFrozen(store.capabilities));
+    },
+  },
+  ...Object.entries(calls).map(
+    ([method, call]): StoreCase => ({
+      name: `refuses ${method} once it is closed`,
+      async run({ store }) {
+        await makeThree(store);
+        await store.close();
+        await refuses(() => call(store), "STORE_CLOSED");
+      },
+    }),
+  ),
+  {
+    name: "refuses an invalid call and an empty append with STORE_CLOSED too once it is closed",
+    async run({ store }) {
+      await store.close();
+      await refuses(store.append("../x", [null as never]), "STORE_CLOSED");
+      await refuses(store.append("a", []), "STORE_CLOSED");
+      await refuses(collect(store.read("../x")), "STORE_CLOSED");
+    },
+  },
+  {
+    name: "closes once, however often and however it is told to",
+    async run({ store }) {
+      await makeThree(store);
+      await Promise.all([store.close(), store.close()]);
+      await store.close();
+      await store[Symbol.asyncDispose]();
+      await refuses(store.ping(), "STORE_CLOSED");
+    },
+  },
+  {
+    name: "stops a reader at its next step when it is closed",
+    async run({ store }) {
+      await makeThree(store);
+      const reading = store.read("a")[Symbol.asyncIterator]();
+      assert.equal((await reading.next()).done, false);
+      await store.close();
+      await refuses(reading.next(), "STORE_CLOSED");
+      await reading.return?.();
+    },
+  },
+  {
+    name: "refuses to renew a lease once it is closed, and lets it be released",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run", 1000);
+      await store.close();
+      await refuses(lease.renew(), "STORE_CLOSED");
+      await lease.release();
+    },
+  },
+  {
+    name: "can be disposed in the middle of work, and finishes or refuses each append",
+    async run({ store }) {
+      await makeThree(store);
+      const appends = Array.from({ length: 10 }, (_, i) => store.append("a", [user(`${i}`)]));
+      const results = Promise.allSettled(appends);
+      await store.close();
+      for (const result of await results) {
+        if (result.status === "rejected") await refuses(Promise.reject(result.reason), "STORE_CLOSED");
+      }
+      await refuses(idsOf(store, "a"), "STORE_CLOSED");
+    },
+  },
+];

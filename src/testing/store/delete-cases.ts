@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { createHeader } from "../../session/header.ts";
+import { checkHeadIsFold } from "../check-head-is-fold.ts";
+import { openAgain, type StoreCase } from "../store-case.ts";
+import { makeThree } from "./append-cases.ts";
+import { entriesOf, headOf, idsOf, listAll, make, refuses, unchanged } from "./asking.ts";
+import { leaf, user } from "./drafts.ts";
+
+const FAR = "9999-12-31T23:59:59.999Z";
+const OLD = "2001-01-01T00:00:00.000Z";
+
+/** What is left of a session that was deleted. */
+export const deleteCases: readonly StoreCase[] = [
+  {
+    name: "deletes a session from every view, and says whether there was one",
+    async run({ store }) {
+      await makeThree(store);
+      await make(store, "b");
+      assert.equal(await store.delete("a"), true);
+      assert.equal(await store.delete("a"), false);
+      assert.equal(await store.delete("nowhere"), false);
+      assert.deepEqual(
+        [await store.head("a"), await entriesOf(store, "a"), await store.getEntry("a", "1")],
+        [null, [], null],
+      );
+      assert.deepEqual([await listAll(store), await store.count()], [["b"], 1]);
+      await refuses(store.lease("a", "run", 1000), "SESSION_NOT_FOUND");
+    },
+  },
+  {
+    name: "lists and counts deleted sessions when asked for them, and nothing else then",
+    async run({ store }) {
+      for (const id of ["a", "b", "c"]) await make(store, id, { userId: id === "c" ? "v" : "u" });
+      await store.delete("a");
+      await store.delete("c");
+      assert.deepEqual((await listAll(store, { deleted: true })).sort(), ["a", "c"]);
+      assert.deepEqual(await listAll(store, { deleted: true, userId: "u" }), ["a"]);
+      assert.equal(await store.count({ deleted: true }), 2);
+      assert.deepEqual(await listAll(store, { deleted: false }), ["b"]);
+    },
+  },
+  {
+    name: "brings a deleted session back as it was",
+    async run({ store }) {
+      await makeThree(store);
+      await store.append("a", [leaf("1")]);
+      const before = { head: await headOf(store, "a"), entries: await entriesOf(store, "a") };
+      await store.delete("a");
+      assert.equal(await store.undelete("a"), true);
+      assert.deepEqual({ head: await headOf(store, "a"), entries: await entriesOf(store, "a") }, before);
+      assert.deepEqual([await store.undelete("a"), await store.undelete("nowhere")], [false, false]);
+      assert.deepEqual([await listAll(store), await store.count({ deleted: true })], [["a"], 0]);
+      assert.equal((await store.append("a", [user("on")])).entries[0]?.parentId, "1");
+    },
+  },
+  {
+    name: "purges what was deleted before a time, for good, and nothing else",
+    async run({ store }) {
+      for (const id of ["a", "b", "kept"]) await makeThree(store, id);
+      await store.delete("a");
+      await store.delete("b");
+      assert.equal(await store.purge(OLD), 0);
+      assert.equal(await store.count({ deleted: true }), 2);
+      await store.undelete("b");
+      assert.equal(await store.purge(FAR), 1);
+      assert.equal(await store.purge(FAR), 0);
+      assert.deepEqual(
+        [await store.undelete("a"), await store.head("a"), await store.count({ deleted: true })],
+        [false, null, 0],
+      );
+      assert.deepEqual((await listAll(store)).sort(), ["b", "kept"]);
+      for (const id of ["b", "kept"]) await checkHeadIsFold(store, id);
+    },
+  },
+  {
+    name: "keeps what forks took over when their source is deleted",
+    async run({ store }) {
+      await makeThree(store);
+      await store.fork("a", createHeader({ id: "f" }), { at: "2" });
+      await store.append("f", [user("own", { id: "own" })]);
+      await unchanged(store, "f", () => store.delete("a"));
+      assert.deepEqual(await store.getEntry("f", "1"), (await entriesOf(store, "f"))[0]);
+      await store.append("f", [leaf("1"), user("side", { id: "side" })]);
+      await store.fork("f", createHeader({ id: "g" }), { at: "2" });
+      for (const id of ["f", "g"]) await checkHeadIsFold(store, id);
+      assert.deepEqual(await listAll(store, { parentId: "a" }), ["f"]);
+    },
+  },
+  {
+    name: "keeps what forks took over when their source is purged, whose own session is gone",
+    async run({ store }) {
+      await makeThree(store);
+      await store.fork("a", createHeader({ id: "f" }), { at: "2" });
+      await store.append("f", [user("own", { id: "own" })]);
+      await store.fork("f", createHeader({ id: "g" }), { at: "own" });
+      await store.append("f", [user("more", { id: "more" })]);
+      await store.delete("a");
+      await store.delete("f");
+      await unchanged(store, "g", () => store.purge(FAR));
+      assert.deepEqual(await idsOf(store, "g"), ["1", "2", "own"]);
+      assert.equal(await store.getEntry("g", "more"), null);
+      assert.deepEqual([await store.undelete("a"), await store.undelete("f")], [false, false]);
+      assert.equal(await store.count({ deleted: true }), 0);
+      await store.append("g", [leaf("1"), user("side", { id: "side" })]);
+      await store.fork("g", createHeader({ id: "h" }), { at: "1" });
+      for (const id of ["g", "h"]) await checkHeadIsFold(store, id);
+    },
+  },
+  {
+    name: "forgets a purged source once its last fork is purged too",
+    async run({ store }) {
+      await makeThree(store);
+      await store.fork("a", createHeader({ id: "f" }));
+      await store.delete("a");
+      await store.purge(FAR);
+      await store.delete("f");
+      assert.equal(await store.purge(FAR), 1);
+      assert.deepEqual(
+        [await store.count(), await store.count({ deleted: true }), await store.head("f")],
+        [0, 0, null],
+      );
+    },
+  },
+  {
+    name: "lets a fork be deleted and brought back without touching its source",
+    async run({ store }) {
+      await makeThree(store);
+      await store.fork("a", createHeader({ id: "f" }), { at: "2" });
+      await unchanged(store, "a", async () => {
+        await store.delete("f");
+        assert.equal(await store.undelete("f"), true);
+        assert.deepEqual(await idsOf(store, "f"), ["1", "2"]);
+        await store.delete("f");
+        await store.purge(FAR);
+      });
+    },
+  },
+  {
+    name: "knows what was deleted after it is opened again",
+    needs: "durable",
+    async run(context) {
+      await makeThree(context.store);
+      await make(context.store, "b");
+      await context.store.delete("a");
+      await context.store.close();
+      const store = await openAgain(context);
+      assert.deepEqual([await store.head("a"), await listAll(store)], [null, ["b"]]);
+      await refuses(make(store, "a"), "SESSION_EXISTS");
+      assert.equal(await store.undelete("a"), true);
+      assert.deepEqual(await idsOf(store, "a"), ["1", "2", "3"]);
+    },
+  },
+];

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import type { EntryDraft } from "../../session/entry.ts";
+import { FIRST_MESSAGE_CHARACTERS_MAX } from "../../session/limits.ts";
+import { checkHeadIsFold } from "../check-head-is-fold.ts";
+import type { StoreCase } from "../store-case.ts";
+import { headOf, make } from "./asking.ts";
+import { assistant, compaction, leaf, name, spending, status, user, variables } from "./drafts.ts";
+import { appendAtRandom } from "./random-appends.ts";
+
+/** What the head says. */
+export const headCases: readonly StoreCase[] = [
+  ...[1, 2, 3].map(
+    (seed): StoreCase => ({
+      name: `keeps the head equal to the fold of the entries through a long random sequence (seed ${seed})`,
+      async run({ store }) {
+        await make(store, "a");
+        await appendAtRandom(store, "a", { seed, appends: 120 });
+        await checkHeadIsFold(store, "a");
+      },
+    }),
+  ),
+  {
+    name: "counts messages, tokens and cost of the path and of everything apart",
+    async run({ store }) {
+      await make(store, "a");
+      await store.append("a", [
+        user("hello", { id: "1" }),
+        spending(10, { id: "2" }),
+        leaf("1"),
+        spending(100, { id: "3" }),
+      ]);
+      const { messageCount, usage, cost, path } = await headOf(store, "a");
+      assert.deepEqual([messageCount, usage.totalTokens, cost], [3, 220, 1.1]);
+      assert.deepEqual([path.turnCount, path.usage.totalTokens, path.cost], [2, 200, 1]);
+      await store.append("a", [leaf("2")]);
+      assert.deepEqual((await headOf(store, "a")).path.usage, { inputTokens: 10, outputTokens: 10, totalTokens: 20 });
+    },
+  },
+  {
+    name: "lets settings, variables, model, thinking level and compaction follow the leaf",
+    async run({ store }) {
+      await make(store, "a");
+      const later: EntryDraft[] = [
+        { type: "model_change", provider: "acme", modelId: "two" },
+        { type: "thinking_level_change", thinkingLevel: "high" },
+        variables({ kept: 2, added: "x" }, ["dropped"]),
+        { type: "variables", set: {}, unset: [], systemPrompt: "be brief", activeTools: ["read"], activeSkills: ["s"] },
+        compaction("1", { id: "c" }),
+      ];
+      await store.append("a", [variables({ kept: 1, dropped: 1 }), spending(1, { id: "1" }), ...later]);
+      const settingsAfter = {
+        variables: { kept: 2, added: "x" },
+        systemPrompt: "be brief",
+        activeTools: ["read"],
+        activeSkills: ["s"],
+      };
+      const { path: after } = await headOf(store, "a");
+      assert.deepEqual(
+        [after.model?.modelId, after.thinkingLevel, after.compactionId, after.depth],
+        ["two", "high", "c", 7],
+      );
+      assert.deepEqual(after.settings, settingsAfter);
+      await store.append("a", [leaf("1")]);
+      const { path: before } = await headOf(store, "a");
+      assert.deepEqual(
+        [before.model?.modelId, before.thinkingLevel, before.compactionId, before.depth],
+        ["one", "off", null, 2],
+      );
+      assert.deepEqual(before.settings, {
+        variables: { kept: 1, dropped: 1 },
+        systemPrompt: null,
+        activeTools: [],
+        activeSkills: [],
+      });
+      await store.append("a", [leaf("c")]);
+      assert.deepEqual((await headOf(store, "a")).path, after);
+      await checkHeadIsFold(store, "a");
+    },
+  },
+  {
+    name: "has the latest name and status whatever branch is active, and the reason of the status",
+    async run({ store }) {
+      await make(store, "a");
+      await store.append("a", [
+        user("1", { id: "1" }),
+        name("first"),
+        user("2"),
+        { type: "status", status: "suspended", reason: "lunch" },
+        leaf("1"),
+      ]);
+      const { name: title, status: state, statusReason } = await headOf(store, "a");
+      assert.deepEqual([title, state, statusReason], ["first", "suspended", "lunch"]);
+      await store.append("a", [name(""), status("active")]);
+      assert.deepEqual([(await headOf(store, "a")).name, (await headOf(store, "a")).statusReason], [null, null]);
+    },
+  },
+  {
+    name: "remembers open runs, undone compactions and a graceful close",
+    async run({ store }) {
+      await make(store, "a");
+      const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+      await store.append("a", [
+        { type: "run", runId: "r1", phase: "started" },
+        { type: "run", runId: "r2", phase: "started" },
+        user("1", { id: "1" }),
+        compaction("1", { id: "c" }),
+        { type: "compaction_undone", targetId: "c" },
+        { type: "run", runId: "r1", phase: "finished" },
+        { type: "trailer", closedAt: "2024-01-01T00:00:00.000Z", entryCount: 6, usage },
+      ]);
+      const { openRuns, undone, closed } = await headOf(store, "a");
+      assert.deepEqual({ openRuns, undone, closed }, { openRuns: ["r2"], undone: ["c"], closed: true });
+      await store.append("a", [user("on")]);
+      assert.equal((await headOf(store, "a")).closed, false);
+      await checkHeadIsFold(store, "a");
+    },
+  },
+  {
+    name: "has the beginning of the first user message on one line",
+    async run({ store }) {
+      await make(store, "a");
+      await store.append("a", [assistant("I begin"), user(`  two\n lines ${"é".repeat(500)}`), user("second")]);
+      const { firstMessage } = await headOf(store, "a");
+      assert.ok(firstMessage?.startsWith("two lines éé"), firstMessage ?? "null");
+      assert.ok((firstMessage?.length ?? 0) <= FIRST_MESSAGE_CHARACTERS_MAX);
+    },
+  },
+  {
+    name: "has the store's time of the last append, which a retry does not change",
+    async run({ store }) {
+      const created = await make(store, "a", { createdAt: "2001-01-01T00:00:00.000Z" });
+      const { head } = await store.append("a", [user("one", { id: "1", timestamp: "2002-01-01T00:00:00.000Z" })]);
+      assert.ok(
+        head.updatedAt > "2010" && head.updatedAt >= created.updatedAt,
+        `${head.updatedAt} is not the store's time`,
+      );
+      assert.equal((await store.append("a", [user("one", { id: "1" })])).head.updatedAt, head.updatedAt);
+    },
+  },
+];

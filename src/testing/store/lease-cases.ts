@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { openAgain, type StoreCase } from "../store-case.ts";
+import { makeThree } from "./append-cases.ts";
+import { headOf, make, refuses, unchanged, until, within } from "./asking.ts";
+import { status, user } from "./drafts.ts";
+
+const LONG_MS = 60_000;
+
+/** Who runs a session. */
+export const leaseCases: readonly StoreCase[] = [
+  {
+    name: "gives a session to one run at a time, and tells who has it",
+    async run({ store }) {
+      await makeThree(store);
+      assert.equal(await store.leaseOf("a"), null);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      const { sessionId, runId, token, expiresAt } = lease;
+      assert.deepEqual([sessionId, runId], ["a", "run-1"]);
+      assert.deepEqual(await store.leaseOf("a"), { sessionId, runId, token, expiresAt });
+      await refuses(store.lease("a", "run-2", LONG_MS), "SESSION_BUSY", { sessionId: "a" });
+      assert.equal((await store.leaseOf("a"))?.token, token);
+      await make(store, "b");
+      await store.lease("b", "run-2", LONG_MS);
+      await lease.release();
+      assert.equal(await store.leaseOf("a"), null);
+      await lease.release();
+      const next = await store.lease("a", "run-2", LONG_MS);
+      assert.ok(next.token > token, `token ${next.token} is not larger than ${token}`);
+    },
+  },
+  {
+    name: "gives a session to exactly one of many runs that ask at once",
+    async run({ store }) {
+      await makeThree(store);
+      const results = await Promise.allSettled(
+        Array.from({ length: 10 }, (_, i) => store.lease("a", `run-${i}`, LONG_MS)),
+      );
+      assert.equal(results.filter((result) => result.status === "fulfilled").length, 1);
+    },
+  },
+  {
+    name: "lets a lease run out, and gives the session to the next with a larger token",
+    async run({ store }) {
+      await makeThree(store);
+      const lost = await store.lease("a", "run-1", 20);
+      await until(async () => (await store.leaseOf("a")) === null, "the end of the lease");
+      const next = await store.lease("a", "run-2", LONG_MS);
+      assert.ok(next.token > lost.token);
+      await refuses(lost.renew(), "LEASE_LOST", { token: lost.token });
+      await lost.release();
+      assert.equal((await store.leaseOf("a"))?.token, next.token);
+    },
+  },
+  {
+    name: "holds a lease that is renewed, for as long as the renewal says",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", 5_000);
+      const first = lease.expiresAt;
+      await lease.renew(LONG_MS);
+      assert.ok(lease.expiresAt > first, "a renewal moves the end of the lease");
+      assert.equal((await store.leaseOf("a"))?.expiresAt, lease.expiresAt);
+      await lease.renew(1);
+      await until(async () => (await store.leaseOf("a")) === null, "the end of the renewed lease");
+      await refuses(lease.renew(), "LEASE_LOST");
+      await refuses(lease.renew(0), "INVALID_OPTION");
+    },
+  },
+  {
+    name: "gives the same run a new token, and the old one is lost",
+    async run({ store }) {
+      await makeThree(store);
+      const first = await store.lease("a", "run-1", LONG_MS);
+      const second = await store.lease("a", "run-1", LONG_MS);
+      assert.ok(second.token > first.token);
+      await refuses(first.renew(), "LEASE_LOST");
+      await first.release();
+      assert.equal((await store.leaseOf("a"))?.token, second.token);
+      await second.renew();
+    },
+  },
+  {
+    name: "releases a lease that is disposed",
+    async run({ store }) {
+      await makeThree(store);
+      {
+        await using lease = await store.lease("a", "run-1", LONG_MS);
+        assert.equal((await store.leaseOf("a"))?.token, lease.token);
+      }
+      assert.equal(await store.leaseOf("a"), null);
+    },
+  },
+  {
+    name: "appends under the live lease only",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      const { token } = lease;
+      await store.append("a", [user("mine", { id: "4" })], {
+        guard: { leaseToken: token, status: "active" },
+        expectedVersion: 3,
+        onto: "3",
+      });
+      await unchanged(store, "a", async () => {
+        await refuses(store.append("a", [user("x")], { guard: { leaseToken: token + 1 } }), "LEASE_LOST", {
+          sessionId: "a",
+          token: token + 1,
+        });
+        await refuses(
+          store.append("a", [user("x")], { guard: { leaseToken: token }, expectedVersion: 3 }),
+          "CONFLICT",
+          { expected: 3 },
+        );
+        await refuses(store.append("a", [user("x")], { guard: { leaseToken: token, status: "closed" } }), "TRANSITION");
+      });
+      await lease.release();
+      await unchanged(store, "a", () =>
+        refuses(store.append("a", [user("x")], { guard: { leaseToken: token } }), "LEASE_LOST"),
+      );
+      const next = await store.lease("a", "run-2", LONG_MS);
+      await unchanged(store, "a", () =>
+        refuses(store.append("a", [user("x")], { guard: { leaseToken: token } }), "LEASE_LOST"),
+      );
+      await store.append("a", [user("theirs")], { guard: { leaseToken: next.token } });
+      await store.append("a", [user("anyone's")]);
+      assert.equal((await headOf(store, "a")).version, 6);
+    },
+  },
+  {
+    name: "takes an exact retry for done even when its lease is lost, and names a status that does not hold first",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      const guard = { leaseToken: lease.token };
+      await store.append("a", [user("mine", { id: "4" })], { guard });
+      await lease.release();
+      await unchanged(store, "a", async () => {
+        assert.equal((await store.append("a", [user("mine", { id: "4" })], { guard })).version, 4);
+        await refuses(store.append("a", [user("mine", { id: "4" }), user("x", { id: "5" })], { guard }), "LEASE_LOST");
+        await refuses(store.append("a", [user("other", { id: "4" })], { guard }), "ENTRY_EXISTS");
+      });
+      await store.append("a", [status("closed")]);
+      await refuses(store.append("a", [user("x")], { guard: { ...guard, status: "active" } }), "SESSION_CLOSED");
+    },
+  },
+  {
+    name: "refuses a lease of a session that is not there, or for a time that is none",
+    async run({ store }) {
+      await refuses(store.lease("nowhere", "run", LONG_MS), "SESSION_NOT_FOUND", { sessionId: "nowhere" });
+      await makeThree(store);
+      for (const ttlMs of [0, -1, 1.5, Number.NaN, 1e12, undefined])
+        await refuses(store.lease("a", "run", ttlMs as number), "INVALID_OPTION");
+      assert.equal(await store.leaseOf("a"), null);
+      assert.equal(await store.leaseOf("nowhere"), null);
+    },
+  },
+  {
+    name: "ends the lease of a session that is deleted",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      await store.delete("a");
+      assert.equal(await store.leaseOf("a"), null);
+      await refuses(lease.renew(), "LEASE_LOST");
+      await store.undelete("a");
+      const next = await store.lease("a", "run-2", LONG_MS);
+      assert.ok(next.token > lease.token);
+    },
+  },
+  {
+    name: "gives a session to one run at a time across two handles, and fences across them",
+    needs: "shared-lease",
+    async run(context) {
+      const { store } = context;
+      const other = await openAgain(context);
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      assert.equal((await other.leaseOf("a"))?.token, lease.token);
+      await refuses(other.lease("a", "run-2", LONG_MS), "SESSION_BUSY");
+      await other.append("a", [user("mine")], { guard: { leaseToken: lease.token } });
+      await lease.release();
+      const next = await within(other.lease("a", "run-2", LONG_MS), "the lease of the second run");
+      assert.ok(next.token > lease.token);
+      await refuses(store.append("a", [user("x")], { guard: { leaseToken: lease.token } }), "LEASE_LOST");
+    },
+  },
+];

@@ -1,0 +1,324 @@
+import assert from "node:assert/strict";
+import type { EntryDraft } from "../../session/entry.ts";
+import type { SessionErrorCode } from "../../session/errors.ts";
+import { createHeader } from "../../session/header.ts";
+import { ENTRY_BYTES_MAX, ID_CHARACTERS_MAX } from "../../session/limits.ts";
+import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { checkHeadIsFold } from "../check-head-is-fold.ts";
+import { openAgain, type StoreCase } from "../store-case.ts";
+import { makeThree } from "./append-cases.ts";
+import { entriesOf, headOf, make, refuses, unchanged } from "./asking.ts";
+import { user } from "./drafts.ts";
+
+const TEXTS: readonly [what: string, text: string][] = [
+  ["line separators", "a\u2028b\u2029c\u0085d\r\ne\nf\u000bg"],
+  ["emoji and combining marks", "👩‍👩‍👧‍👦 e\u0301 ﷽ 𝔘𝔫𝔦"],
+  ["a NUL and other control characters", "a\u0000b\u0001\u001b[0m\u007f"],
+  ["half of a surrogate pair", "a\ud800b\udc00 \udfff"],
+  ["quotes, backslashes and markup", `"'\\\\\\" \${x} <script>--; DROP TABLE entries; \u0025s`],
+  ["a byte order mark and no-characters", "\ufeffa\ufffe\uffff\ufffd"],
+  ["nothing", ""],
+];
+
+const SESSION_IDS = [
+  "",
+  "../x",
+  "a/b",
+  "a\\b",
+  "..",
+  ".a",
+  "a.",
+  "-a",
+  "a b",
+  "a\0b",
+  "a\n",
+  "ä",
+  "a:b",
+  `a${"b".repeat(128)}`,
+];
+const NAMES = ["", "a\0b", "a\nb", "\u007f", "x".repeat(ID_CHARACTERS_MAX + 1), "\ud800", "a\udc00"];
+const GOOD_NAMES = [
+  "__proto__",
+  "constructor",
+  "toString",
+  "user:bob",
+  "a/../b",
+  "' OR 1=1 --",
+  "%_*?",
+  "{a}",
+  "ключ",
+  "👍",
+  " ",
+  "x".repeat(ID_CHARACTERS_MAX),
+];
+
+/** What values a store takes, and gives back as they were. */
+export const valueCases: readonly StoreCase[] = [
+  ...TEXTS.map(
+    ([what, text]): StoreCase => ({
+      name: `gives back a text with ${what} as it was`,
+      async run({ store }) {
+        await make(store, "a", { metadata: { text } });
+        await store.append("a", [
+          user(text, { id: "1" }),
+          { type: "custom", customType: "t", data: { text, list: [text] }, id: "2" },
+        ]);
+        const [first, second] = await entriesOf(store, "a");
+        assert.ok(first?.type === "message" && second?.type === "custom");
+        assert.equal(first.message.content, text);
+        assert.deepEqual(second.data, { text, list: [text] });
+        assert.deepEqual((await headOf(store, "a")).header.metadata, { text });
+        assert.deepEqual(await store.getEntry("a", "1"), first);
+        await checkHeadIsFold(store, "a");
+      },
+    }),
+  ),
+  {
+    name: "gives back every text as it was after it is opened again",
+    needs: "durable",
+    async run(context) {
+      await make(context.store, "a");
+      const { entries } = await context.store.append(
+        "a",
+        TEXTS.map(([, text]) => user(text)),
+      );
+      await context.store.close();
+      const store = await openAgain(context);
+      assert.deepEqual(await entriesOf(store, "a"), entries);
+    },
+  },
+  {
+    name: "gives back numbers and nesting as they were",
+    async run({ store }) {
+      await make(store, "a");
+      let deep: object = { end: true };
+      for (let i = 0; i < 150; i++) deep = i % 2 === 0 ? { deep } : [deep];
+      const data = {
+        numbers: [0, 0.1, -1.5e-7, 1e21, 2 ** 53 - 1, Number.MAX_VALUE, 5e-324],
+        none: [null, [], {}],
+        "": "",
+        deep,
+      } as never;
+      await store.append("a", [{ type: "custom", customType: "t", data, id: "1" }]);
+      const entry = await store.getEntry("a", "1");
+      assert.ok(entry?.type === "custom");
+      assert.deepEqual(entry.data, data);
+    },
+  },
+  {
+    name: "gives back a message of a megabyte",
+    async run({ store }) {
+      await make(store, "a");
+      const text = "0123456789abcdé€".repeat(65_536);
+      await store.append("a", [user(text, { id: "1" }), user("after", { id: "2" })]);
+      const [first, second] = await entriesOf(store, "a");
+      assert.ok(first?.type === "message" && first.message.content === text, "the text is another one");
+      assert.equal(second?.parentId, "1");
+      await checkHeadIsFold(store, "a");
+    },
+  },
+  {
+    name: "refuses an entry that is too large, and leaves the session as it was",
+    async run({ store }) {
+      await makeThree(store);
+      const tooLarge = user("x".repeat(ENTRY_BYTES_MAX), { id: "big" });
+      await unchanged(store, "a", () => refuses(store.append("a", [user("before"), tooLarge]), "TOO_LARGE"));
+      assert.equal((await store.append("a", [user("next")])).version, 4);
+    },
+  },
+  {
+    name: "refuses values that JSON cannot carry, and leaves the session as it was",
+    async run({ store }) {
+      await makeThree(store);
+      const cycle: Record<string, unknown> = {};
+      cycle.self = cycle;
+      const values = [
+        () => 1,
+        1n,
+        cycle,
+        Number.NaN,
+        Number.POSITIVE_INFINITY,
+        new Date(),
+        Symbol("s"),
+        new Map(),
+        JSON.parse('{"__proto__": 1}'),
+      ];
+      for (const value of values) {
+        const draft = { type: "custom", customType: "t", data: { nested: [value] } } as unknown as EntryDraft;
+        await unchanged(store, "a", () => refuses(store.append("a", [user("before"), draft]), "INVALID_VALUE"));
+      }
+    },
+  },
+  {
+    name: "is not changed by what a caller later does to what it handed in",
+    async run({ store }) {
+      const metadata = { tags: ["a"] };
+      const header = { ...createHeader({ id: "a" }), metadata };
+      const content = [{ type: "text" as const, text: "before" }];
+      const draft = { type: "message" as const, id: "1", message: { role: "user" as const, content } };
+      const drafts = [draft];
+      await store.create(header);
+      const appending = store.append("a", drafts);
+      content[0] = { type: "text", text: "after" };
+      draft.id = "2";
+      drafts.push(draft);
+      metadata.tags.push("b");
+      await appending;
+      const [entry] = await entriesOf(store, "a");
+      assert.deepEqual(entry?.type === "message" && entry.message.content, [{ type: "text", text: "before" }]);
+      const head = await headOf(store, "a");
+      assert.deepEqual([head.version, head.header.metadata], [1, { tags: ["a"] }]);
+    },
+  },
+  {
+    name: "is not changed by what a caller does to what it was handed",
+    async run({ store }) {
+      const created = await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } }));
+      const appended = await store.append("a", [
+        user("one", { id: "1" }),
+        { type: "variables", set: { k: { deep: 1 } }, unset: [], id: "2" },
+      ]);
+      const before = JSON.stringify(await everything(store, "a"));
+      const outside = [
+        created,
+        appended,
+        await everything(store, "a"),
+        await store.list(),
+        await store.listExpired("9999-01-01T00:00:00.000Z", 10),
+      ];
+      for (const value of outside) vandalize(value);
+      assert.equal(JSON.stringify(await everything(store, "a")), before);
+      await checkHeadIsFold(store, "a");
+      assert.deepEqual(await store.count(), 1);
+    },
+  },
+];
+
+/** What ids a store takes. */
+export const idCases: readonly StoreCase[] = [
+  ...SESSION_IDS.map(
+    (id): StoreCase => ({
+      name: `refuses ${JSON.stringify(id.length > 20 ? `${id.slice(0, 10)}… of ${id.length} characters` : id)} as a session's id, wherever it is given`,
+      async run({ store }) {
+        await make(store, "a");
+        const header = { ...createHeader(), id };
+        const calls: readonly (() => unknown)[] = [
+          () => store.create(header),
+          () => store.fork("a", header),
+          () => store.fork(id, createHeader()),
+          () => store.head(id),
+          () => entriesOf(store, id),
+          () => store.append(id, [user("x")]),
+          () => store.append(id, []),
+          () => store.getEntry(id, "x"),
+          () => store.path(id, "x"),
+          () => store.delete(id),
+          () => store.undelete(id),
+          () => store.listCheckpoints(id),
+          () => store.lease(id, "run", 1000),
+          () => store.leaseOf(id),
+          () => store.watch(id)[Symbol.asyncIterator]().next(),
+          () => store.list({ parentId: id }),
+          () => store.saveCheckpoint(checkpoint("c", id)),
+        ];
+        for (const call of calls) await refuses(call, "INVALID_ID");
+        assert.equal(await store.count(), 1);
+      },
+    }),
+  ),
+  {
+    name: "refuses names that are empty, too long, or carry control characters or half characters",
+    async run({ store }) {
+      await makeThree(store);
+      for (const name of NAMES) {
+        const calls: readonly [() => unknown, SessionErrorCode][] = [
+          [() => store.append("a", [user("x", { id: name })]), "INVALID_ID"],
+          [() => store.append("a", [user("x")], { onto: name }), "INVALID_ID"],
+          [() => store.append("a", [{ type: "label", targetId: name, label: "x" }]), "INVALID_ENTRY"],
+          [() => store.create({ ...createHeader(), userId: name }), "INVALID_ID"],
+          [() => store.list({ userId: name }), "INVALID_ID"],
+          [() => store.getEntry("a", name), "INVALID_ID"],
+          [() => store.path("a", name), "INVALID_ID"],
+          [() => store.fork("a", createHeader(), { at: name }), "INVALID_ID"],
+          [() => store.lease("a", name, 1000), "INVALID_ID"],
+          [() => store.saveCheckpoint(checkpoint(name, "a")), "INVALID_ID"],
+          [() => store.loadCheckpoint(name), "INVALID_ID"],
+          [() => store.deleteCheckpoint(name), "INVALID_ID"],
+        ];
+        for (const [call, code] of calls) await unchanged(store, "a", () => refuses(call, code));
+      }
+      assert.equal(await store.count(), 1);
+    },
+  },
+  {
+    name: "keeps entries, users, runs and checkpoints apart whatever characters their names are made of",
+    async run({ store }) {
+      await make(store, "a");
+      for (const name of GOOD_NAMES) {
+        assert.equal(await store.getEntry("a", name), null);
+        assert.equal(await store.count({ userId: name }), 0);
+        assert.equal(await store.loadCheckpoint(name), null);
+      }
+      for (const [index, name] of GOOD_NAMES.entries()) {
+        await make(store, `s${index}`, { userId: name });
+        await store.append("a", [user(name, { id: name })]);
+        await store.saveCheckpoint(checkpoint(name, "a"));
+        await using lease = await store.lease(`s${index}`, name, 60_000);
+        assert.equal((await store.leaseOf(`s${index}`))?.runId, lease.runId);
+      }
+      for (const [index, name] of GOOD_NAMES.entries()) {
+        const entry = await store.getEntry("a", name);
+        assert.deepEqual([entry?.id, entry?.seq, entry?.parentId], [name, index, GOOD_NAMES[index - 1] ?? null]);
+        assert.equal((await store.path("a", name))?.depth, index + 1);
+        assert.deepEqual(
+          (await store.list({ userId: name })).items.map(({ header }) => header.id),
+          [`s${index}`],
+        );
+        assert.equal((await store.loadCheckpoint(name))?.id, name);
+      }
+      await checkHeadIsFold(store, "a");
+    },
+  },
+  {
+    name: "takes the longest session id there may be, and tells ids apart that differ in case only",
+    async run({ store }) {
+      const longest = `a${"-".repeat(126)}z`;
+      for (const id of [longest, "CASE", "case", "Case", "con", "a.b", "a_b", "0"]) {
+        await make(store, id);
+        await store.append(id, [user(id)]);
+      }
+      for (const id of [longest, "CASE", "case", "Case", "con", "a.b", "a_b", "0"]) {
+        const [entry] = await entriesOf(store, id);
+        assert.equal(entry?.type === "message" && entry.message.content, id);
+      }
+      assert.equal(await store.count(), 8);
+    },
+  },
+];
+
+function checkpoint(id: string, sessionId: string): Checkpoint {
+  const createdAt = "2024-01-01T00:00:00.000Z";
+  return { id, sessionId, version: 0, leafId: null, createdAt, parentCheckpointId: null, metadata: {} };
+}
+
+async function everything(store: SessionStore, id: string): Promise<unknown> {
+  const head = await store.head(id);
+  return [
+    head,
+    await entriesOf(store, id),
+    await store.getEntry(id, "1"),
+    await store.path(id, "2"),
+    (await store.list()).items,
+  ];
+}
+
+/** Does to a value whatever its owner lets a stranger do. */
+function vandalize(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const key of Object.keys(value)) {
+    const inner: unknown = Reflect.get(value, key);
+    vandalize(inner);
+    if (typeof inner !== "object") Reflect.set(value, key, "vandalized");
+  }
+  Reflect.set(value, "vandalized", true);
+}
