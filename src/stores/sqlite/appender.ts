@@ -1,0 +1,149 @@
+import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import type { AppendOptions, AppendResult } from "../../session/store.ts";
+import { type EncodedPlan, encodePlan, type EntryWriter, needsFinish } from "./entry-writer.ts";
+import type { LeaseRows } from "./lease-rows.ts";
+import type { LoadedSession, SessionLog } from "./session-log.ts";
+import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
+
+const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+
+/** Thrown inside a transaction to undo it: the head that was planned on is not the current one. */
+class HeadIsBehind extends Error {}
+
+interface Attempt {
+  readonly drafts: readonly CheckedDraft[];
+  readonly options: AppendOptions;
+  readonly now: Date;
+}
+
+/**
+ * Appends to sessions.
+ *
+ * A remembered head needs no reading: the row goes to the position after it, if the session takes rows and that
+ * position is free. Both are conditions of the one statement that writes. Whatever does not work out that way is done
+ * again on the current head, under the write lock, where nothing can come in between.
+ */
+export class Appender {
+  readonly #handle: SqliteHandle;
+  readonly #log: SessionLog;
+  readonly #writer: EntryWriter;
+  readonly #leases: LeaseRows;
+  readonly #clock: () => Date;
+  readonly #insert: SqliteStatement;
+  readonly #insertUnderLease: SqliteStatement;
+  readonly #unsettle: SqliteStatement;
+
+  constructor(handle: SqliteHandle, log: SessionLog, writer: EntryWriter, leases: LeaseRows, clock: () => Date) {
+    this.#handle = handle;
+    this.#log = log;
+    this.#writer = writer;
+    this.#leases = leases;
+    this.#clock = clock;
+    const insert = `INSERT OR IGNORE INTO entries SELECT ?1 << 32 | ?2, ?3, ?4, ?5, ?6, ?7
+      WHERE EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?1)`;
+    this.#insert = handle.prepare(insert);
+    this.#insertUnderLease = handle.prepare(
+      `${insert} AND EXISTS (SELECT 1 FROM leases WHERE session_key = ?1 AND token = ?8 AND expires_ms > ?9)`,
+    );
+    this.#unsettle = handle.prepare("INSERT OR IGNORE INTO unsettled VALUES (?)");
+  }
+
+  append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): AppendResult {
+    const attempt = { drafts, options, now: this.#clock() };
+    const known = this.#log.cached(sessionId);
+    try {
+      return (
+        (known === undefined ? null : this.#appendTo(known, attempt)) ??
+        this.#handle.transaction(() => this.#appendLocked(sessionId, attempt))
+      );
+    } catch (error) {
+      // Whether a write that failed left something behind is for the database to say.
+      this.#log.forget(sessionId);
+      throw error;
+    }
+  }
+
+  /** Null when the remembered head is behind, or when a refusal must be checked on the current one. */
+  #appendTo(session: LoadedSession, attempt: Attempt): AppendResult | null {
+    const planned = this.#planOn(session, attempt);
+    if (planned === null || planned.plan.added.length === 0) return null;
+    const { plan, found } = planned;
+    const encoded = encodePlan(session, plan, found);
+    if (encoded.rows.length === 1 && !needsFinish(session.head, plan.head)) {
+      if (!this.#insertRows(session.key, encoded, attempt)) return null;
+    } else {
+      try {
+        this.#handle.transaction(() => {
+          if (!this.#insertRows(session.key, encoded, attempt)) throw new HeadIsBehind();
+          this.#writer.finish(session.key, session.head, plan.head);
+        });
+      } catch (error) {
+        if (error instanceof HeadIsBehind) return null;
+        throw error;
+      }
+    }
+    return this.#done(session, plan, encoded);
+  }
+
+  #planOn(
+    session: LoadedSession,
+    attempt: Attempt,
+  ): { plan: AppendPlan; found: ReadonlyMap<string, StoredEntry> } | null {
+    const { drafts, options, now } = attempt;
+    try {
+      const found = this.#findAll(session, idsToFind(session.head, drafts, options));
+      // The statement that writes checks the lease; here it is taken to be the right one.
+      const leaseToken = options.guard?.leaseToken ?? null;
+      const input = { head: session.head, drafts, options, found, leaseToken, now: now.toISOString() };
+      return { plan: planAppend(input), found };
+    } catch (error) {
+      if (error instanceof SessionError) return null;
+      throw error;
+    }
+  }
+
+  #appendLocked(sessionId: string, attempt: Attempt): AppendResult {
+    const { drafts, options, now } = attempt;
+    const session = this.#log.load(sessionId);
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    const found = this.#findAll(session, idsToFind(session.head, drafts, options));
+    const leaseToken =
+      options.guard?.leaseToken === undefined ? null : this.#leases.tokenOf(session.key, now.getTime());
+    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now: now.toISOString() });
+    if (plan.added.length === 0) return { version: plan.head.version, entries: plan.entries, head: plan.head };
+    const encoded = encodePlan(session, plan, found);
+    this.#unsettle.run([session.key]);
+    if (!this.#insertRows(session.key, encoded, attempt)) throw new Error(`Session ${sessionId} took no row.`);
+    this.#writer.finish(session.key, session.head, plan.head);
+    return this.#done(session, plan, encoded);
+  }
+
+  #insertRows(key: number, { rows }: EncodedPlan, { options, now }: Attempt): boolean {
+    const token = options.guard?.leaseToken;
+    for (const row of rows) {
+      const changes =
+        token === undefined
+          ? this.#insert.run([key, ...row])
+          : this.#insertUnderLease.run([key, ...row, token, now.getTime()]);
+      if (changes === 0) return false;
+    }
+    return true;
+  }
+
+  #done(session: LoadedSession, plan: AppendPlan, { place }: EncodedPlan): AppendResult {
+    this.#log.remember({ key: session.key, segments: session.segments, ...place });
+    return { version: plan.head.version, entries: plan.entries, head: plan.head };
+  }
+
+  #findAll(session: LoadedSession, ids: readonly string[]): ReadonlyMap<string, StoredEntry> {
+    if (ids.length === 0) return NOTHING_FOUND;
+    const found = new Map<string, StoredEntry>();
+    for (const id of ids) {
+      const stored = this.#log.find(session, id);
+      if (stored !== undefined) found.set(id, stored);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Entry } from "../../session/entry.ts";
+import type { ReadRange } from "../../session/store-driver.ts";
+import { clipSegments, type Segment, segmentAt } from "./segments.ts";
+import type { LoadedSession } from "./session-log.ts";
+import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
+
+const PAGE_ENTRIES_FIRST = 32;
+const PAGE_ENTRIES_MAX = 256;
+const PAGE_CHARACTERS = 1024 * 1024;
+
+/** Reads entries in pages, so that neither a long log nor large entries have to fit in memory at once. */
+export class EntryReader {
+  readonly #forward: SqliteStatement;
+  readonly #backward: SqliteStatement;
+
+  constructor(handle: SqliteHandle) {
+    const select = "SELECT body FROM entries WHERE position BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)";
+    this.#forward = handle.prepare(`${select} ORDER BY position LIMIT ?4`);
+    this.#backward = handle.prepare(`${select} ORDER BY position DESC LIMIT ?4`);
+  }
+
+  /** The entries of a range, a page at a time. */
+  *pages({ segments, head }: LoadedSession, range: ReadRange): Generator<Entry[]> {
+    const { after, before, limit, reverse } = range;
+    const parts = clipSegments(segments, after + 1, Math.min(before, head.version));
+    if (reverse) parts.reverse();
+    let left = limit;
+    let size = PAGE_ENTRIES_FIRST;
+    for (const part of parts) {
+      let rest: Segment | null = part;
+      while (rest !== null && left > 0) {
+        const bodies = this.#page(rest, Math.min(size, left), reverse);
+        if (bodies.length === 0) return;
+        yield bodies.map((body) => JSON.parse(body) as Entry);
+        left -= bodies.length;
+        size = nextSize(size, bodies);
+        rest = without(rest, bodies.length, reverse);
+      }
+    }
+  }
+
+  /** The entry at a position, or null when it was purged. */
+  at({ segments }: LoadedSession, seq: number): Entry | null {
+    const [body] = this.#page({ key: segmentAt(segments, seq).key, start: seq, end: seq + 1 }, 1, false);
+    return body === undefined ? null : (JSON.parse(body) as Entry);
+  }
+
+  #page({ key, start, end }: Segment, size: number, reverse: boolean): string[] {
+    const statement = reverse ? this.#backward : this.#forward;
+    return statement.all<{ body: string }>([key, start, end - 1, size]).map(({ body }) => body);
+  }
+}
+
+function nextSize(size: number, bodies: readonly string[]): number {
+  const characters = bodies.reduce((sum, body) => sum + body.length, 0);
+  if (characters > PAGE_CHARACTERS) return Math.max(1, Math.floor(size / 4));
+  return Math.min(PAGE_ENTRIES_MAX, size * 2);
+}
+
+function without({ key, start, end }: Segment, count: number, reverse: boolean): Segment | null {
+  if (count >= end - start) return null;
+  return reverse ? { key, start, end: end - count } : { key, start: start + count, end };
+}

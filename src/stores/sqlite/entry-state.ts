@@ -1,0 +1,213 @@
+import type { StoredEntry } from "../../session/append-plan.ts";
+import type { SessionStatus } from "../../session/entry.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
+import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
+import { freezeJson } from "./freeze-json.ts";
+
+/**
+ * What a row of the log says beside its entry, as JSON: the path that ends at it, if it is a node, and the head after
+ * it. So the head at any position is read from that row and the few it points to, and an append rewrites nothing.
+ *
+ * What is at its default is left out. Large or rarely changing parts stand only in the row that changed them; the
+ * others hold that row's `seq` in their place.
+ */
+export interface EntryState {
+  readonly depth?: number;
+  /** The path's turn count, where it is not the depth. */
+  readonly turns?: number;
+  readonly usage?: UsageState;
+  readonly cost?: number;
+  readonly compaction?: string;
+  readonly model?: readonly [provider: string, modelId: string];
+  readonly thinking?: string;
+  readonly settings?: number | Settings;
+  /** Where the head's leaf is, unless it is this entry. */
+  readonly leaf?: number | null;
+  readonly facts?: number | FactsState;
+  /** The head's message count, usage and cost, where they are not those of the leaf's path. */
+  readonly messages?: number;
+  readonly spent?: UsageState;
+  readonly spentCost?: number;
+  readonly closed?: true;
+}
+
+/** The counters in the order of `USAGE_FIELDS`. */
+type UsageState = readonly (number | null)[];
+
+/** The part of a head that few entries change. */
+interface FactsState {
+  readonly status?: SessionStatus;
+  readonly reason?: string;
+  readonly name?: string;
+  readonly firstMessage?: string;
+  readonly openRuns?: readonly string[];
+  readonly undone?: readonly string[];
+}
+
+/** A head, and the rows that hold its parts. */
+export interface HeadPlace {
+  readonly head: SessionHead;
+  readonly leafSeq: number | null;
+  readonly factsSeq: number | null;
+}
+
+// Paths share the settings object of the node that set them, so the object itself tells which row holds it.
+const settingsPlaces = new WeakMap<Settings, number>([[EMPTY_PATH.settings, -1]]);
+
+/** The state of a new entry. `next` is the head after it and where that head's leaf is; `before` is the one before. */
+export function encodeState(
+  before: HeadPlace,
+  stored: StoredEntry,
+  next: { head: SessionHead; leafSeq: number | null },
+): string {
+  const { entry, path } = stored;
+  const { head, leafSeq } = next;
+  const state: Mutable<EntryState> = path === null ? {} : encodePath(path, entry.seq);
+  if (leafSeq !== entry.seq) state.leaf = leafSeq;
+  if (!sameFacts(before.head, head)) state.facts = encodeFacts(head);
+  else if (before.factsSeq !== null) state.facts = before.factsSeq;
+  if (head.messageCount !== head.path.turnCount) state.messages = head.messageCount;
+  if (!sameUsage(head.usage, head.path.usage)) state.spent = encodeUsage(head.usage);
+  if (head.cost !== head.path.cost) state.spentCost = head.cost;
+  if (head.closed) state.closed = true;
+  return JSON.stringify(state);
+}
+
+/** Whether two heads have the part in common that few entries change. */
+export function sameFacts(a: SessionHead, b: SessionHead): boolean {
+  return (
+    a.status === b.status &&
+    a.statusReason === b.statusReason &&
+    a.name === b.name &&
+    a.firstMessage === b.firstMessage &&
+    a.openRuns === b.openRuns &&
+    a.undone === b.undone
+  );
+}
+
+/** The path that ends at a node, or null for a fact. `settingsAt` fetches the settings that another row holds. */
+export function decodePath(state: EntryState, seq: number, settingsAt: (seq: number) => Settings): PathSummary | null {
+  if (state.depth === undefined) return null;
+  return Object.freeze({
+    depth: state.depth,
+    turnCount: state.turns ?? state.depth,
+    usage: decodeUsage(state.usage),
+    cost: state.cost ?? 0,
+    compactionId: state.compaction ?? null,
+    model: state.model === undefined ? null : Object.freeze({ provider: state.model[0], modelId: state.model[1] }),
+    thinkingLevel: state.thinking ?? "off",
+    settings: decodeSettings(state.settings, seq, settingsAt),
+  });
+}
+
+/** The settings that a row itself holds. */
+export function settingsIn(state: EntryState, seq: number): Settings {
+  if (typeof state.settings !== "object") throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
+  return placeSettings(freezeJson(state.settings), seq);
+}
+
+/** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
+export function decodeHead(
+  row: { readonly seq: number; readonly updated_at: string; readonly modified_at: string | null },
+  state: EntryState,
+  parts: { header: SessionHead["header"]; leafId: string | null; path: PathSummary; facts: EntryState["facts"] },
+): SessionHead {
+  const { header, leafId, path } = parts;
+  const facts: FactsState = typeof parts.facts === "object" ? parts.facts : {};
+  const messageCount = state.messages ?? path.turnCount;
+  return Object.freeze({
+    header,
+    version: row.seq + 1,
+    leafId,
+    path,
+    status: facts.status ?? "active",
+    statusReason: facts.reason ?? null,
+    name: facts.name ?? null,
+    updatedAt: row.updated_at,
+    // Before the first message it is the creation, which for a fork is not that of the session the row belongs to.
+    modifiedAt: messageCount === 0 ? header.createdAt : (row.modified_at ?? row.updated_at),
+    messageCount,
+    firstMessage: facts.firstMessage ?? null,
+    usage: state.spent === undefined ? path.usage : decodeUsage(state.spent),
+    cost: state.spentCost ?? path.cost,
+    openRuns: Object.freeze(facts.openRuns ?? []),
+    undone: Object.freeze(facts.undone ?? []),
+    closed: state.closed === true,
+  });
+}
+
+/** Freezes a head that an append made; what it took over from the head before is frozen already. */
+export function freezeHead(head: SessionHead): SessionHead {
+  const { path } = head;
+  if (!Object.isFrozen(path)) {
+    Object.freeze(path.usage);
+    Object.freeze(path.model);
+    freezeJson(path.settings);
+    Object.freeze(path);
+  }
+  Object.freeze(head.usage);
+  Object.freeze(head.openRuns);
+  Object.freeze(head.undone);
+  return Object.freeze(head);
+}
+
+function encodePath(path: PathSummary, seq: number): Mutable<EntryState> {
+  const state: Mutable<EntryState> = { depth: path.depth };
+  if (path.turnCount !== path.depth) state.turns = path.turnCount;
+  if (!sameUsage(path.usage, NO_USAGE)) state.usage = encodeUsage(path.usage);
+  if (path.cost !== 0) state.cost = path.cost;
+  if (path.compactionId !== null) state.compaction = path.compactionId;
+  if (path.model !== null) state.model = [path.model.provider, path.model.modelId];
+  if (path.thinkingLevel !== "off") state.thinking = path.thinkingLevel;
+  const place = settingsPlaces.get(path.settings);
+  if (place === undefined) state.settings = placeSettings(path.settings, seq);
+  else if (place >= 0) state.settings = place;
+  return state;
+}
+
+function encodeFacts(head: SessionHead): FactsState {
+  const facts: Mutable<FactsState> = {};
+  if (head.status !== "active") facts.status = head.status;
+  if (head.statusReason !== null) facts.reason = head.statusReason;
+  if (head.name !== null) facts.name = head.name;
+  if (head.firstMessage !== null) facts.firstMessage = head.firstMessage;
+  if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
+  if (head.undone.length > 0) facts.undone = head.undone;
+  return facts;
+}
+
+function decodeSettings(
+  settings: EntryState["settings"],
+  seq: number,
+  settingsAt: (seq: number) => Settings,
+): Settings {
+  if (settings === undefined) return EMPTY_PATH.settings;
+  return typeof settings === "number" ? settingsAt(settings) : placeSettings(freezeJson(settings), seq);
+}
+
+function placeSettings(settings: Settings, seq: number): Settings {
+  settingsPlaces.set(settings, seq);
+  return settings;
+}
+
+function encodeUsage(usage: Usage): UsageState {
+  const counters = USAGE_FIELDS.map((field) => usage[field] ?? null);
+  while (counters.length > 3 && counters.at(-1) === null) counters.pop();
+  return counters;
+}
+
+function decodeUsage(counters: UsageState | undefined): Usage {
+  if (counters === undefined) return NO_USAGE;
+  const usage: Record<string, number> = {};
+  for (const [index, counter] of counters.entries())
+    if (counter !== null) usage[USAGE_FIELDS[index] as string] = counter;
+  return Object.freeze(usage) as unknown as Usage;
+}
+
+function sameUsage(a: Usage, b: Usage): boolean {
+  if (a === b) return true;
+  for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;
+  return true;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };

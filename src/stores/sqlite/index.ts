@@ -1,0 +1,2 @@
+export type { SqliteDatabase, SqlValue } from "./sqlite-handle.ts";
+export { openSqliteStore, type SqliteStoreOptions } from "./sqlite-store.ts";

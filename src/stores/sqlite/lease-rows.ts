@@ -1,0 +1,87 @@
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
+import type { LeaseTable } from "../../session/store-driver.ts";
+import type { LeaseInfo } from "../../session/store.ts";
+import type { SqliteHandle } from "./sqlite-handle.ts";
+
+interface LeaseRow {
+  readonly run_id: string;
+  readonly token: number;
+  readonly expires_ms: number;
+}
+
+/**
+ * Leases that hold among all processes on the database, by the clock of each. A token is the key of its row, and
+ * SQLite gives no key out twice, so tokens grow over all sessions, also ones that were purged and made again.
+ */
+export class LeaseRows implements LeaseTable {
+  readonly #handle: SqliteHandle;
+  readonly #clock: () => Date;
+
+  constructor(handle: SqliteHandle, clock: () => Date) {
+    this.#handle = handle;
+    this.#clock = clock;
+  }
+
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+    return this.#handle.transaction(() => {
+      const session = this.#handle
+        .prepare("SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL")
+        .get<{ key: number }>([sessionId]);
+      if (session === undefined) throw new SessionNotFoundError(sessionId);
+      const live = this.#live(sessionId);
+      if (live !== undefined && live.run_id !== runId) throw new SessionBusyError(sessionId, `run ${live.run_id}`);
+      const expires = this.#now() + ttlMs;
+      const row = this.#handle
+        .prepare(
+          "REPLACE INTO leases (session_key, run_id, expires_ms) VALUES (?, ?, ?) RETURNING token, run_id, expires_ms",
+        )
+        .get<LeaseRow>([session.key, runId, expires]);
+      return infoOf(sessionId, row as LeaseRow);
+    });
+  }
+
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+    const now = this.#now();
+    const changes = this.#handle
+      .prepare(
+        `UPDATE leases SET expires_ms = ?1 WHERE token = ?2 AND expires_ms > ?3
+           AND session_key = (SELECT key FROM sessions WHERE id = ?4 AND deleted_at IS NULL)`,
+      )
+      .run([now + ttlMs, token, now, sessionId]);
+    return changes === 0 ? null : new Date(now + ttlMs).toISOString();
+  }
+
+  async release(_sessionId: string, token: number): Promise<void> {
+    this.#handle.prepare("DELETE FROM leases WHERE token = ?").run([token]);
+  }
+
+  async current(sessionId: string): Promise<LeaseInfo | null> {
+    const live = this.#live(sessionId);
+    return live === undefined ? null : infoOf(sessionId, live);
+  }
+
+  /** The token of a session's live lease, or null. */
+  tokenOf(sessionKey: number, nowMs: number): number | null {
+    const row = this.#handle
+      .prepare("SELECT token FROM leases WHERE session_key = ? AND expires_ms > ?")
+      .get<{ token: number }>([sessionKey, nowMs]);
+    return row?.token ?? null;
+  }
+
+  #live(sessionId: string): LeaseRow | undefined {
+    return this.#handle
+      .prepare(
+        `SELECT run_id, token, expires_ms FROM leases JOIN sessions ON key = session_key
+         WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
+      )
+      .get<LeaseRow>([sessionId, this.#now()]);
+  }
+
+  #now(): number {
+    return this.#clock().getTime();
+  }
+}
+
+function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {
+  return { sessionId, runId: run_id, token, expiresAt: new Date(expires_ms).toISOString() };
+}

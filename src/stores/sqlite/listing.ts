@@ -1,0 +1,139 @@
+import { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { compareForListing } from "../../session/query.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import type { SessionQuery } from "../../session/store.ts";
+import { filterOf, type SessionFilter } from "./session-filter.ts";
+import type { SessionLog } from "./session-log.ts";
+import { LAST_POSITION, type Settling } from "./settling.ts";
+import type { SqliteHandle } from "./sqlite-handle.ts";
+
+// Each costs a listing one more look-up; above this many, bringing their rows up to date pays.
+const UNSETTLED_MAX = 1000;
+
+/** A session in a listing. */
+export interface ListedSession {
+  readonly id: string;
+  readonly key: number;
+  readonly version: number;
+  readonly modifiedAt: string;
+  readonly updatedAt: string;
+}
+
+type Query = Omit<SessionQuery, "limit" | "cursor">;
+
+const LISTED_COLUMNS =
+  "sessions.id AS id, key, version, sessions.modified_at AS modifiedAt, sessions.updated_at AS updatedAt";
+const UNSETTLED_COLUMNS = `sessions.id AS id, key, (position & 4294967295) + 1 AS version,
+  coalesce(entries.modified_at, entries.updated_at) AS modifiedAt, entries.updated_at AS updatedAt`;
+const UNSETTLED_FROM = `unsettled JOIN sessions ON key = session_key JOIN entries ON position = ${LAST_POSITION}`;
+const IS_SETTLED = "key NOT IN (SELECT session_key FROM unsettled)";
+
+/**
+ * Lists sessions. Those whose row is current come in order out of an index; the few others are looked up in the log,
+ * and both are merged. So a listing costs what it shows, and appends keep no index.
+ */
+export class Listing {
+  readonly #handle: SqliteHandle;
+  readonly #log: SessionLog;
+  readonly #settling: Settling;
+
+  constructor(handle: SqliteHandle, log: SessionLog, settling: Settling) {
+    this.#handle = handle;
+    this.#log = log;
+    this.#settling = settling;
+  }
+
+  list(query: Query, limit: number, after: ListPosition | null): SessionHead[] {
+    return this.heads(this.page(query, limit, after));
+  }
+
+  /** One page of a listing, newest first. */
+  page(query: Query, limit: number, after: ListPosition | null): ListedSession[] {
+    this.#settleMany();
+    const filter = filterOf(query);
+    const rows = this.#handle.snapshot(() => [
+      ...this.#settledAfter(filter, limit, after),
+      ...this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0),
+    ]);
+    return rows.sort(compareForListing).slice(0, limit);
+  }
+
+  /** All of some sessions that a query asks for, newest first. */
+  among(keys: readonly number[], query: Query): ListedSession[] {
+    const { sql, values } = filterOf(query);
+    const rows = this.#handle.snapshot(() => [
+      ...this.#handle
+        .prepare(
+          `SELECT ${LISTED_COLUMNS} FROM sessions
+           WHERE key IN (SELECT value FROM json_each(?)) AND ${IS_SETTLED} AND ${sql}`,
+        )
+        .all<ListedSession>([JSON.stringify(keys), ...values]),
+      ...this.#unsettled({
+        sql: `key IN (SELECT value FROM json_each(?)) AND ${sql}`,
+        values: [JSON.stringify(keys), ...values],
+      }),
+    ]);
+    return rows.sort(compareForListing);
+  }
+
+  /** The heads of listed sessions, without those that were purged since. */
+  heads(rows: readonly ListedSession[]): SessionHead[] {
+    return rows.flatMap((row) => this.#log.loadVersion(row)?.head ?? []);
+  }
+
+  /** Open sessions that were last appended to before a time, the longest idle first. */
+  idleSince(before: string, limit: number): SessionHead[] {
+    this.#settleMany();
+    const open = filterOf({ status: ["active", "suspended"] });
+    const rows = this.#handle.snapshot(() => [
+      ...this.#handle
+        .prepare(
+          `SELECT ${LISTED_COLUMNS} FROM sessions
+           WHERE deleted_at IS NULL AND status IN ('active', 'suspended') AND updated_at < ? AND ${IS_SETTLED}
+           ORDER BY updated_at, id LIMIT ?`,
+        )
+        .all<ListedSession>([before, limit]),
+      ...this.#unsettled(open).filter(({ updatedAt }) => updatedAt < before),
+    ]);
+    return this.heads(rows.sort(compareIdle).slice(0, limit));
+  }
+
+  count(query: Query): number {
+    const { sql, values } = filterOf(query);
+    const row = this.#handle
+      .prepare(`SELECT count(*) AS count FROM sessions WHERE ${sql}`)
+      .get<{ count: number }>(values);
+    return Number(row?.count ?? 0);
+  }
+
+  #settledAfter({ sql, values }: SessionFilter, limit: number, after: ListPosition | null): ListedSession[] {
+    const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
+    return this.#handle
+      .prepare(
+        `SELECT ${LISTED_COLUMNS} FROM sessions WHERE ${sql} AND ${IS_SETTLED} ${position}
+         ORDER BY sessions.modified_at DESC, sessions.id DESC LIMIT ?`,
+      )
+      .all<ListedSession>([...values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit]);
+  }
+
+  #unsettled({ sql, values }: SessionFilter): ListedSession[] {
+    return this.#handle
+      .prepare(`SELECT ${UNSETTLED_COLUMNS} FROM ${UNSETTLED_FROM} WHERE ${sql}`)
+      .all<ListedSession>(values);
+  }
+
+  #settleMany(): void {
+    try {
+      this.#settling.settleDownTo(UNSETTLED_MAX);
+    } catch (error) {
+      // A database that is full, locked or read-only can still be listed, only with more look-ups.
+      if (!(error instanceof SessionError)) throw error;
+    }
+  }
+}
+
+function compareIdle(a: ListedSession, b: ListedSession): number {
+  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? -1 : 1;
+  return a.id === b.id ? 0 : a.id < b.id ? -1 : 1;
+}

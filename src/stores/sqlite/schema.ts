@@ -1,0 +1,141 @@
+import { SessionError } from "../../session/errors.ts";
+import type { SqliteHandle } from "./sqlite-handle.ts";
+
+/** How many of the latest entries of a log may be missing in `entry_ids`, where they are written a block at a time. */
+export const BLOCK_ENTRIES = 64;
+
+/** The largest `seq` there is room for; it stands for the session itself in the search index. */
+export const SEQ_MAX = 0xffffffff;
+
+/** Marks the file as ours, so that no other program's database is written to. */
+const APPLICATION_ID = 0x736b656e;
+
+/**
+ * What brings a database from each version of the schema to the next. Released ones are never changed.
+ *
+ * - `entries` is the log of all sessions, in the order of session and position: `position` is `key << 32 | seq`. An
+ *   append is one row of it and nothing else. `state` is the path to the entry and the head after it (entry-state.ts);
+ *   `modified_at` is null where it equals `updated_at`.
+ * - `entry_ids` finds entries by id, all but those of the latest, unfinished block.
+ * - `sessions` has one row a session. `version`, `updated_at` and `modified_at` are current unless the session is in
+ *   `unsettled`; the rest always is. A fork takes its first `origin_version` entries from `origin_key`. A purged
+ *   session that forks build on keeps its row without an id. `indexed` is how many entries the search index has seen,
+ *   or -1 before it has seen the session itself.
+ * - `unsettled` are the sessions that were appended to since their row was written. Only a live session is in it, and
+ *   only to one that is in it can an entry be added.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE sessions (
+     key INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT UNIQUE,
+     user_id TEXT,
+     cwd TEXT,
+     status TEXT NOT NULL,
+     name TEXT,
+     version INTEGER NOT NULL,
+     updated_at TEXT NOT NULL,
+     modified_at TEXT NOT NULL,
+     deleted_at TEXT,
+     origin_key INTEGER,
+     origin_version INTEGER NOT NULL,
+     indexed INTEGER NOT NULL DEFAULT -1,
+     header TEXT NOT NULL
+   );
+   CREATE INDEX sessions_by_time ON sessions (modified_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_by_cwd ON sessions (cwd, modified_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_idle ON sessions (updated_at) WHERE deleted_at IS NULL AND status IN ('active', 'suspended');
+   CREATE INDEX sessions_deleted ON sessions (deleted_at) WHERE deleted_at IS NOT NULL;
+   CREATE INDEX sessions_by_origin ON sessions (origin_key) WHERE origin_key IS NOT NULL;
+   CREATE INDEX sessions_unindexed ON sessions (indexed) WHERE indexed < version;
+   CREATE TABLE entries (
+     position INTEGER PRIMARY KEY,
+     id TEXT NOT NULL,
+     updated_at TEXT NOT NULL,
+     modified_at TEXT,
+     state TEXT NOT NULL,
+     body TEXT NOT NULL
+   );
+   CREATE TABLE entry_ids (
+     session_key INTEGER NOT NULL,
+     id TEXT NOT NULL,
+     seq INTEGER NOT NULL,
+     PRIMARY KEY (session_key, id)
+   ) WITHOUT ROWID;
+   CREATE TABLE unsettled (session_key INTEGER PRIMARY KEY);
+   CREATE TABLE session_parents (
+     parent_id TEXT NOT NULL,
+     session_key INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+     forked INTEGER NOT NULL,
+     PRIMARY KEY (parent_id, session_key)
+   ) WITHOUT ROWID;
+   CREATE INDEX session_parents_by_session ON session_parents (session_key);
+   CREATE TABLE checkpoints (
+     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     session_key INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+     created_at TEXT NOT NULL,
+     body TEXT NOT NULL
+   );
+   CREATE INDEX checkpoints_by_session ON checkpoints (session_key, created_at);
+   CREATE TABLE leases (
+     token INTEGER PRIMARY KEY AUTOINCREMENT,
+     session_key INTEGER NOT NULL UNIQUE REFERENCES sessions (key) ON DELETE CASCADE,
+     run_id TEXT NOT NULL,
+     expires_ms INTEGER NOT NULL
+   );`,
+];
+
+/**
+ * Sets the connection up and brings the database to the schema of this version.
+ *
+ * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema and `STORE_FAILED` for another program's database,
+ * both left as they are.
+ */
+export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsync"): void {
+  handle.exec("PRAGMA busy_timeout = 5000");
+  const version = checkedVersion(handle);
+  if (version < MIGRATIONS.length) {
+    // Both take effect only in a file that is still empty, and in this order.
+    handle.exec("PRAGMA auto_vacuum = INCREMENTAL");
+    useWriteAheadLog(handle);
+    handle.transaction(() => migrate(handle));
+  } else useWriteAheadLog(handle);
+  handle.exec(`PRAGMA synchronous = ${durability === "fsync" ? "FULL" : "NORMAL"}`);
+  handle.exec("PRAGMA foreign_keys = ON");
+}
+
+function migrate(handle: SqliteHandle): void {
+  // Another process may have been here since the version was first read.
+  for (const migration of MIGRATIONS.slice(checkedVersion(handle))) handle.exec(migration);
+  handle.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+  handle.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+}
+
+function checkedVersion(handle: SqliteHandle): number {
+  const version = numberOf(handle, "SELECT user_version AS value FROM pragma_user_version");
+  if (version > MIGRATIONS.length) {
+    throw new SessionError(
+      "UNSUPPORTED_VERSION",
+      `The database ${handle.place} has schema version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
+    );
+  }
+  const tables = numberOf(handle, "SELECT count(*) AS value FROM sqlite_schema");
+  const application = numberOf(handle, "SELECT application_id AS value FROM pragma_application_id");
+  if (tables > 0 && application !== APPLICATION_ID) {
+    throw new SessionError(
+      "STORE_FAILED",
+      `The database ${handle.place} belongs to another program; choose a file of its own for skein.`,
+    );
+  }
+  return version;
+}
+
+function useWriteAheadLog(handle: SqliteHandle): void {
+  const mode = handle.prepare("SELECT journal_mode AS value FROM pragma_journal_mode").get<{ value: string }>([]);
+  if (mode?.value !== "wal") handle.exec("PRAGMA journal_mode = WAL");
+}
+
+function numberOf(handle: SqliteHandle, sql: string): number {
+  return Number(handle.prepare(sql).get<{ value: number }>([])?.value ?? 0);
+}

@@ -1,0 +1,146 @@
+import type { Entry } from "../../session/entry.ts";
+import { entryText } from "../../session/search.ts";
+import { trigramText } from "./trigrams.ts";
+import { SEQ_MAX } from "./schema.ts";
+import type { Segment } from "./segments.ts";
+import type { Settling } from "./settling.ts";
+import type { SqliteHandle } from "./sqlite-handle.ts";
+
+const BATCH_ENTRIES = 500;
+const BATCH_CHARACTERS = 1024 * 1024;
+const BATCH_SESSIONS = 200;
+
+interface UnindexedRow {
+  readonly key: number;
+  readonly id: string | null;
+  readonly cwd: string | null;
+  readonly name: string | null;
+  readonly indexed: number;
+  readonly version: number;
+  readonly origin_version: number;
+}
+
+/**
+ * An index of the trigrams of every message, and of every session's id, name and working directory.
+ *
+ * Appends do not touch it; a search first adds what has come since. It holds no text, so what it finds is a candidate
+ * to be looked at. An entry is found under its own position, a session under the last one there is.
+ */
+export class SearchIndex {
+  readonly #handle: SqliteHandle;
+  readonly #settling: Settling;
+
+  constructor(handle: SqliteHandle, settling: Settling) {
+    this.#handle = handle;
+    this.#settling = settling;
+  }
+
+  /** Adds what was appended since the last time, a part at a time. */
+  async catchUp(): Promise<void> {
+    this.#settling.settleDownTo(0);
+    this.#create();
+    const left = this.#handle
+      .prepare("SELECT coalesce(sum(version - indexed), 0) AS count FROM sessions WHERE indexed < version")
+      .get<{ count: number }>([]);
+    // Every part covers at least one entry or one session, so there cannot be more of them.
+    for (let parts = Number(left?.count ?? 0); parts > 0; parts--) {
+      if (!this.#handle.transaction(() => this.#indexPart())) return;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  /** The sessions whose own texts contain all trigrams of an expression; null when there are too many to be useful. */
+  ownersOf(expression: string, limit: number): Set<number> | null {
+    const rows = this.#handle
+      .prepare("SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?")
+      .all<{ key: number }>([expression, limit + 1]);
+    return rows.length > limit ? null : new Set(rows.map(({ key }) => key));
+  }
+
+  /** The positions in a part of a log whose text may match, in order, after a position. */
+  positionsIn({ key, start, end }: Segment, expression: string, limit: number): number[] {
+    return this.#handle
+      .prepare(
+        `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
+           AND rowid BETWEEN (?2 << 32 | ?3) AND (?2 << 32 | ?4) ORDER BY rowid LIMIT ?5`,
+      )
+      .all<{ seq: number }>([expression, key, start, end - 1, limit])
+      .map(({ seq }) => seq);
+  }
+
+  /** Forgets a session's id, name and working directory. Must be in a transaction. */
+  removeSession(key: number): void {
+    this.#remove(key, SEQ_MAX, SEQ_MAX);
+  }
+
+  /** Forgets a session's entries from a position on. Must be in a transaction. */
+  removeEntries(key: number, from: number): void {
+    this.#remove(key, from, SEQ_MAX - 1);
+  }
+
+  #create(): void {
+    if (this.#exists()) return;
+    this.#handle.exec(
+      `CREATE VIRTUAL TABLE IF NOT EXISTS search_index USING
+         fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1')`,
+    );
+  }
+
+  #exists(): boolean {
+    return this.#handle.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'search_index'").get([]) !== undefined;
+  }
+
+  /** Whether there is more to do. */
+  #indexPart(): boolean {
+    const rows = this.#handle
+      .prepare(
+        `SELECT key, id, cwd, name, indexed, version, origin_version FROM sessions WHERE indexed < version LIMIT ?`,
+      )
+      .all<UnindexedRow>([BATCH_SESSIONS]);
+    const budget = { entries: BATCH_ENTRIES, characters: BATCH_CHARACTERS };
+    for (const row of rows) {
+      if (row.indexed < 0) this.#indexSession(row);
+      const end = this.#indexEntries(row, budget);
+      this.#handle.prepare("UPDATE sessions SET indexed = ? WHERE key = ?").run([end, row.key]);
+      if (budget.entries <= 0 || budget.characters <= 0) return true;
+    }
+    return rows.length === BATCH_SESSIONS;
+  }
+
+  #indexSession({ key, id, cwd, name }: UnindexedRow): void {
+    this.#remove(key, SEQ_MAX, SEQ_MAX);
+    if (id !== null) this.#add(key, SEQ_MAX, [id, name ?? "", cwd ?? ""].join("\n"));
+  }
+
+  /** Adds entries while the budget lasts, and returns how far it came. */
+  #indexEntries(row: UnindexedRow, budget: { entries: number; characters: number }): number {
+    const select = this.#handle.prepare("SELECT body FROM entries WHERE position = (?1 << 32 | ?2)");
+    let seq = Math.max(row.indexed, row.origin_version);
+    let named = false;
+    for (; seq < row.version && budget.entries > 0 && budget.characters > 0; seq++) {
+      const body = select.get<{ body: string }>([row.key, seq])?.body;
+      budget.entries -= 1;
+      if (body === undefined) continue;
+      const entry = JSON.parse(body) as Entry;
+      named ||= entry.type === "session_info";
+      const text = entryText(entry);
+      budget.characters -= body.length;
+      if (text !== "") this.#add(row.key, seq, text);
+    }
+    if (named) this.#indexSession(row);
+    return seq;
+  }
+
+  #add(key: number, seq: number, text: string): void {
+    this.#handle
+      .prepare("INSERT INTO search_index (rowid, text) VALUES (?1 << 32 | ?2, ?3)")
+      .run([key, seq, trigramText(text)]);
+  }
+
+  #remove(key: number, from: number, to: number): void {
+    if (!this.#exists()) return;
+    this.#handle
+      .prepare("DELETE FROM search_index WHERE rowid BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)")
+      .run([key, from, to]);
+  }
+}

@@ -1,0 +1,178 @@
+import type { StoredEntry } from "../../session/append-plan.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type Settings } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "./entry-state.ts";
+import { freezeJson } from "./freeze-json.ts";
+import { LruCache } from "./lru-cache.ts";
+import { BLOCK_ENTRIES } from "./schema.ts";
+import { type Origin, type Segment, segmentAt, segmentsOf } from "./segments.ts";
+import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
+
+// More than the largest page of a listing, so that listing again finds every head here.
+const CACHED_SESSIONS = 2048;
+
+/** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
+export interface LoadedSession extends HeadPlace {
+  readonly key: number;
+  readonly segments: readonly Segment[];
+}
+
+/** Which session, and how far its log goes. */
+export interface SessionVersion {
+  readonly id: string;
+  readonly key: number;
+  readonly version: number;
+}
+
+interface EntryRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly updated_at: string;
+  readonly modified_at: string | null;
+  readonly state: string;
+}
+
+interface StoredRow extends EntryRow {
+  readonly body: string;
+}
+
+const ROW = "position & 4294967295 AS seq, id, updated_at, modified_at, state";
+
+/** Reads heads and entries, and remembers the heads that were read or written last. */
+export class SessionLog {
+  readonly #handle: SqliteHandle;
+  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
+  readonly #locate: SqliteStatement;
+  readonly #find: SqliteStatement;
+  readonly #row: SqliteStatement;
+
+  constructor(handle: SqliteHandle) {
+    this.#handle = handle;
+    this.#locate = handle.prepare(
+      `SELECT key, origin_version, (
+         SELECT position & 4294967295 FROM entries
+         WHERE position BETWEEN key << 32 AND key << 32 | 4294967295 ORDER BY position DESC LIMIT 1
+       ) AS last FROM sessions WHERE id = ? AND deleted_at IS NULL`,
+    );
+    this.#row = handle.prepare(`SELECT ${ROW} FROM entries WHERE position = (?1 << 32 | ?2)`);
+    this.#find = handle.prepare(
+      `SELECT ${ROW}, body FROM entries WHERE position =
+         (SELECT ?1 << 32 | seq FROM entry_ids WHERE session_key = ?1 AND id = ?2 AND seq < ?3)
+       UNION ALL
+       SELECT ${ROW}, body FROM entries WHERE position BETWEEN (?1 << 32 | ?4) AND (?1 << 32 | (?3 - 1)) AND id = ?2
+       LIMIT 1`,
+    );
+  }
+
+  /** What is remembered of a session; it may be behind, and the session may be gone. */
+  cached(sessionId: string): LoadedSession | undefined {
+    return this.#cache.get(sessionId);
+  }
+
+  remember(session: LoadedSession): void {
+    this.#cache.set(session.head.header.id, session);
+  }
+
+  forget(sessionId: string): void {
+    this.#cache.delete(sessionId);
+  }
+
+  /** A live session as it stands now, or null. */
+  load(sessionId: string): LoadedSession | null {
+    const row = this.#locate.get<{ key: number; origin_version: number; last: number | null }>([sessionId]);
+    if (row === undefined) return null;
+    return this.loadVersion({
+      id: sessionId,
+      key: row.key,
+      version: row.last === null ? row.origin_version : row.last + 1,
+    });
+  }
+
+  /** A session, live or deleted, at a version; null when it has been purged. */
+  loadVersion({ id, key, version }: SessionVersion): LoadedSession | null {
+    const known = this.#cache.get(id);
+    const same = known?.key === key ? known : undefined;
+    if (same?.head.version === version) return same;
+    const loaded = this.#loadAgain(key, version, same);
+    if (loaded !== null) this.remember(loaded);
+    return loaded;
+  }
+
+  /** The head after the first `version` entries, and the rows that hold its parts. */
+  headAt(segments: readonly Segment[], header: SessionHeader, version: number): HeadPlace {
+    if (version === 0) return { head: emptyHead(header), leafSeq: null, factsSeq: null };
+    const row = this.#rowAt(segments, version - 1);
+    const state = JSON.parse(row.state) as EntryState;
+    const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
+    const leaf = leafSeq === null ? null : leafSeq === row.seq ? row : this.#rowAt(segments, leafSeq);
+    const path = leaf === null ? EMPTY_PATH : (this.#pathOf(segments, leaf) ?? EMPTY_PATH);
+    const factsSeq = typeof state.facts === "object" ? row.seq : (state.facts ?? null);
+    const facts = typeof state.facts === "number" ? this.#stateAt(segments, state.facts).facts : state.facts;
+    const head = decodeHead(row, state, { header, leafId: leaf?.id ?? null, path, facts });
+    return { head, leafSeq, factsSeq };
+  }
+
+  /** The id of the entry at a position. */
+  idAt(segments: readonly Segment[], seq: number): string {
+    return this.#rowAt(segments, seq).id;
+  }
+
+  /** An entry of the session by its id, among the first `version`. */
+  find({ segments, head }: LoadedSession, id: string, version: number = head.version): StoredEntry | undefined {
+    const row = this.#findRow(segments, id, version);
+    if (row === undefined) return undefined;
+    return { entry: JSON.parse(row.body) as Entry, path: this.#pathOf(segments, row) };
+  }
+
+  /** The entry alone, which costs less than with its path. */
+  findEntry({ segments, head }: LoadedSession, id: string): Entry | null {
+    const row = this.#findRow(segments, id, head.version);
+    return row === undefined ? null : (JSON.parse(row.body) as Entry);
+  }
+
+  #loadAgain(key: number, version: number, known: LoadedSession | undefined): LoadedSession | null {
+    const row = this.#handle
+      .prepare("SELECT key, origin_key, origin_version, updated_at, header FROM sessions WHERE key = ?")
+      .get<Origin & { updated_at: string; header: string }>([key]);
+    if (row === undefined) return null;
+    const header = known?.head.header ?? freezeJson(JSON.parse(row.header) as SessionHeader);
+    const segments = known?.segments ?? segmentsOf(this.#handle, row);
+    const place = this.headAt(segments, header, version);
+    if (version > row.origin_version) return { key, segments, ...place };
+    // Nothing was appended yet, so that the last row, if any, tells another session's time.
+    return { key, segments, ...place, head: Object.freeze({ ...place.head, updatedAt: row.updated_at }) };
+  }
+
+  #findRow(segments: readonly Segment[], id: string, version: number): StoredRow | undefined {
+    for (let index = segments.length - 1; index >= 0; index--) {
+      const { key, start, end } = segments[index] as Segment;
+      const bound = Math.min(end, version);
+      if (bound <= start) continue;
+      // Entries after the last whole block are not in the index of ids yet.
+      const row = this.#find.get<StoredRow>([key, id, bound, bound - (bound % BLOCK_ENTRIES)]);
+      if (row !== undefined) return row;
+    }
+    return undefined;
+  }
+
+  #pathOf(segments: readonly Segment[], row: EntryRow): PathSummary | null {
+    const settingsAt = (seq: number): Settings => settingsIn(this.#stateAt(segments, seq), seq);
+    return decodePath(JSON.parse(row.state) as EntryState, row.seq, settingsAt);
+  }
+
+  #stateAt(segments: readonly Segment[], seq: number): EntryState {
+    return JSON.parse(this.#rowAt(segments, seq).state) as EntryState;
+  }
+
+  #rowAt(segments: readonly Segment[], seq: number): EntryRow {
+    const { key } = segmentAt(segments, seq);
+    const row = this.#row.get<EntryRow>([key, seq]);
+    if (row !== undefined) return row;
+    throw new SessionError(
+      "STORE_FAILED",
+      `The database ${this.#handle.place} misses entry ${seq} of a session; it was purged just now, or the database is damaged.`,
+    );
+  }
+}

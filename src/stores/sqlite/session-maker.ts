@@ -1,0 +1,147 @@
+import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { emptyHead, type SessionHead } from "../../session/fold.ts";
+import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { parentsOf } from "../../session/query.ts";
+import { type HeadPlace, freezeHead } from "./entry-state.ts";
+import { encodePlan, type EntryWriter } from "./entry-writer.ts";
+import { freezeJson } from "./freeze-json.ts";
+import { type Origin, segmentAt, segmentsOf } from "./segments.ts";
+import type { LoadedSession, SessionLog } from "./session-log.ts";
+import type { SqliteHandle } from "./sqlite-handle.ts";
+
+const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+
+/** Makes sessions: new ones, and forks, which are a row that points into another session's log. */
+export class SessionMaker {
+  readonly #handle: SqliteHandle;
+  readonly #log: SessionLog;
+  readonly #writer: EntryWriter;
+  readonly #clock: () => Date;
+
+  constructor(handle: SqliteHandle, log: SessionLog, writer: EntryWriter, clock: () => Date) {
+    this.#handle = handle;
+    this.#log = log;
+    this.#writer = writer;
+    this.#clock = clock;
+  }
+
+  create(
+    header: SessionHeader,
+    drafts: readonly CheckedDraft[],
+    { maxOpenPerUser }: { maxOpenPerUser?: number },
+  ): SessionHead {
+    const now = this.#clock().toISOString();
+    const empty: SessionHead = { ...emptyHead(header), updatedAt: now };
+    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
+    const start: HeadPlace = { head: empty, leafSeq: null, factsSeq: null };
+    const { rows, place } = encodePlan(start, plan, NOTHING_FOUND);
+    const session = this.#handle.transaction(() => {
+      this.#checkFree(header.id);
+      if (maxOpenPerUser !== undefined && header.userId !== null) this.#checkOpen(header.userId, maxOpenPerUser);
+      const made = this.#insert(place, null, 0);
+      this.#writer.insertAll(made.key, rows);
+      this.#writer.finish(made.key, empty, place.head);
+      return made;
+    });
+    return this.#done(session);
+  }
+
+  fork(
+    sourceId: string,
+    header: SessionHeader,
+    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
+  ): SessionHead {
+    const session = this.#handle.transaction(() => {
+      const source = this.#log.load(sourceId);
+      if (source === null) throw new SessionNotFoundError(sourceId);
+      const version = this.#versionAt(source, at);
+      this.#checkFree(header.id);
+      if (maxForks !== undefined) this.#checkForks(sourceId, maxForks);
+      const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
+      const forked = freezeJson({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
+      const place = this.#log.headAt(source.segments, forked, version);
+      const head: SessionHead = { ...place.head, updatedAt: this.#clock().toISOString() };
+      // The holder of the last entry taken over, so that no part of a chain of forks is empty.
+      const originKey = version === 0 ? null : segmentAt(source.segments, version - 1).key;
+      return this.#insert({ ...place, head }, originKey, version);
+    });
+    return this.#done(session);
+  }
+
+  #insert(place: HeadPlace, originKey: number | null, originVersion: number): LoadedSession {
+    const { head } = place;
+    const { header } = head;
+    const row = this.#handle
+      .prepare(
+        `INSERT INTO sessions
+           (id, user_id, cwd, status, name, version, updated_at, modified_at, origin_key, origin_version, header)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key, origin_key, origin_version`,
+      )
+      .get<Origin>([
+        header.id,
+        header.userId,
+        header.cwd,
+        head.status,
+        head.name,
+        head.version,
+        head.updatedAt,
+        head.modifiedAt,
+        originKey,
+        originVersion,
+        JSON.stringify(header),
+      ]) as Origin;
+    const insertParent = this.#handle.prepare("INSERT INTO session_parents VALUES (?, ?, ?)");
+    for (const parent of parentsOf(head)) {
+      insertParent.run([parent, row.key, header.forkedFrom?.sessionId === parent ? 1 : 0]);
+    }
+    return { ...place, key: row.key, segments: segmentsOf(this.#handle, row) };
+  }
+
+  #done(session: LoadedSession): SessionHead {
+    freezeHead(session.head);
+    this.#log.remember(session);
+    return session.head;
+  }
+
+  #versionAt(source: LoadedSession, at: string | null | undefined): number {
+    if (at === undefined) return source.head.version;
+    if (at === null) return 0;
+    const entry = this.#log.findEntry(source, at);
+    if (entry === null) throw new UnknownEntryError(source.head.header.id, at);
+    return entry.seq + 1;
+  }
+
+  #checkFree(id: string): void {
+    if (this.#handle.prepare("SELECT 1 FROM sessions WHERE id = ?").get([id]) === undefined) return;
+    throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+  }
+
+  #checkOpen(userId: string, limit: number): void {
+    const open = this.#count(
+      `SELECT count(*) AS count FROM sessions
+       WHERE user_id = ? AND deleted_at IS NULL AND status IN ('active', 'suspended')`,
+      userId,
+    );
+    if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
+  }
+
+  #checkForks(sourceId: string, limit: number): void {
+    const forks = this.#count(
+      `SELECT count(*) AS count FROM session_parents JOIN sessions ON key = session_key
+       WHERE parent_id = ? AND forked = 1 AND deleted_at IS NULL`,
+      sourceId,
+    );
+    if (forks >= limit) throw new SessionCapacityError("forks of a session", limit);
+  }
+
+  #count(sql: string, value: string): number {
+    return Number(this.#handle.prepare(sql).get<{ count: number }>([value])?.count ?? 0);
+  }
+}
+
+function forkPoint(sessionId: string, entryId: string | null, version: number, given: ForkPoint | null): ForkPoint {
+  const branchName = given?.branchName;
+  return { sessionId, entryId, version, ...(branchName !== undefined && { branchName }) };
+}

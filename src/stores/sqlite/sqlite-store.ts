@@ -1,0 +1,99 @@
+import { mkdir } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { SessionError, show } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { createStore } from "../create-store.ts";
+import { openLibsql } from "./open-libsql.ts";
+import { hasNodeSqlite, openNodeSqlite } from "./open-node-sqlite.ts";
+import { prepareDatabase } from "./schema.ts";
+import { SqliteDriver } from "./sqlite-driver.ts";
+import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
+
+/** How an SQLite store is opened. */
+export interface SqliteStoreOptions {
+  /** The database file, made if it is not there; `":memory:"` for one that ends with the store. */
+  readonly path: string;
+  /** Which driver to use: the runtime's own where it has one (Node 22.13 and later), else the package `libsql`. */
+  readonly driver?: "node:sqlite" | "libsql";
+  /** A connection of the caller's to use instead, of better-sqlite3 or one like it; the caller closes it. */
+  readonly database?: SqliteDatabase;
+  /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
+  readonly durability?: "flush" | "fsync";
+  /** What time it is; the system's clock unless given. */
+  readonly clock?: () => Date;
+}
+
+const MEMORY = ":memory:";
+const PREPARE_ATTEMPTS_MAX = 100;
+const PREPARE_WAIT_MS = 50;
+
+/**
+ * Opens a store in one SQLite file, which any number of processes on the machine may use at once.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` without a driver, `UNSUPPORTED_VERSION` for a database of a later version,
+ * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SessionStore> {
+  const { path, durability = "flush", clock = () => new Date() } = checkOptions(options);
+  const file = path !== MEMORY;
+  const place = file ? resolve(path) : MEMORY;
+  const database = options.database ?? (await openDatabase(place, options.driver));
+  const handle = new SqliteHandle(database, place);
+  const ownsHandle = options.database === undefined;
+  try {
+    await prepare(handle, durability);
+    const searchIndex = hasTextIndex(handle);
+    return createStore(new SqliteDriver(handle, { clock, file, searchIndex, ownsHandle }), { clock });
+  } catch (error) {
+    if (ownsHandle) handle.close();
+    throw error;
+  }
+}
+
+async function openDatabase(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteDatabase> {
+  if (place !== MEMORY) await makeDirectory(dirname(place));
+  return (driver ?? (hasNodeSqlite() ? "node:sqlite" : "libsql")) === "node:sqlite"
+    ? openNodeSqlite(place)
+    : openLibsql(place);
+}
+
+async function makeDirectory(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true });
+  } catch (cause) {
+    throw new SessionError("STORE_FAILED", `The directory ${directory} of the database cannot be made.`, { cause });
+  }
+}
+
+async function prepare(handle: SqliteHandle, durability: "flush" | "fsync"): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return prepareDatabase(handle, durability);
+    } catch (error) {
+      // Turning the write-ahead log on does not wait its turn as everything else does when several processes start.
+      const busy = error instanceof SessionError && error.code === "SESSION_BUSY";
+      if (!busy || attempt === PREPARE_ATTEMPTS_MAX) throw error;
+      await wait(PREPARE_WAIT_MS);
+    }
+  }
+}
+
+function hasTextIndex(handle: SqliteHandle): boolean {
+  return handle.prepare("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").get([]) !== undefined;
+}
+
+function checkOptions(options: SqliteStoreOptions): SqliteStoreOptions {
+  if (typeof options !== "object" || options === null) throw invalid("options", options);
+  const { path, driver, durability, clock } = options;
+  if (typeof path !== "string" || path === "" || path.includes("\0")) throw invalid("path", path);
+  if (driver !== undefined && driver !== "node:sqlite" && driver !== "libsql") throw invalid("driver", driver);
+  if (durability !== undefined && durability !== "flush" && durability !== "fsync")
+    throw invalid("durability", durability);
+  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
+  return options;
+}
+
+function invalid(name: string, value: unknown): SessionError {
+  return new SessionError("INVALID_OPTION", `The option ${name} of an SQLite store cannot be ${show(value)}.`);
+}
