@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import type { EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import { checkHeadIsFold } from "../../testing/index.ts";
+import { openMemoryStore } from "./memory-store.ts";
+
+test("holds a chain of a thousand forks that is quick to read anywhere", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "s0" }));
+  await store.append("s0", [message("root")]);
+  for (let i = 1; i <= 1000; i++) {
+    await store.fork(`s${i - 1}`, createHeader({ id: `s${i}` }));
+    await store.append(`s${i}`, [message(`e${i}`)]);
+  }
+  await checkHeadIsFold(store, "s1000");
+  const head = await store.fork("s1000", createHeader({ id: "early" }), { at: "e500" });
+  expect(head).toMatchObject({ version: 501, leafId: "e500", path: { turnCount: 501 } });
+  await checkHeadIsFold(store, "early");
+});
+
+test("forks inside of a large append, and again inside of what was found then", async () => {
+  const store = openMemoryStore();
+  const entries = Array.from({ length: 1000 }, (_, i) =>
+    i % 50 === 49 ? leaf(`e${i}`, `e${i - 9}`) : message(`e${i}`),
+  );
+  await store.create(createHeader({ id: "a" }), { entries });
+  for (const at of [700, 63, 64, 65, 128, 699, 701, 999, 0]) {
+    await store.fork("a", createHeader({ id: `at-${at}` }), { at: `e${at}` });
+    await checkHeadIsFold(store, `at-${at}`);
+  }
+});
+
+test("forgets what a purged source said after the last fork of it", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "a" }));
+  const entries = Array.from({ length: 200 }, (_, i) => message(`e${i}`));
+  for (const entry of entries) await store.append("a", [entry]);
+  await store.fork("a", createHeader({ id: "f" }), { at: "e99" });
+  const reader = store.read("a", { after: 97 })[Symbol.asyncIterator]();
+  await reader.next();
+  await store.delete("a");
+  await store.purge("9999-01-01T00:00:00.000Z");
+  expect((await reader.next()).value?.id).toBe("e99");
+  expect((await reader.next()).done).toBe(true);
+  await checkHeadIsFold(store, "f");
+  await store.fork("f", createHeader({ id: "g" }), { at: "e70" });
+  await checkHeadIsFold(store, "g");
+});
+
+test("takes its times from the clock it is given", async () => {
+  const now = "2030-01-02T03:04:05.006Z";
+  const store = openMemoryStore({ clock: () => new Date(now) });
+  await store.create(createHeader({ id: "a" }));
+  const { entries, head } = await store.append("a", [message("1")]);
+  expect([entries[0]?.timestamp, head.updatedAt, head.modifiedAt]).toEqual([now, now, now]);
+  const lease = await store.lease("a", "run", 1000);
+  expect(lease.expiresAt).toBe("2030-01-02T03:04:06.006Z");
+});
+
+function message(id: string): EntryDraft {
+  return { id, type: "message", message: { role: "user", content: "hello" } };
+}
+
+function leaf(id: string, targetId: string): EntryDraft {
+  return { id, type: "leaf", targetId };
+}
