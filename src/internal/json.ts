@@ -11,8 +11,8 @@ export const JSON_DEPTH_MAX = 200;
 export class NotJson extends Error {
   readonly path: string;
   readonly problem: string;
-  constructor(path: string, problem: string) {
-    super(`${path} ${problem}`);
+  constructor(path: string, problem: string, options?: { cause?: unknown }) {
+    super(`${path} ${problem}`, options);
     this.path = path;
     this.problem = problem;
   }
@@ -21,10 +21,16 @@ export class NotJson extends Error {
 /**
  * A deep, frozen copy of a JSON value. Properties that are `undefined` are left out, as JSON does.
  *
- * @throws {NotJson} for a function, symbol, bigint, NaN, class instance, cycle, `__proto__` key, or too deep a nesting.
+ * @throws {NotJson} for a function, symbol, bigint, NaN, class instance, cycle, `__proto__` key, too deep a nesting, or a
+ * getter that throws.
  */
 export function copyJson(value: unknown, path = "value"): JsonValue {
-  return copy(value, path, 0);
+  try {
+    return copy(value, path, 0);
+  } catch (cause) {
+    if (cause instanceof NotJson) throw cause;
+    throw new NotJson(path, "cannot be read", { cause });
+  }
 }
 
 function copy(value: unknown, path: string, depth: number): JsonValue {
@@ -38,7 +44,7 @@ function copy(value: unknown, path: string, depth: number): JsonValue {
     case "object":
       break;
     default:
-      throw new NotJson(path, `is a ${typeof value}, which JSON cannot carry`);
+      throw new NotJson(path, `is ${value === undefined ? "" : "a "}${typeof value}, which JSON cannot carry`);
   }
   if (value === null) return null;
   if (depth >= JSON_DEPTH_MAX) throw new NotJson(path, `nests deeper than ${JSON_DEPTH_MAX} levels or contains itself`);

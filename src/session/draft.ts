@@ -28,7 +28,8 @@ export function checkDrafts(drafts: readonly EntryDraft[], options: { readonly v
   if (!options.verbatim && drafts.length > APPEND_ENTRIES_MAX) {
     throw new SessionError("TOO_LARGE", `One append takes at most ${APPEND_ENTRIES_MAX} entries, not ${drafts.length}; append them in parts.`);
   }
-  return drafts.map((draft, index) => checkDraft(draft, drafts.length === 1 ? "The entry" : `Entry ${index}`, options.verbatim));
+  // Unlike `map`, this does not step over the holes of a sparse list.
+  return Array.from(drafts, (draft, index) => checkDraft(draft, drafts.length === 1 ? "The entry" : `Entry ${index}`, options.verbatim));
 }
 
 function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): CheckedDraft {
@@ -65,16 +66,22 @@ function copyBody(draft: EntryDraft, what: string): EntryBody {
       throw new SessionError("TOO_LARGE", `${what} takes ${bytes} bytes; one entry may take ${ENTRY_BYTES_MAX}.`);
     }
     return body;
-  } catch (error) {
-    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${what} cannot be stored: ${error.message}.`, { cause: error });
-    throw error;
+  } catch (cause) {
+    if (cause instanceof SessionError) throw cause;
+    const problem = cause instanceof NotJson ? cause.message : "it cannot be read";
+    throw new SessionError("INVALID_VALUE", `${what} cannot be stored: ${problem}.`, { cause });
   }
 }
 
 /** An upper bound of the bytes of a value as JSON while it is small, the exact number once it could matter. */
 function sizeOf(body: EntryBody): number {
   const bound = boundOf(body);
-  return bound <= ENTRY_BYTES_MAX ? bound : new TextEncoder().encode(JSON.stringify(body)).length;
+  if (bound <= ENTRY_BYTES_MAX) return bound;
+  try {
+    return new TextEncoder().encode(JSON.stringify(body)).length;
+  } catch {
+    return bound; // Its JSON is too long for any text, so the bound is large enough to be refused.
+  }
 }
 
 function boundOf(value: unknown): number {

@@ -190,6 +190,6 @@ export class UnknownEntryError extends SessionError {
 
 /** A caller's value, quoted and cut so that it cannot fill a terminal or hide in a message. */
 export function show(value: unknown): string {
-  const text = typeof value === "string" ? value : String(typeof value === "object" ? typeof value : value);
+  const text = typeof value === "string" ? value : String(typeof value === "object" && value !== null ? typeof value : value);
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

@@ -107,24 +107,24 @@ export function checkHeader(value: unknown): SessionHeader {
   if (header.cwd !== null) checkCwd(header.cwd);
   checkLineage(header.lineage);
   checkForkPoint(header.forkedFrom);
-  const sandbox = header.sandbox as { backend?: unknown } | null | undefined;
-  if (sandbox === undefined || (sandbox !== null && typeof sandbox.backend !== "string")) {
-    throw invalid("sandbox is neither null nor a placement with a backend");
-  }
+  checkSandbox(header.sandbox);
   if (!isObject(header.metadata)) throw invalid("metadata is not an object");
   return header as unknown as SessionHeader;
 }
 
 /** Whether a text is an ISO-8601 time with milliseconds in UTC, as `toISOString` writes it. */
 export function isTimestamp(value: unknown): value is string {
-  return typeof value === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value));
+  if (typeof value !== "string" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value)) return false;
+  const time = new Date(value);
+  // The 30th of February parses too, as a day in March.
+  return !Number.isNaN(time.getTime()) && time.toISOString() === value;
 }
 
 function copyHeader(value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw invalid("it is not an object");
   try {
     const copy = copyJson(value, "header") as Record<string, unknown>;
-    if (JSON.stringify(copy).length > HEADER_BYTES_MAX) {
+    if (new TextEncoder().encode(JSON.stringify(copy)).length > HEADER_BYTES_MAX) {
       throw new SessionError("TOO_LARGE", `The session's header is larger than ${HEADER_BYTES_MAX} bytes; keep large values in entries.`);
     }
     return copy;
@@ -152,6 +152,15 @@ function checkForkPoint(value: unknown): void {
   checkSessionId(value.sessionId);
   if (value.entryId !== null) checkName(value.entryId, "an entry");
   if (!Number.isSafeInteger(value.version) || (value.version as number) < 0) throw invalid("forkedFrom.version is not a count");
+  if (value.branchName !== undefined && typeof value.branchName !== "string") throw invalid("forkedFrom.branchName is not a text");
+}
+
+function checkSandbox(value: unknown): void {
+  if (value === null) return;
+  if (!isObject(value)) throw invalid("sandbox is neither null nor an object");
+  if (typeof value.backend !== "string") throw invalid("sandbox.backend is not a text");
+  if (value.spec === undefined) throw invalid("sandbox.spec is missing");
+  if (value.handleId !== null && typeof value.handleId !== "string") throw invalid("sandbox.handleId is neither null nor a text");
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

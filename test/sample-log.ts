@@ -1,0 +1,99 @@
+import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../src/session/append-plan.ts";
+import { checkDrafts } from "../src/session/draft.ts";
+import type { Entry, EntryBody, EntryDraft } from "../src/session/entry.ts";
+import { emptyHead, type SessionHead } from "../src/session/fold.ts";
+import { createHeader, type SessionHeader } from "../src/session/header.ts";
+import type { AssistantMessage, Content, Message, ToolCall } from "../src/session/message.ts";
+import type { AppendOptions } from "../src/session/store.ts";
+import type { Usage } from "../src/session/usage.ts";
+
+/** A time that rises with the position in a log. */
+export function timeAt(seq: number): string {
+  return new Date(Date.UTC(2024, 0, 1) + seq * 1000).toISOString();
+}
+
+export function header(init: Partial<SessionHeader> = {}): SessionHeader {
+  return createHeader({ id: "sample", createdAt: timeAt(0), ...init });
+}
+
+export function user(content: Content): Message {
+  return { role: "user", content };
+}
+
+export function assistant(content: Content | null, extras: Partial<AssistantMessage> = {}): Message {
+  return { role: "assistant", content, ...extras };
+}
+
+/** An assistant message that calls tools, one for each id. */
+export function calls(...ids: readonly string[]): Message {
+  return assistant(null, { toolCalls: ids.map((id) => call(id)), stopReason: "tool_calls" });
+}
+
+export function call(id: string, name = "look", args = "{}"): ToolCall {
+  return { id, name, arguments: args };
+}
+
+export function result(toolCallId: string, content: Content = "done"): Message {
+  return { role: "tool", toolCallId, name: "look", content };
+}
+
+export function usage(inputTokens: number, outputTokens = 0): Usage {
+  return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+}
+
+export function message(id: string, said: Message): EntryDraft {
+  return { type: "message", id, message: said };
+}
+
+/** An entry as it stands in a log, for logs that no store would write. */
+export function entryAt(seq: number, id: string, parentId: string | null, body: EntryBody): Entry {
+  return { ...body, id, parentId, timestamp: timeAt(seq), seq };
+}
+
+/** Plain user messages that hang on each other, or wherever `parents` says. */
+export function nodesOf(parents: Readonly<Record<string, string | null>>): Entry[] {
+  return Object.entries(parents).map(([id, parentId], seq) =>
+    entryAt(seq, id, parentId, { type: "message", message: user(id) }),
+  );
+}
+
+/** One session's log, kept as a store keeps it: it looks up only the entries that `idsToFind` asks for. */
+export class SampleLog {
+  head: SessionHead;
+  readonly entries: Entry[] = [];
+  readonly #stored = new Map<string, StoredEntry>();
+
+  constructor(init: Partial<SessionHeader> = {}) {
+    this.head = emptyHead(header(init));
+  }
+
+  plan(drafts: readonly EntryDraft[], options: AppendOptions = {}, leaseToken: number | null = null): AppendPlan {
+    const checked = checkDrafts(drafts, { verbatim: options.verbatim === true });
+    const found = new Map<string, StoredEntry>();
+    for (const id of idsToFind(this.head, checked, options)) {
+      const stored = this.#stored.get(id);
+      if (stored !== undefined) found.set(id, stored);
+    }
+    return planAppend({ head: this.head, drafts: checked, options, found, leaseToken, now: timeAt(this.head.version) });
+  }
+
+  append(drafts: readonly EntryDraft[], options: AppendOptions = {}): readonly Entry[] {
+    const plan = this.plan(drafts, options);
+    for (const stored of plan.added) {
+      this.entries.push(stored.entry);
+      this.#stored.set(stored.entry.id, stored);
+    }
+    this.head = plan.head;
+    return plan.entries;
+  }
+
+  /** Appends messages with the given ids, each on the one before. */
+  say(messages: Readonly<Record<string, Message>>): this {
+    this.append(Object.entries(messages).map(([id, said]) => message(id, said)));
+    return this;
+  }
+
+  pathOf(id: string): StoredEntry["path"] {
+    return this.#stored.get(id)?.path ?? null;
+  }
+}
