@@ -22,6 +22,7 @@ export interface PathSummary {
   readonly depth: number;
   /** How many of them are messages. */
   readonly turnCount: number;
+  /** Everything spent on the path, its compactions included. */
   readonly usage: Usage;
   readonly cost: number;
   /** The last compaction on the path. */
@@ -48,7 +49,7 @@ export interface SessionHead {
   readonly modifiedAt: string;
   /** How many messages were ever appended, on all branches. */
   readonly messageCount: number;
-  /** The beginning of the first user message. */
+  /** The beginning of the first user message that has text. */
   readonly firstMessage: string | null;
   /** Everything ever spent, on all branches, compactions included. */
   readonly usage: Usage;
@@ -57,7 +58,7 @@ export interface SessionHead {
   readonly openRuns: readonly string[];
   /** Compactions that the context ignores. */
   readonly undone: readonly string[];
-  /** Whether a trailer says that the last run ended in good order, and nothing came after it. */
+  /** Whether a trailer says that the last run ended in good order, and neither a turn nor a run came after it. */
   readonly closed: boolean;
 }
 
@@ -109,7 +110,7 @@ export function stepPath(parent: PathSummary, node: Entry): PathSummary {
     case "message":
       return stepMessage(path, node);
     case "compaction":
-      return { ...path, compactionId: node.id };
+      return { ...path, compactionId: node.id, usage: addUsage(path.usage, node.usage) };
     case "model_change":
       return { ...path, model: { provider: node.provider, modelId: node.modelId } };
     case "thinking_level_change":
@@ -157,6 +158,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       break;
     case "run":
       next.openRuns = stepRuns(head.openRuns, entry);
+      if (entry.phase === "started") next.closed = false;
       break;
     case "compaction_undone":
       if (!head.undone.includes(entry.targetId)) next.undone = [...head.undone, entry.targetId];
@@ -201,7 +203,7 @@ function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">): voi
   head.messageCount += 1;
   head.modifiedAt = entry.timestamp;
   if (message.role === "user" && head.firstMessage === null) {
-    head.firstMessage = firstLineOf(textOf(message.content));
+    head.firstMessage = firstLineOf(textOf(message.content)) || null;
   }
   if (message.role === "assistant") {
     head.usage = addUsage(head.usage, message.usage);
@@ -215,8 +217,8 @@ function stepRuns(open: readonly string[], entry: EntryOf<"run">): readonly stri
 }
 
 function firstLineOf(text: string): string {
-  const line = text.slice(0, FIRST_MESSAGE_CHARACTERS_MAX * 4).replace(/\s+/g, " ").trim();
-  if (line.length <= FIRST_MESSAGE_CHARACTERS_MAX) return line;
+  const start = text.trimStart().slice(0, FIRST_MESSAGE_CHARACTERS_MAX * 4);
+  const line = start.replace(/\s+/g, " ").slice(0, FIRST_MESSAGE_CHARACTERS_MAX);
   // Half of a surrogate pair at the cut would not survive UTF-8.
-  return line.slice(0, FIRST_MESSAGE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "");
+  return line.replace(/[\ud800-\udbff]$/, "").trimEnd();
 }
