@@ -135,6 +135,8 @@ class Chain {
   #pathOf(id: string | null): PathSummary {
     if (id === null) return EMPTY_PATH;
     if (id === this.head.leafId) return this.head.path;
+    // `idsToFind` leaves out the leaf that the append begins at, and a copied log may hang several nodes on it.
+    if (id === this.#input.head.leafId) return this.#input.head.path;
     const path = this.#find(id).path;
     if (path === null) throw new SessionError("INVALID_ENTRY", `Entry ${show(id)} of session ${this.#sessionId} is a fact, not a turn; choose a node of the tree.`);
     return path;
