@@ -2,7 +2,7 @@ import type { JsonObject } from "../internal/json.ts";
 import type { Entry, EntryOf, ThinkingLevel } from "./entry.ts";
 import { UnknownEntryError } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "./fold.ts";
-import type { AssistantMessage, Message, ToolMessage } from "./message.ts";
+import type { AssistantMessage, Message, ToolCall, ToolMessage } from "./message.ts";
 import { branchTo, indexEntries, leafOf, undoneIds } from "./tree.ts";
 
 /** What the next request to a model consists of. */
@@ -97,26 +97,30 @@ export function messagesOf(entry: Entry): Message[] {
  * result, or by an error in its place, and a result without its call is left out.
  */
 export function acceptable(messages: readonly Message[]): Message[] {
-  const out: (Message | { slot: string })[] = [];
-  const results = new Map<object, ToolMessage>();
-  const open = new Map<string, object>();
+  const out: (Message | Slot)[] = [];
+  const open = new Map<string, Slot[]>();
   for (const message of messages) {
     if (message.role === "tool") {
-      const slot = open.get(message.toolCallId);
-      if (slot !== undefined) results.set(slot, message);
-      open.delete(message.toolCallId);
+      const slot = open.get(message.toolCallId)?.shift();
+      if (slot !== undefined) slot.result = message;
       continue;
     }
     if (message.role === "assistant" && (message.stopReason === "error" || isEmpty(message))) continue;
     out.push(message);
     if (message.role !== "assistant") continue;
-    for (const call of message.toolCalls ?? []) {
-      const slot = { slot: call.id, name: call.name };
-      out.push(slot);
-      open.set(call.id, slot);
-    }
+    const slots = (message.toolCalls ?? []).map((call): Slot => ({ call, result: null }));
+    out.push(...slots);
+    // Some models count their calls anew in every answer, so an id means the latest answer's calls.
+    for (const { call } of slots) open.set(call.id, []);
+    for (const slot of slots) open.get(slot.call.id)?.push(slot);
   }
-  return out.map((item) => ("slot" in item ? (results.get(item) ?? interrupted(item as { slot: string; name: string })) : item));
+  return out.map((item) => ("call" in item ? (item.result ?? interrupted(item.call)) : item));
+}
+
+/** The place of a call's result. */
+interface Slot {
+  readonly call: ToolCall;
+  result: ToolMessage | null;
 }
 
 function isEmpty(message: AssistantMessage): boolean {
@@ -126,10 +130,10 @@ function isEmpty(message: AssistantMessage): boolean {
   return content.every((part) => (part.type === "text" || part.type === "thinking") && part.text.trim() === "");
 }
 
-function interrupted(call: { readonly slot: string; readonly name: string }): ToolMessage {
+function interrupted(call: ToolCall): ToolMessage {
   return {
     role: "tool",
-    toolCallId: call.slot,
+    toolCallId: call.id,
     name: call.name,
     content: JSON.stringify({ ok: false, error_kind: "interrupted", message: "The call was interrupted before it gave a result." }),
     isError: true,

@@ -42,17 +42,16 @@ export function buildTree(entries: Iterable<Entry>): TreeNode[] {
   const all = [...entries];
   const labels = labelsOf(all);
   const pruned = prunedIds(all);
-  const nodes = new Map<string, { entry: Entry; children: TreeNode[]; label?: string }>();
+  const index = indexEntries(all.filter(isNode));
+  const childrenById = new Map<string, TreeNode[]>();
   const roots: TreeNode[] = [];
-  for (const entry of all) {
-    if (!isNode(entry) || nodes.has(entry.id)) continue;
-    const label = labels.get(entry.id);
-    nodes.set(entry.id, { entry, children: [], ...(label === undefined ? {} : { label }) });
-  }
-  for (const node of nodes.values()) {
-    if (pruned.has(node.entry.id)) continue;
-    const parent = parentOf(node.entry, nodes);
-    (parent === undefined ? roots : parent.children).push(node);
+  for (const id of index.keys()) childrenById.set(id, []);
+  for (const [id, entry] of index) {
+    if (pruned.has(id)) continue;
+    const label = labels.get(id);
+    const parentId = parentIdOf(entry, index);
+    const siblings = parentId === null ? roots : childrenById.get(parentId);
+    siblings?.push({ entry, children: childrenById.get(id) ?? [], ...(label === undefined ? {} : { label }) });
   }
   return roots;
 }
@@ -61,12 +60,8 @@ export function buildTree(entries: Iterable<Entry>): TreeNode[] {
 export function childrenOf(entries: Iterable<Entry>, parentId: string | null): Entry[] {
   const all = [...entries];
   const pruned = prunedIds(all);
-  const index = indexEntries(all);
-  return all.filter((entry) => {
-    if (!isNode(entry) || pruned.has(entry.id)) return false;
-    const parent = entry.parentId !== null && index.has(entry.parentId) ? entry.parentId : null;
-    return parent === parentId;
-  });
+  const index = indexEntries(all.filter(isNode));
+  return [...index.values()].filter((entry) => !pruned.has(entry.id) && parentIdOf(entry, index) === parentId);
 }
 
 /** The labels that count: of each entry the latest in log order. */
@@ -94,21 +89,23 @@ export function undoneIds(entries: Iterable<Entry>): Set<string> {
   return undone;
 }
 
-/** The leaf that a log's entries lead to. */
+/** The leaf that a log's entries lead to. A node whose parent is not among them is a root. */
 export function leafOf(entries: Iterable<Entry>): string | null {
   let leafId: string | null = null;
+  const seen = new Set<string>();
   for (const entry of entries) {
     if (entry.type === "leaf") leafId = entry.targetId;
-    else if (isNode(entry) && entry.parentId === leafId) leafId = entry.id;
+    if (!isNode(entry)) continue;
+    const root = entry.parentId === null || !seen.has(entry.parentId);
+    if (entry.parentId === leafId || (leafId === null && root)) leafId = entry.id;
+    seen.add(entry.id);
   }
   return leafId;
 }
 
-type OpenNode = { readonly entry: Entry; readonly children: TreeNode[] };
-
-function parentOf(entry: Entry, nodes: ReadonlyMap<string, OpenNode>): OpenNode | undefined {
-  if (entry.parentId === null || entry.parentId === entry.id) return undefined;
-  const parent = nodes.get(entry.parentId);
+/** The parent of a node in the tree, or null for a root: a node without a parent, or with one that is missing or damaged. */
+function parentIdOf(entry: Entry, nodes: EntryIndex): string | null {
+  const parent = entry.parentId === null ? undefined : nodes.get(entry.parentId);
   // A parent stands before its children in every log that a store wrote; the other order is damage and could be a cycle.
-  return parent !== undefined && parent.entry.seq < entry.seq ? parent : undefined;
+  return parent !== undefined && parent.seq < entry.seq ? parent.id : null;
 }
