@@ -1,7 +1,8 @@
-import type { Entry, EntryOf } from "./entry.ts";
+import { acceptable, contextPath, messagesOf } from "./context.ts";
+import type { Entry } from "./entry.ts";
 import { SessionError } from "./errors.ts";
 import { type FileOperations, fileOperations } from "./file-operations.ts";
-import { entryTokens, estimateTextTokens, type TextTokenizer } from "./tokens.ts";
+import { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
 /** When to compact, and how much to keep. */
 export interface CompactionSettings {
@@ -43,17 +44,14 @@ export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
  */
 export function prepareCompaction(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): CompactionPlan | null {
   const { keepRecentTokens, tokenizer, undone } = checkSettings(settings);
-  const { compaction, at } = latestCompaction(path, undone);
-  const firstKept = compaction === null ? -1 : path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
-  const start = compaction === null ? 0 : firstKept < 0 || firstKept > at ? at + 1 : firstKept;
-  const range = path.slice(start).filter((entry) => entry.type !== "compaction");
+  const { compaction, entries: range } = contextPath(path, new Set(undone));
   const cut = cutPoint(range, keepRecentTokens, tokenizer);
   if (cut === null) return null;
   const turnStart = startsTurn(range[cut] as Entry) ? cut : range.findLastIndex((entry, index) => index < cut && startsTurn(entry));
   const split = turnStart >= 0 && turnStart < cut;
   const summarize = range.slice(0, split ? turnStart : cut);
   const turnPrefix = split ? range.slice(turnStart, cut) : [];
-  if (![...summarize, ...turnPrefix].some((entry) => entryTokens(entry, tokenizer) > 0)) return null;
+  if (!says([...summarize, ...turnPrefix], tokenizer)) return null;
   return {
     firstKeptEntryId: (range[cut] as Entry).id,
     summarize,
@@ -71,15 +69,15 @@ export function prepareCompaction(path: readonly Entry[], settings: Partial<Comp
  */
 export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
   const { tokenizer, undone } = checkSettings(settings);
-  const { compaction, at } = latestCompaction(path, undone);
-  const counted = path.findLastIndex((entry, index) => index > at && countedTokens(entry) > 0);
-  const estimate = (entries: readonly Entry[]) =>
-    entries.reduce((sum, entry) => sum + (entry.type === "compaction" ? 0 : entryTokens(entry, tokenizer)), 0);
-  if (counted >= 0) return countedTokens(path[counted] as Entry) + estimate(path.slice(counted + 1));
-  if (compaction === null) return estimate(path);
-  const firstKept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
-  const kept = firstKept < 0 || firstKept > at ? [] : path.slice(firstKept, at);
-  return entryTokens(compaction, tokenizer) + estimate([...kept, ...path.slice(at + 1)]);
+  const { compaction, entries } = contextPath(path, new Set(undone));
+  const sum = (some: readonly Entry[]) => some.reduce((tokens, entry) => tokens + entryTokens(entry, tokenizer), 0);
+  const estimated = () => sum(compaction === null ? entries : [compaction, ...entries]);
+  const since = compaction === null ? path : path.slice(path.indexOf(compaction) + 1);
+  const last = since.findLastIndex((entry) => countedTokens(entry) > 0);
+  if (last < 0) return estimated();
+  const counted = countedTokens(since[last] as Entry) + sum(since.slice(last + 1).filter(isNoCompaction));
+  // After a compaction that was undone, the provider may have counted the shorter context.
+  return since.slice(0, last).every(isNoCompaction) ? counted : Math.max(counted, estimated());
 }
 
 /** Whether a context is so full that the next answer might not fit. */
@@ -98,16 +96,21 @@ function checkSettings(settings: Partial<CompactionSettings>): CompactionSetting
   return whole;
 }
 
-function latestCompaction(path: readonly Entry[], undone: readonly string[]): { compaction: EntryOf<"compaction"> | null; at: number } {
-  const at = path.findLastIndex((entry) => entry.type === "compaction" && !undone.includes(entry.id));
-  return { compaction: at < 0 ? null : (path[at] as EntryOf<"compaction">), at };
+/** Whether these entries tell a model anything that a summary could keep. */
+function says(entries: readonly Entry[], tokenizer: TextTokenizer): boolean {
+  return acceptable(entries.flatMap(messagesOf)).some((message) => messageTokens(message, tokenizer) > 0);
+}
+
+function isNoCompaction(entry: Entry): boolean {
+  return entry.type !== "compaction";
 }
 
 /** What the provider counted when it gave this answer, or 0 where it gave no count to rely on. */
 function countedTokens(entry: Entry): number {
   if (entry.type !== "message" || entry.message.role !== "assistant") return 0;
   const { usage, stopReason } = entry.message;
-  return usage === undefined || stopReason === "aborted" || stopReason === "error" ? 0 : usage.totalTokens;
+  if (usage === undefined || stopReason === "aborted" || stopReason === "error") return 0;
+  return usage.totalTokens > 0 ? usage.totalTokens : usage.inputTokens + usage.outputTokens;
 }
 
 /**
