@@ -32,11 +32,11 @@ export class HookRunner {
     let last: Extract<HookResult, { summary: string }> | null = null;
     for (const hooks of this.#hooks) {
       const result = await this.#call(hooks, name, event);
-      if (result === undefined) continue;
-      if ("cancel" in result) {
+      if (typeof result !== "object") continue;
+      if ("cancel" in result && result.cancel) {
         throw new SessionError("CANCELLED", `A ${name} handler stopped this${result.reason === undefined ? "" : `: ${result.reason}`}.`);
       }
-      last = result;
+      if ("summary" in result) last = result;
     }
     return last;
   }

@@ -25,7 +25,7 @@ export function parseSearch(query: string): SearchTerm[] {
     throw new SessionError("INVALID_QUERY", `The search has ${query.length} characters; it may have ${SEARCH_CHARACTERS_MAX}.`);
   }
   const terms: SearchTerm[] = [];
-  for (const match of query.matchAll(/(?<=^|\s)re:(?<pattern>.+)$|"(?<phrase>[^"]*)"|(?<word>[^\s"]+)/gs)) {
+  for (const match of query.matchAll(/(?<=^|\s)re:(?<pattern>.*)$|"(?<phrase>[^"]*)"|(?<word>[^\s"]+)/gs)) {
     const { pattern, phrase, word } = match.groups as { pattern?: string; phrase?: string; word?: string };
     if (pattern !== undefined) terms.push({ type: "pattern", pattern: compile(pattern.trim()) });
     else if ((phrase ?? word ?? "").trim() !== "") terms.push({ type: "text", text: (phrase ?? word ?? "").toLowerCase() });
@@ -59,7 +59,9 @@ export function entryText(entry: Entry): string {
 export function matchOf(entry: Entry, text: string, found: { readonly index: number; readonly length: number }): SearchMatch {
   const start = Math.max(0, found.index - Math.floor(SNIPPET_CHARACTERS / 3));
   const end = Math.min(text.length, start + SNIPPET_CHARACTERS);
-  const snippet = text.slice(start, end).replace(/\s+/g, " ").trim();
+  // Half of a surrogate pair at a cut would not survive UTF-8.
+  const whole = text.slice(start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
+  const snippet = whole.replace(/\s+/g, " ").trim();
   return {
     entryId: entry.id,
     seq: entry.seq,
@@ -68,6 +70,7 @@ export function matchOf(entry: Entry, text: string, found: { readonly index: num
 }
 
 function compile(pattern: string): RegExp {
+  if (pattern === "") throw new SessionError("INVALID_QUERY", "The search has no pattern after re:, which would match everything.");
   try {
     return new RegExp(pattern, "iu");
   } catch (cause) {
