@@ -1,0 +1,173 @@
+import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { sameJson } from "../../internal/json.ts";
+import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
+import type { Checkpoint } from "../../session/store.ts";
+import type { FileStamp } from "./index-block.ts";
+import { missingAsNull, stampOf } from "./log-file.ts";
+import type { WriteOptions } from "./log-writer.ts";
+import { STATE_FOLDER } from "./places.ts";
+import { storeFailed } from "./store-failure.ts";
+
+/** How many deleted checkpoints a file may carry along before it is written anew. */
+const DEAD_RECORDS_MAX = 256;
+
+/** One line of a checkpoint file. */
+type CheckpointRecord = { readonly save: Checkpoint } | { readonly delete: string };
+
+/** What one session's file of checkpoints holds. */
+interface KnownFile {
+  readonly stamp: FileStamp;
+  readonly checkpoints: ReadonlyMap<string, Checkpoint>;
+  /** Where the last whole line ends. */
+  readonly end: number;
+  readonly records: number;
+}
+
+const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
+
+/**
+ * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What others write is
+ * found by looking at the file; whoever writes must hold the directory's lock.
+ */
+export class CheckpointFiles {
+  readonly #directory: string;
+  readonly #options: WriteOptions;
+  readonly #known = new Map<string, KnownFile>();
+  readonly #places = new Map<string, string>();
+
+  constructor(directory: string, options: WriteOptions) {
+    this.#directory = join(directory, STATE_FOLDER);
+    this.#options = options;
+  }
+
+  /** The checkpoint of that id and the file it is in, or null. `others` are files outside of the directory. */
+  async find(
+    id: string,
+    others: readonly string[],
+  ): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
+    const place = this.#places.get(id);
+    const paths = place === undefined ? [] : [place];
+    for (const path of [...paths, ...(await this.#paths(others))]) {
+      const checkpoint = (await this.#read(path)).checkpoints.get(id);
+      if (checkpoint !== undefined) return { path, checkpoint };
+    }
+    return null;
+  }
+
+  /** The checkpoints in a file, the oldest first, equal times in the order they were saved. */
+  async list(path: string): Promise<Checkpoint[]> {
+    const { checkpoints } = await this.#read(path);
+    return [...checkpoints.values()].sort((a, b) =>
+      a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1,
+    );
+  }
+
+  /** @throws {SessionError} `CHECKPOINT_EXISTS` when there is one of that id with other content. */
+  async save(path: string, checkpoint: Checkpoint, others: readonly string[]): Promise<void> {
+    const found = await this.find(checkpoint.id, others);
+    if (found === null) return this.#append(path, { save: checkpoint });
+    if (sameJson(found.checkpoint, checkpoint)) return;
+    throw new SessionError(
+      "CHECKPOINT_EXISTS",
+      `There is already a checkpoint ${show(checkpoint.id)} with other content; use another id.`,
+    );
+  }
+
+  async delete(path: string, id: string): Promise<void> {
+    await this.#append(path, { delete: id });
+  }
+
+  async #paths(others: readonly string[]): Promise<string[]> {
+    const names = (await readdir(this.#directory).catch(missingAsNull)) ?? [];
+    return [
+      ...names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(this.#directory, name)),
+      ...others,
+    ];
+  }
+
+  async #read(path: string): Promise<KnownFile> {
+    const stats = await stat(path).catch(missingAsNull);
+    const known = this.#known.get(path);
+    if (stats === null) {
+      this.#known.delete(path);
+      return NO_FILE;
+    }
+    const stamp = stampOf(stats);
+    if (known !== undefined && sameJson(known.stamp, stamp)) return known;
+    const file = parseFile(path, await readFile(path), stamp);
+    this.#known.set(path, file);
+    for (const id of file.checkpoints.keys()) this.#places.set(id, path);
+    return file;
+  }
+
+  async #append(path: string, record: CheckpointRecord): Promise<void> {
+    try {
+      const { end, records, checkpoints } = await this.#read(path);
+      await mkdir(dirname(path), { recursive: true });
+      if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size)
+        return await this.#rewrite(path, checkpoints, record);
+      const handle = await open(path, end === 0 ? "w" : "r+");
+      try {
+        await appendAt(handle, end, `${JSON.stringify(record)}\n`, this.#options);
+      } finally {
+        await handle.close();
+      }
+    } catch (cause) {
+      throw cause instanceof SessionError
+        ? cause
+        : storeFailed(`${path} could not be written, and is as it was`, cause);
+    }
+  }
+
+  async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
+    const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
+    const temporary = `${path}.tmp`;
+    await writeFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
+      flush: this.#options.durability === "fsync",
+    });
+    await rename(temporary, path);
+  }
+}
+
+async function appendAt(handle: FileHandle, end: number, text: string, { durability }: WriteOptions): Promise<void> {
+  try {
+    // What a crash left after the last whole line goes.
+    await handle.truncate(end);
+    const bytes = Buffer.from(text);
+    const { bytesWritten } = await handle.write(bytes, 0, bytes.length, end);
+    if (bytesWritten !== bytes.length)
+      throw new Error(`only ${bytesWritten} of ${bytes.length} bytes could be written`);
+    if (durability === "fsync") await handle.sync();
+  } catch (error) {
+    await handle.truncate(end).catch(() => {});
+    throw error;
+  }
+}
+
+function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {
+  const end = bytes.lastIndexOf(10) + 1;
+  const checkpoints = new Map<string, Checkpoint>();
+  const lines = end === 0 ? [] : bytes.toString("utf8", 0, end - 1).split("\n");
+  for (const [index, line] of lines.entries()) {
+    const record = parseRecord(line);
+    if (record === null) {
+      const offset = Buffer.byteLength(lines.slice(0, index).join("\n"));
+      throw new SessionDamagedError({ path, line: index + 1, offset, reason: "it is not the record of a checkpoint" });
+    }
+    if ("delete" in record) checkpoints.delete(record.delete);
+    else checkpoints.set(record.save.id, record.save);
+  }
+  return { stamp, checkpoints, end, records: lines.length };
+}
+
+function parseRecord(line: string): CheckpointRecord | null {
+  try {
+    const record = JSON.parse(line) as CheckpointRecord | null;
+    if (typeof record !== "object" || record === null) return null;
+    if ("delete" in record) return typeof record.delete === "string" ? record : null;
+    return typeof record.save?.id === "string" ? record : null;
+  } catch {
+    return null;
+  }
+}

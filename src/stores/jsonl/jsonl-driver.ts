@@ -1,0 +1,230 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import type { CheckedDraft } from "../../session/draft.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionDamagedError } from "../../session/errors.ts";
+import type { PathSummary, SessionHead } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type {
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  SessionPage,
+  SessionQuery,
+  StoreCapabilities,
+} from "../../session/store.ts";
+import { freezeDeep } from "../memory/freeze-deep.ts";
+import { CheckpointFiles } from "./checkpoint-files.ts";
+import { FileLeases } from "./file-leases.ts";
+import { endLease } from "./lease-file.ts";
+import { countFiles, listFiles, listIdle } from "./list-files.ts";
+import { type LogFile, missingAsNull } from "./log-file.ts";
+import { createSession, forkSession } from "./make-session.ts";
+import { openIterator } from "./open-iterator.ts";
+import { trashedName } from "./places.ts";
+import { type Damage, readDamage } from "./salvage.ts";
+import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
+import { guarded } from "./store-failure.ts";
+import { moveFromTrash, moveToTrash, removeFromTrash } from "./trash.ts";
+
+/** Keeps each session in a file of its own, which grows at its end and nowhere else. */
+export class JsonlDriver implements StoreDriver {
+  readonly capabilities: StoreCapabilities = {
+    durable: true,
+    shared: true,
+    forkByReference: false,
+    search: "scan",
+    watch: "poll",
+    lease: "shared",
+    aggregate: "scan",
+  };
+  readonly leases: FileLeases;
+  readonly #files: SessionFiles;
+  readonly #checkpoints: CheckpointFiles;
+
+  constructor(options: SessionFilesOptions) {
+    this.#files = new SessionFiles(options);
+    this.#checkpoints = new CheckpointFiles(options.directory, options);
+    this.leases = new FileLeases(this.#files);
+  }
+
+  async create(
+    header: SessionHeader,
+    drafts: readonly CheckedDraft[],
+    options: { maxOpenPerUser?: number },
+  ): Promise<SessionHead> {
+    return this.#change(async () => freezeDeep(await createSession(this.#files, header, drafts, options)));
+  }
+
+  append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    const held = this.#files.live.held(sessionId);
+    if (held !== null) return this.#files.writerTo(held).append(drafts, options);
+    return guarded(async () => {
+      this.#files.checkWritable();
+      return (await this.#files.writerOf(sessionId)).append(drafts, options);
+    });
+  }
+
+  async head(sessionId: string): Promise<SessionHead | null> {
+    return this.#with(sessionId, null, async ({ head }) => freezeDeep(head));
+  }
+
+  read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
+    return openIterator(() =>
+      this.#with<AsyncGenerator<Entry> | null>(sessionId, null, (file) => file.openRead(range)),
+    );
+  }
+
+  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
+    return this.#with(sessionId, null, async (file) => freezeDeep(await file.getEntry(entryId)));
+  }
+
+  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
+    return this.#with(sessionId, null, async (file) => freezeDeep(await file.path(entryId)));
+  }
+
+  async fork(
+    sourceId: string,
+    header: SessionHeader,
+    options: { at: string | null | undefined; maxForks?: number },
+  ): Promise<SessionHead> {
+    return this.#change(async () => freezeDeep(await forkSession(this.#files, sourceId, header, options)));
+  }
+
+  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
+    return guarded(async () => freezeDeep(await listFiles(this.#files, query, limit, after)));
+  }
+
+  async count(query: SessionQuery): Promise<number> {
+    return guarded(() => countFiles(this.#files, query));
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    return this.#change(async () => {
+      const file = await this.#files.live.find(sessionId);
+      if (file === null) return false;
+      const writer = this.#files.writerTo(file);
+      await writer.exclusively(async ({ lease }) => {
+        await endLease(lease, null, this.#files.now());
+        await writer.detach();
+        await moveToTrash(file, this.#files.now().toISOString());
+      });
+      this.#files.forget(file);
+      return true;
+    });
+  }
+
+  async undelete(sessionId: string): Promise<boolean> {
+    return this.#change(async () => {
+      const file = await this.#files.trash.locate(sessionId);
+      if (file === null) return false;
+      await moveFromTrash(file);
+      this.#files.trash.forget(file);
+      return true;
+    });
+  }
+
+  async purge(before: string): Promise<number> {
+    return this.#change(async () => {
+      const names = await this.#files.trash.names();
+      let count = 0;
+      for (const name of names) {
+        const deletedAt = trashedName(name)?.deletedAt;
+        if (deletedAt === undefined || deletedAt >= before) continue;
+        await removeFromTrash(this.#files.trash.fileOf(name));
+        count += 1;
+      }
+      return count;
+    });
+  }
+
+  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    return this.#change(async () => {
+      const { places } = (await this.#files.writerOf(checkpoint.sessionId)).file;
+      await this.#checkpoints.save(places.checkpoints, checkpoint, this.#checkpointsOutside());
+    });
+  }
+
+  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
+    return guarded(async () => freezeDeep((await this.#findCheckpoint(id))?.checkpoint ?? null));
+  }
+
+  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
+    return this.#with(sessionId, [], async ({ places }) =>
+      (await this.#checkpoints.list(places.checkpoints)).map(freezeDeep),
+    );
+  }
+
+  async deleteCheckpoint(id: string): Promise<boolean> {
+    return this.#change(async () => {
+      const found = await this.#findCheckpoint(id);
+      if (found === null) return false;
+      await this.#checkpoints.delete(found.path, id);
+      return true;
+    });
+  }
+
+  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
+    return guarded(async () => freezeDeep(await listIdle(this.#files, before, limit)));
+  }
+
+  async ping(): Promise<void> {
+    const { directory, readOnly, salvage } = this.#files.options;
+    const writes = !readOnly && !salvage;
+    // A directory that is not there yet is made with the first session.
+    const missing = writes ? missingAsNull : undefined;
+    await guarded(
+      () => access(directory, constants.R_OK | (writes ? constants.W_OK : 0)).catch(missing) as Promise<void>,
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#files.close();
+  }
+
+  /** Where a session's file is, whether it can be read or not. */
+  async pathOf(sessionId: string): Promise<string | null> {
+    return guarded(async () => (await this.#files.live.locate(sessionId))?.places.log ?? null);
+  }
+
+  /** Takes a file in by its path. */
+  async openFile(path: string): Promise<string> {
+    return guarded(() => this.#files.live.open(path));
+  }
+
+  /** What cannot be read of a session's file. */
+  async damageOf(sessionId: string): Promise<readonly Damage[]> {
+    return guarded(async () => {
+      const file = await this.#files.live.locate(sessionId);
+      if (file?.salvaged) return file.salvaged.damage;
+      return file?.problem instanceof SessionDamagedError ? readDamage(file.places.log) : [];
+    });
+  }
+
+  async #findCheckpoint(id: string): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
+    const found = await this.#checkpoints.find(id, this.#checkpointsOutside());
+    if (found === null) return null;
+    return (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
+  }
+
+  #checkpointsOutside(): string[] {
+    return this.#files.live.outside().map(({ places }) => places.checkpoints);
+  }
+
+  /** Reads of a session's file; `missing` when there is no such session. */
+  #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>): Promise<T> {
+    return guarded(async () => {
+      const file = this.#files.live.held(sessionId) ?? (await this.#files.live.find(sessionId));
+      return file === null ? missing : task(file);
+    });
+  }
+
+  /** Changes which sessions there are, or what is kept beside them. */
+  #change<T>(task: () => Promise<T>): Promise<T> {
+    return guarded(async () => {
+      this.#files.checkWritable();
+      return this.#files.lock.exclusively(task);
+    });
+  }
+}

@@ -1,0 +1,95 @@
+import { resolve } from "node:path";
+import { SessionError, show } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { createStore } from "../create-store.ts";
+import { storeClosed } from "../store-closed.ts";
+import { JsonlDriver } from "./jsonl-driver.ts";
+import type { Damage } from "./salvage.ts";
+
+const LOCK_TIMEOUT_MS = 10_000;
+
+/** How a directory of session files is opened. */
+export interface JsonlStoreOptions {
+  /** Where the files are; it is made with the first session. */
+  readonly directory: string;
+  /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
+  readonly durability?: "flush" | "fsync";
+  /** Refuse every write, and make nothing. */
+  readonly readOnly?: boolean;
+  /** Open damaged files too, read-only, with a `lost` node in place of each entry that cannot be read. */
+  readonly salvage?: boolean;
+  /** How long an append waits for another process that is writing (default 10,000). */
+  readonly lockTimeoutMs?: number;
+  /** What time it is; the system's clock unless given. */
+  readonly clock?: () => Date;
+}
+
+/** A store that keeps each session in a file of its own. */
+export interface JsonlStore extends SessionStore {
+  /** Where a session's file is, also when it cannot be read; null when there is none. */
+  pathOf(sessionId: string): Promise<string | null>;
+  /**
+   * Takes in a file of any name, wherever it is, and gives its session's id; from then on that id means this file.
+   *
+   * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later version.
+   * @throws {SessionDamagedError} for a damaged one, unless the store salvages.
+   */
+  openFile(path: string): Promise<string>;
+  /** The places where a session's file cannot be read; empty when it is whole. */
+  damageOf(sessionId: string): Promise<Damage[]>;
+}
+
+/**
+ * Opens a store that keeps each session in a file `<UTC timestamp>_<id>.jsonl` of one directory. Several processes may use
+ * the directory at once. Reading writes nothing.
+ *
+ * @throws {SessionError} `INVALID_OPTION`.
+ */
+export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlStore> {
+  const {
+    directory,
+    durability = "flush",
+    readOnly = false,
+    salvage = false,
+    lockTimeoutMs = LOCK_TIMEOUT_MS,
+    clock,
+  } = options;
+  if (typeof directory !== "string" || directory === "" || directory.includes("\0"))
+    throw invalid("directory", directory, "a path");
+  if (durability !== "flush" && durability !== "fsync") throw invalid("durability", durability, '"flush" or "fsync"');
+  if (!Number.isFinite(lockTimeoutMs) || lockTimeoutMs < 0)
+    throw invalid("lockTimeoutMs", lockTimeoutMs, "a number of 0 or more");
+  const now = clock ?? (() => new Date());
+  const driver = new JsonlDriver({
+    directory: resolve(directory),
+    durability,
+    readOnly,
+    salvage,
+    lockTimeoutMs,
+    clock: now,
+    setsTimes: clock !== undefined,
+  });
+  return extend(createStore(driver, { clock: now }), driver);
+}
+
+function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
+  let closed = false;
+  const close = store.close.bind(store);
+  const whileOpen = async <T>(task: () => Promise<T>): Promise<T> => {
+    if (closed) throw storeClosed();
+    return task();
+  };
+  return Object.assign(store, {
+    pathOf: (sessionId: string) => whileOpen(() => driver.pathOf(sessionId)),
+    openFile: (path: string) => whileOpen(() => driver.openFile(path)),
+    damageOf: (sessionId: string) => whileOpen(async () => [...(await driver.damageOf(sessionId))]),
+    close: () => {
+      closed = true;
+      return close();
+    },
+  });
+}
+
+function invalid(option: string, value: unknown, wanted: string): SessionError {
+  return new SessionError("INVALID_OPTION", `The option ${option} is ${show(value)}; it must be ${wanted}.`);
+}

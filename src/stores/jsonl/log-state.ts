@@ -1,0 +1,168 @@
+import { type Entry, isNode } from "../../session/entry.ts";
+import { SessionDamagedError, show } from "../../session/errors.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
+import { EntryFinder } from "./entry-finder.ts";
+import { type Anchor, hashId } from "./entry-run.ts";
+import { type BlockCut, checksum, CHECK_BYTES } from "./index-block.ts";
+import type { LogIdentity } from "./log-access.ts";
+import { parseLine, type RawLine } from "./log-line.ts";
+import { type IndexEnd, PendingIndex } from "./pending-index.ts";
+
+/** How many entries that are not in the index are remembered of a log that is not in use. */
+const RESTING_ENTRIES_MAX = 4096;
+
+type Paths = Map<string, PathSummary | null>;
+
+/** Where a fold of a log begins. */
+export interface LogStart {
+  readonly head: SessionHead;
+  readonly end: Anchor;
+  /** How many lines come before, the header's included. */
+  readonly lines: number;
+  /** The last bytes before. */
+  readonly tail: Buffer;
+  readonly index: IndexEnd;
+}
+
+/** What a log adds up to as far as it has been read, and what was learned on the way. */
+export class LogState {
+  readonly identity: LogIdentity;
+  finder: EntryFinder;
+  pending: PendingIndex;
+  #head: SessionHead;
+  #end: number;
+  #lines: number;
+  #tail: Buffer;
+
+  constructor(identity: LogIdentity, start: LogStart) {
+    this.identity = identity;
+    this.finder = new EntryFinder(identity, { empty: start.end.seq === 0 });
+    this.pending = new PendingIndex(start.end, start.index);
+    this.#head = start.head;
+    this.#end = start.end.offset;
+    this.#lines = start.lines;
+    this.#tail = start.tail;
+    if (start.head.leafId !== null) this.finder.addPath(start.head.leafId, start.head.path);
+  }
+
+  get head(): SessionHead {
+    return this.#head;
+  }
+
+  /** The position and the offset after the last whole line. */
+  get end(): Anchor {
+    return { seq: this.#head.version, offset: this.#end };
+  }
+
+  /** The offset after the last whole line. */
+  get size(): number {
+    return this.#end;
+  }
+
+  /** The last bytes before the end, by which it is known again. */
+  get tail(): Buffer {
+    return this.#tail;
+  }
+
+  /** Where the index could be written up to. */
+  get cut(): BlockCut {
+    return { end: this.end, lines: this.#lines, head: this.#head, check: checksum(this.#tail) };
+  }
+
+  /** Folds whole lines that follow. @throws {SessionDamagedError} at the first that cannot follow. */
+  async fold(lines: readonly RawLine[]): Promise<void> {
+    for (const line of lines) await this.#foldLine(line);
+  }
+
+  /** Takes over a line that was written, with what it makes of the head. */
+  advance(line: RawLine, entries: readonly Entry[], head: SessionHead): void {
+    this.finder.add(line, entries);
+    for (const { id } of entries) this.pending.add(hashId(id), line.offset);
+    this.#head = head;
+    this.#end = line.offset + line.length;
+    this.#lines += 1;
+    this.#tail = tailOf(this.#tail, line.bytes);
+    if (this.pending.isCutDue(this.#end)) this.pending.cut(this.cut);
+  }
+
+  /** Sets the time of the last append, which the file system knows. */
+  touch(updatedAt: string): void {
+    if (this.#head.updatedAt !== updatedAt) this.#head = { ...this.#head, updatedAt };
+  }
+
+  /** Lets go of what can be found out again. */
+  slim(): void {
+    this.finder = new EntryFinder(this.identity, { empty: false });
+    if (this.#head.leafId !== null) this.finder.addPath(this.#head.leafId, this.#head.path);
+    // Where the index ends, and what it lacks, is found out when it is written.
+    if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX)
+      this.pending = new PendingIndex(this.end, { at: -1, size: -1 });
+  }
+
+  async #foldLine(line: RawLine): Promise<void> {
+    const entries = parseLine(line, this.#head.version);
+    if (typeof entries === "string") throw this.#damage(line, entries);
+    const own: Paths | null = entries.length === 1 ? null : new Map();
+    let head = this.#head;
+    for (const entry of entries) {
+      if (await this.#holds(entry.id, own))
+        throw this.#damage(line, `the id ${show(entry.id)} stands before it already`);
+      const path = await this.#pathAfter(head, entry, line, own);
+      own?.set(entry.id, isNode(entry) ? path : null);
+      if (isNode(entry)) this.finder.addPath(entry.id, path);
+      head = stepHead(head, entry, path, head.updatedAt);
+    }
+    this.advance(line, entries, head);
+  }
+
+  /** The path that a step with this entry leads to. */
+  async #pathAfter(head: SessionHead, entry: Entry, line: RawLine, own: Paths | null): Promise<PathSummary> {
+    if (isNode(entry)) {
+      const parent = await this.#pathOf(head, entry.parentId, own);
+      if (parent === undefined) throw this.#damage(line, `its parent ${show(entry.parentId)} does not stand before it`);
+      if (parent === null) throw this.#damage(line, `its parent ${show(entry.parentId)} is a fact, not a node`);
+      return stepPath(parent, entry);
+    }
+    if (entry.type !== "leaf") return EMPTY_PATH;
+    const target = await this.#pathOf(head, entry.targetId, own);
+    if (target === undefined)
+      throw this.#damage(line, `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`);
+    if (target === null)
+      throw this.#damage(line, `it moves the leaf to ${show(entry.targetId)}, which is a fact, not a node`);
+    return target;
+  }
+
+  async #pathOf(head: SessionHead, id: string | null, own: Paths | null): Promise<PathSummary | null | undefined> {
+    if (id === head.leafId) return head.path;
+    const known = own?.get(id as string) ?? this.finder.knownPath(id);
+    if (known !== undefined || id === null) return known;
+    return own?.has(id) ? null : this.finder.pathOf(id, this.end);
+  }
+
+  async #holds(id: string, own: Paths | null): Promise<boolean> {
+    if (own?.has(id)) return true;
+    return this.finder.mayHold(id) && (await this.finder.find(id, this.end)) !== null;
+  }
+
+  #damage(line: RawLine, reason: string): SessionDamagedError {
+    return new SessionDamagedError({
+      path: this.identity.places.log,
+      line: this.#lines + 1,
+      offset: line.offset,
+      reason,
+    });
+  }
+}
+
+/** The last bytes of a log after a line. */
+function tailOf(before: Buffer, line: Buffer): Buffer {
+  const end = Buffer.allocUnsafe(CHECK_BYTES);
+  const length = Math.min(line.length, CHECK_BYTES - 1);
+  line.copy(end, CHECK_BYTES - 1 - length, line.length - length);
+  end[CHECK_BYTES - 1] = 10;
+  const missing = CHECK_BYTES - 1 - length;
+  if (missing === 0) return end;
+  const kept = Math.min(missing, before.length);
+  before.copy(end, missing - kept, before.length - kept);
+  return end.subarray(missing - kept);
+}

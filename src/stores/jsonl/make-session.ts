@@ -1,0 +1,122 @@
+import { unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { planAppend } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { emptyHead, type SessionHead } from "../../session/fold.ts";
+import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { copyLog, writeAll } from "./copy-log.ts";
+import type { LogFile } from "./log-file.ts";
+import { formatEntry } from "./log-line.ts";
+import { makeFile } from "./new-file.ts";
+import { sessionFileName } from "./places.ts";
+import type { SessionFiles } from "./session-files.ts";
+
+/** How many bytes of a new session's entries are written at once. */
+const WRITE_BYTES = 1024 * 1024;
+
+/** Makes a session's file. Call it under the directory's lock. */
+export async function createSession(
+  files: SessionFiles,
+  header: SessionHeader,
+  drafts: readonly CheckedDraft[],
+  options: { readonly maxOpenPerUser?: number },
+): Promise<SessionHead> {
+  await checkFree(files, header.id);
+  await checkOpen(files, header.userId, options.maxOpenPerUser);
+  const now = files.now().toISOString();
+  const { added } = planAppend({ head: emptyHead(header), drafts, options: { verbatim: true }, found: new Map(), now });
+  const path = join(files.options.directory, sessionFileName(header));
+  await makeFile(
+    path,
+    async (handle) => {
+      let text = `${JSON.stringify(header)}\n`;
+      for (const { entry } of added) {
+        text += `${formatEntry(entry)}\n`;
+        if (text.length < WRITE_BYTES) continue;
+        await writeAll(handle, Buffer.from(text));
+        text = "";
+      }
+      await writeAll(handle, Buffer.from(text));
+    },
+    files.options,
+  );
+  return readNew(files, path, header.id);
+}
+
+/** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
+export async function forkSession(
+  files: SessionFiles,
+  sourceId: string,
+  header: SessionHeader,
+  options: { readonly at: string | null | undefined; readonly maxForks?: number },
+): Promise<SessionHead> {
+  const source = await files.live.find(sourceId);
+  if (source === null) throw new SessionNotFoundError(sourceId);
+  const last = await lastEntry(source, sourceId, options.at);
+  await checkFree(files, header.id);
+  await checkForks(files, sourceId, options.maxForks);
+  const branchName = header.forkedFrom?.branchName;
+  const forkedFrom: ForkPoint = {
+    sessionId: sourceId,
+    entryId: last?.id ?? null,
+    version: last === null ? 0 : last.seq + 1,
+    ...(branchName !== undefined && { branchName }),
+  };
+  const forked = { ...header, forkedFrom };
+  const path = join(files.options.directory, sessionFileName(header));
+  await makeFile(path, (handle) => copyLog(source.state, forkedFrom.version, forked, handle), files.options);
+  return readNew(files, path, header.id);
+}
+
+/** Reads a file that was just made, so that what is known of it is what is in it. */
+async function readNew(files: SessionFiles, path: string, sessionId: string): Promise<SessionHead> {
+  const file = files.live.expect(path, sessionId);
+  try {
+    await file.refresh();
+    return file.head;
+  } catch (error) {
+    files.live.forget(file);
+    await unlink(path).catch(() => {});
+    throw error;
+  }
+}
+
+/** The last entry that a fork takes over; null for none. */
+async function lastEntry(source: LogFile, sourceId: string, at: string | null | undefined): Promise<Entry | null> {
+  if (at === null) return null;
+  if (at === undefined) {
+    const last = await source.openRead({ after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true });
+    for await (const entry of last) return entry;
+    return null;
+  }
+  const entry = await source.getEntry(at);
+  if (entry === null) throw new UnknownEntryError(sourceId, at);
+  return entry;
+}
+
+async function checkFree(files: SessionFiles, id: string): Promise<void> {
+  if (!(await files.live.has(id)) && !(await files.trash.has(id))) return;
+  throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+}
+
+async function checkOpen(files: SessionFiles, userId: string | null, limit: number | undefined): Promise<void> {
+  if (limit === undefined || userId === null) return;
+  const open = await count(
+    files,
+    ({ header, status }) => header.userId === userId && (status === "active" || status === "suspended"),
+  );
+  if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
+}
+
+async function checkForks(files: SessionFiles, sourceId: string, limit: number | undefined): Promise<void> {
+  if (limit === undefined) return;
+  const forks = await count(files, ({ header }) => header.forkedFrom?.sessionId === sourceId);
+  if (forks >= limit) throw new SessionCapacityError("forks of a session", limit);
+}
+
+async function count(files: SessionFiles, counts: (head: SessionHead) => boolean): Promise<number> {
+  const listed = await files.live.list();
+  return listed.filter(({ head }) => head !== null && counts(head)).length;
+}

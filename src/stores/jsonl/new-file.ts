@@ -1,0 +1,51 @@
+import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import type { WriteOptions } from "./log-writer.ts";
+import { exists } from "./session-directory.ts";
+import { INDEX_FOLDER } from "./places.ts";
+import { storeFailed } from "./store-failure.ts";
+import { syncDirectoryOf } from "./sync-directory.ts";
+
+/**
+ * Makes a file that is there with all its content, or not at all, and never in place of another. Call it under the
+ * directory's lock.
+ *
+ * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name.
+ */
+export async function makeFile(
+  path: string,
+  write: (handle: FileHandle) => Promise<void>,
+  options: WriteOptions,
+): Promise<void> {
+  const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
+  try {
+    const handle = await open(temporary, "wx");
+    try {
+      await write(handle);
+      if (options.setsTimes) await handle.utimes(options.clock(), options.clock());
+      if (options.durability === "fsync") await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await publish(temporary, path);
+    if (options.durability === "fsync") await syncDirectoryOf(path);
+  } catch (cause) {
+    throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
+  } finally {
+    await unlink(temporary).catch(() => {});
+  }
+}
+
+async function publish(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path);
+  } catch (cause) {
+    const taken = (cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path));
+    if (taken)
+      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`, { cause });
+    // Where a file cannot have two names, the directory's lock keeps others from making the same one now.
+    await rename(temporary, path);
+  }
+}

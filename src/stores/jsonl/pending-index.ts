@@ -1,0 +1,103 @@
+import type { SessionHead } from "../../session/fold.ts";
+import { type Anchor, EntryRun } from "./entry-run.ts";
+import { type BlockCut, type FileStamp, formatBlock } from "./index-block.ts";
+import { indexSize, writeBlocks } from "./index-file.ts";
+
+/** After how many bytes of log a block is due. */
+const BLOCK_BYTES = 512 * 1024;
+/** The least that a block covers; the index of less than that costs more than it saves. */
+const BLOCK_BYTES_MIN = 256 * 1024;
+/** How many times larger the piece of log that a block covers must be than the head that the block carries. */
+const BYTES_PER_HEAD_BYTE = 256;
+
+/** Where an index file ends. */
+export interface IndexEnd {
+  /** The offset at which the next block belongs. */
+  readonly at: number;
+  /** The size of the file, which is larger when a crash cut a block short. */
+  readonly size: number;
+}
+
+/** What the index does not have yet: the entries after its last block, and where further blocks can end. */
+export class PendingIndex {
+  #run: EntryRun;
+  #cuts: BlockCut[] = [];
+  #from: Anchor;
+  #dueAt: number;
+  #file: IndexEnd;
+
+  constructor(from: Anchor, file: IndexEnd) {
+    this.#run = new EntryRun(from);
+    this.#from = from;
+    this.#dueAt = from.offset + BLOCK_BYTES;
+    this.#file = file;
+  }
+
+  /** The entries that are not in the index. */
+  get run(): EntryRun {
+    return this.#run;
+  }
+
+  /** Whether a block has become due since the last write. */
+  get due(): boolean {
+    return this.#cuts.length > 0;
+  }
+
+  /** Whether a last block is worth writing before the log rests. */
+  isWorthwhile(end: number): boolean {
+    return this.due || end - this.#from.offset >= Math.max(BLOCK_BYTES_MIN, (this.#dueAt - this.#from.offset) / 2);
+  }
+
+  add(hash: number, lineOffset: number): void {
+    this.#run.add(hash, lineOffset);
+  }
+
+  /** Whether a block is to end at this offset, where a line does. */
+  isCutDue(offset: number): boolean {
+    return offset >= this.#dueAt;
+  }
+
+  /** Ends a block, unless what it carries is too large for so short a piece of log: then it ends later. */
+  cut(cut: BlockCut): void {
+    const bytesMin = headBytes(cut.head) * BYTES_PER_HEAD_BYTE;
+    if (cut.end.offset - this.#from.offset < bytesMin) {
+      this.#dueAt = this.#from.offset + bytesMin;
+      return;
+    }
+    this.#cuts.push(cut);
+    this.#from = cut.end;
+    this.#dueAt = cut.end.offset + BLOCK_BYTES;
+  }
+
+  /**
+   * Writes the blocks that are due, and a last one up to `last`. Resolves to false when the index file is not the one that
+   * the blocks continue. Call it under the log's lock.
+   */
+  async write(
+    path: string,
+    last: BlockCut | null,
+    log: { readonly headerCheck: number; readonly stamp: FileStamp },
+  ): Promise<boolean> {
+    if ((await indexSize(path)) !== this.#file.size) return false;
+    const cuts = last !== null && last.end.offset > this.#from.offset ? [...this.#cuts, last] : this.#cuts;
+    let from = this.#run.from;
+    let text = "";
+    for (const cut of cuts) {
+      text += formatBlock(this.#run, from, cut, log);
+      from = cut.end;
+    }
+    await writeBlocks(path, this.#file.at, text);
+    const size = this.#file.at + Buffer.byteLength(text);
+    this.#file = { at: size, size };
+    this.#run = this.#run.rest(from);
+    this.#cuts = [];
+    this.#from = from;
+    this.#dueAt = from.offset + BLOCK_BYTES;
+    return true;
+  }
+}
+
+/** About how many bytes a head takes in a block. */
+function headBytes({ header: _, ...head }: SessionHead): number {
+  return JSON.stringify(head).length;
+}

@@ -1,0 +1,139 @@
+import { type Entry, isNode } from "../../session/entry.ts";
+import { show } from "../../session/errors.ts";
+import { EMPTY_PATH, type PathSummary, stepPath } from "../../session/fold.ts";
+import type { RecoveredItem } from "./recover-line.ts";
+import type { Damage } from "./salvage.ts";
+
+/** The entries of a damaged log as they hang together, and the paths of its nodes. */
+export interface RelinkedLog {
+  readonly entries: readonly Entry[];
+  readonly paths: ReadonlyMap<string, PathSummary>;
+}
+
+/**
+ * Puts what was recovered in a form that folds: a `lost` node for each entry that cannot be read or cannot stand where it
+ * does, chained where its neighbours say it was. Each one is added to `damage`.
+ */
+export function relink(items: readonly RecoveredItem[], createdAt: string, damage: Damage[]): RelinkedLog {
+  const links = new Links(items, createdAt, damage);
+  for (const item of items) links.add(item);
+  return links;
+}
+
+class Links implements RelinkedLog {
+  readonly entries: Entry[] = [];
+  readonly paths = new Map<string, PathSummary>();
+  readonly #damage: Damage[];
+  readonly #ids = new Set<string>();
+  /** The ids of all entries that can be read, and of lost ones that are sure of theirs. */
+  readonly #allIds: ReadonlySet<string>;
+  readonly #namesOfLost: ReadonlyMap<RecoveredItem, string>;
+  #leafId: string | null = null;
+  #time: string;
+  /** A lost entry may have moved the leaf, so the next entry says where it stood. */
+  #leafIsUnsure = false;
+
+  constructor(items: readonly RecoveredItem[], createdAt: string, damage: Damage[]) {
+    this.#damage = damage;
+    this.#time = createdAt;
+    this.#allIds = new Set(items.flatMap(({ id }) => id ?? []));
+    this.#namesOfLost = nameLost(items, this.#allIds);
+  }
+
+  add(item: RecoveredItem): void {
+    this.#time = item.timestamp ?? this.#time;
+    const { entry } = item;
+    if (entry === null) {
+      this.#addLost(item, item.reason, item.id ?? this.#namesOfLost.get(item) ?? null, item.parentId);
+      return;
+    }
+    if (this.#ids.has(entry.id)) {
+      this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
+      return;
+    }
+    if (this.#leafIsUnsure) this.#followLeaf(item, entry);
+    const problem = this.#placeProblem(item, entry);
+    if (problem === null) this.#push(entry);
+    else this.#addLost(item, problem, entry.id, undefined);
+  }
+
+  /** What keeps a readable entry from standing where it does. A parent that is nowhere is put before it. */
+  #placeProblem(item: RecoveredItem, entry: Entry): string | null {
+    if (entry.type === "leaf") {
+      const known = entry.targetId === null || this.paths.has(entry.targetId);
+      return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;
+    }
+    if (!isNode(entry) || entry.parentId === null || this.paths.has(entry.parentId)) return null;
+    if (this.#allIds.has(entry.parentId)) return `its parent ${show(entry.parentId)} does not stand before it`;
+    this.#addLost(
+      { ...item, length: 0 },
+      `the entry ${show(entry.parentId)}, which should stand before it, is missing`,
+      entry.parentId,
+      undefined,
+    );
+    return null;
+  }
+
+  #addLost(item: RecoveredItem, reason: string, id: string | null, parentId: string | null | undefined): void {
+    const known = parentId === null || (parentId !== undefined && this.paths.has(parentId));
+    const lost = {
+      type: "lost" as const,
+      id: id !== null && !this.#ids.has(id) ? id : this.#freeId(`lost-${item.line}`),
+      parentId: known ? (parentId as string | null) : this.#leafId,
+      timestamp: this.#time,
+      seq: 0,
+      reason,
+    };
+    this.#push(lost);
+    this.#leafIsUnsure = true;
+    this.#damage.push({ line: item.line, offset: item.offset, length: item.length, reason, entryId: lost.id });
+  }
+
+  /** Moves the leaf to where an entry after a lost one says it was. */
+  #followLeaf(item: RecoveredItem, { parentId }: Entry): void {
+    if (parentId !== null && !this.paths.has(parentId)) return;
+    this.#leafIsUnsure = false;
+    if (parentId === this.#leafId) return;
+    const id = this.#freeId(`lost-${item.line}-leaf`);
+    this.#push({ type: "leaf", id, parentId: this.#leafId, timestamp: this.#time, seq: 0, targetId: parentId });
+  }
+
+  #push(entry: Entry): void {
+    (entry as { seq: number }).seq = this.entries.length;
+    this.entries.push(entry);
+    this.#ids.add(entry.id);
+    if (isNode(entry)) {
+      const parent = entry.parentId === null ? EMPTY_PATH : (this.paths.get(entry.parentId) as PathSummary);
+      this.paths.set(entry.id, stepPath(parent, entry));
+      if (entry.parentId === this.#leafId) this.#leafId = entry.id;
+    } else if (entry.type === "leaf") {
+      this.#leafId = entry.targetId;
+    }
+  }
+
+  #freeId(wanted: string): string {
+    let id = wanted;
+    for (let count = 2; this.#ids.has(id) || this.#allIds.has(id); count++) id = `${wanted}-${count}`;
+    return id;
+  }
+}
+
+/** Gives lost entries without an id of their own the one that a later entry names as its parent and nobody has. */
+function nameLost(items: readonly RecoveredItem[], allIds: ReadonlySet<string>): Map<RecoveredItem, string> {
+  const names = new Map<RecoveredItem, string>();
+  const given = new Set<string>();
+  const unnamed: RecoveredItem[] = [];
+  for (const item of items) {
+    if (item.entry === null) {
+      if (item.id === null) unnamed.push(item);
+      continue;
+    }
+    const { parentId } = item.entry;
+    if (!isNode(item.entry) || parentId === null || allIds.has(parentId) || given.has(parentId)) continue;
+    const nearest = unnamed.pop();
+    if (nearest === undefined) continue;
+    names.set(nearest, parentId);
+    given.add(parentId);
+  }
+  return names;
+}

@@ -1,0 +1,87 @@
+import { type FileHandle, open, rename, unlink } from "node:fs/promises";
+import { resolve } from "node:path";
+import { FileLock } from "../../internal/file-lock.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionBusyError } from "../../session/errors.ts";
+import { formatEntry } from "./log-line.ts";
+import { stampOf } from "./log-file.ts";
+import { placesOf } from "./places.ts";
+import { readChunk } from "./read-lines.ts";
+import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
+import { syncDirectoryOf } from "./sync-directory.ts";
+
+const LOCK_TIMEOUT_MS = 10_000;
+
+/** What a repair did. */
+export interface RepairReport {
+  readonly path: string;
+  readonly sessionId: string;
+  /** What was damaged; empty when nothing was, and the file is as it was. */
+  readonly damage: readonly Damage[];
+  /** Where the bytes that could not be read are kept, or null. */
+  readonly sideFile: string | null;
+}
+
+/**
+ * Makes for good what opening with `salvage` shows: in place of each entry that cannot be read, a `custom` entry
+ * `skein.lost` with its id and parent, so that all others keep their path. The bytes that are taken out are kept beside the
+ * file.
+ *
+ * @throws {SessionBusyError} while another process writes to the file.
+ */
+export async function repairFile(path: string): Promise<RepairReport> {
+  const places = placesOf(resolve(path));
+  const lock = new FileLock(places.lock);
+  const holder = await lock.acquire(LOCK_TIMEOUT_MS);
+  if (holder !== null) throw new SessionBusyError(path, `process ${holder.pid} on ${holder.host}`);
+  try {
+    const handle = await open(places.log, "r");
+    try {
+      const log = await salvage(handle, places.log, stampOf(await handle.stat()));
+      const report = { path: places.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
+      if (log.damage.length === 0) return report;
+      const sideFile = await keepBytes(handle, places.log, log.damage);
+      await rewrite(places.log, log);
+      await unlink(places.index).catch(() => {});
+      return { ...report, sideFile };
+    } finally {
+      await handle.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+async function keepBytes(handle: FileHandle, path: string, damage: readonly Damage[]): Promise<string | null> {
+  const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
+  if (pieces.size === 0) return null;
+  const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
+  const side = await open(sideFile, "wx");
+  try {
+    for (const [offset, length] of pieces) await side.write(await readChunk(handle, offset, length));
+    await side.sync();
+  } finally {
+    await side.close();
+  }
+  return sideFile;
+}
+
+async function rewrite(path: string, { head, entries }: SalvagedLog): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  const file = await open(temporary, "w");
+  try {
+    await file.write(`${JSON.stringify(head.header)}\n`);
+    for (const entry of entries) await file.write(`${formatEntry(stored(entry))}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncDirectoryOf(path);
+}
+
+function stored(entry: Entry): Entry {
+  if (entry.type !== "lost") return entry;
+  const { id, parentId, timestamp, seq, reason } = entry;
+  return { type: "custom", id, parentId, timestamp, seq, customType: "skein.lost", data: { reason } };
+}

@@ -1,0 +1,115 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { basename } from "node:path";
+import type { Entry } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import { emptyHead, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
+import { createHeader, type SessionHeader } from "../../session/header.ts";
+import { isSessionId } from "../../session/id.ts";
+import type { ReadRange } from "../../session/store-driver.ts";
+import type { FileStamp } from "./index-block.ts";
+import { parseHeader, readFirstLine } from "./log-header.ts";
+import type { RawLine } from "./log-line.ts";
+import { parseFileName } from "./places.ts";
+import { readLines } from "./read-lines.ts";
+import { recoverLine, type RecoveredItem } from "./recover-line.ts";
+import { relink } from "./relink.ts";
+
+/** One place where a file cannot be read as it is. */
+export interface Damage {
+  readonly line: number;
+  readonly offset: number;
+  readonly length: number;
+  readonly reason: string;
+  /** The id of the entry that stands in the lost one's place; null for the header. */
+  readonly entryId: string | null;
+}
+
+/** A damaged log as far as it can be read, with a `lost` node in the place of each entry that cannot. */
+export class SalvagedLog {
+  readonly head: SessionHead;
+  readonly entries: readonly Entry[];
+  readonly damage: readonly Damage[];
+  readonly #paths: ReadonlyMap<string, PathSummary>;
+  readonly #positions: ReadonlyMap<string, number>;
+
+  constructor(
+    header: SessionHeader,
+    entries: readonly Entry[],
+    damage: readonly Damage[],
+    paths: ReadonlyMap<string, PathSummary>,
+    updatedAt: string,
+  ) {
+    this.entries = entries;
+    this.damage = damage;
+    this.#paths = paths;
+    this.#positions = new Map(entries.map(({ id, seq }) => [id, seq]));
+    let head = emptyHead(header);
+    for (const entry of entries) {
+      const target = entry.type === "leaf" ? entry.targetId : entry.id;
+      head = stepHead(head, entry, paths.get(target ?? "") ?? emptyHead(header).path, updatedAt);
+    }
+    this.head = head;
+  }
+
+  getEntry(id: string): Entry | null {
+    return this.entries[this.#positions.get(id) ?? -1] ?? null;
+  }
+
+  path(id: string): PathSummary | null {
+    return this.#paths.get(id) ?? null;
+  }
+
+  async *read({ after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry, undefined> {
+    const range = this.entries.slice(Math.max(0, after + 1), Math.max(0, before));
+    yield* (reverse ? range.reverse() : range).slice(0, limit);
+  }
+}
+
+/** Reads all that can be read of a damaged file. The file is not touched. */
+export async function salvage(handle: FileHandle, path: string, stamp: FileStamp): Promise<SalvagedLog> {
+  const damage: Damage[] = [];
+  const first = await readFirstLine(handle);
+  const whole = first.length > first.bytes.length;
+  const items: RecoveredItem[] = [];
+  let line = 1;
+  for await (const lines of readLines(handle, whole ? first.length : 0, stamp.size)) {
+    for (const raw of lines) items.push(...recoverLine(raw, ++line));
+  }
+  const header = salvageHeader(first, path, items, damage);
+  const { entries, paths } = relink(items, header.createdAt, damage);
+  return new SalvagedLog(header, entries, damage, paths, new Date(stamp.mtimeMs).toISOString());
+}
+
+/** What cannot be read of a file. */
+export async function readDamage(path: string): Promise<readonly Damage[]> {
+  const handle = await open(path, "r");
+  try {
+    const { ino, size, mtimeMs } = await handle.stat();
+    return (await salvage(handle, path, { ino, size, mtimeMs })).damage;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */
+function salvageHeader(first: RawLine, path: string, items: readonly RecoveredItem[], damage: Damage[]): SessionHeader {
+  try {
+    return parseHeader(first, path);
+  } catch (error) {
+    if (!(error instanceof SessionError) || error.code !== "DAMAGED") throw error;
+    const text = first.bytes.toString("utf8");
+    const name = parseFileName(basename(path));
+    const id = name?.id ?? /"id":"([^"\\]+)"/.exec(text)?.[1];
+    const firstTime = items.find((item) => item.entry !== null)?.entry?.timestamp;
+    const createdAt = name?.createdAt ?? firstTime;
+    if (!isSessionId(id) || (firstTime === undefined && items.length > 0)) throw error;
+    damage.push({
+      line: 1,
+      offset: 0,
+      length: first.length,
+      reason: (error as SessionError & { reason: string }).reason,
+      entryId: null,
+    });
+    return createHeader({ id, ...(createdAt === undefined ? {} : { createdAt }) });
+  }
+}

@@ -1,0 +1,245 @@
+import { type Stats, statSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { DamagedSession } from "../../session/store.ts";
+import { LogFile, missingAsNull } from "./log-file.ts";
+import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";
+
+/** How many files are read at the same time. */
+const READS_AT_ONCE = 8;
+/** How many sessions in use keep more in memory than a listing needs. */
+const WARM_FILES_MAX = 64;
+
+/** A file of the directory, after a look at it: what it holds, or why it cannot be read. */
+export interface ListedFile {
+  readonly file: LogFile;
+  readonly head: SessionHead | null;
+  readonly damaged: DamagedSession | null;
+}
+
+/** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
+export class SessionDirectory {
+  readonly path: string;
+  readonly #salvages: boolean;
+  readonly #files = new Map<string, LogFile>();
+  readonly #byId = new Map<string, LogFile>();
+  /** Files that were opened by path; they come before what the names say. */
+  readonly #opened = new Map<string, LogFile>();
+  readonly #warm = new Set<LogFile>();
+
+  constructor(path: string, options: { readonly salvage: boolean }) {
+    this.path = path;
+    this.#salvages = options.salvage;
+  }
+
+  /** The session's file if this process is appending to it, so that nothing needs to be looked at. */
+  held(sessionId: string): LogFile | null {
+    const file = this.#opened.get(sessionId) ?? this.#byId.get(sessionId);
+    return file?.held === true ? file : null;
+  }
+
+  /** The file of a session, read up to its present end; null when there is none. Throws as `LogFile.refresh` does. */
+  async find(sessionId: string): Promise<LogFile | null> {
+    const file = await this.locate(sessionId);
+    if (file?.problem) throw file.problem;
+    return file;
+  }
+
+  /** The file of a session, whether it can be read or not; null when there is none. */
+  async locate(sessionId: string): Promise<LogFile | null> {
+    const known = await this.#confirm(sessionId);
+    if (known !== null) return known;
+    await this.scan();
+    const named = await this.#confirm(sessionId);
+    if (named !== null) return named;
+    for (const [name, file] of this.#files) {
+      if (parseFileName(name) === null && (await file.identify()) === sessionId) this.#byId.set(sessionId, file);
+    }
+    return this.#confirm(sessionId);
+  }
+
+  /** Whether a file of the directory is that session's. */
+  async has(sessionId: string): Promise<boolean> {
+    await this.scan();
+    if (this.#byId.has(sessionId) || this.#opened.has(sessionId)) return true;
+    for (const [name, file] of this.#files) {
+      if (parseFileName(name) === null && (await file.identify()) === sessionId) return true;
+    }
+    return false;
+  }
+
+  /** Takes a file in by its path, whatever its name. Throws as `LogFile.refresh` does. */
+  async open(path: string): Promise<string> {
+    const whole = resolve(path);
+    const name = basename(whole);
+    const file = dirname(whole) === this.path ? this.fileOf(name) : new LogFile(whole, { salvage: this.#salvages });
+    if (!(await file.refresh())) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
+    const { id } = file.head.header;
+    const other = this.#opened.get(id);
+    if (other !== undefined && other.places.log !== file.places.log && (await other.refresh())) {
+      throw new SessionError(
+        "SESSION_EXISTS",
+        `Session ${id} of ${show(path)} is open already, from ${show(other.places.log)}.`,
+      );
+    }
+    this.#opened.set(id, file);
+    this.use(file);
+    return id;
+  }
+
+  /** The files that were opened by path and are outside of the directory. */
+  outside(): LogFile[] {
+    return [...this.#opened.values()].filter(({ places }) => dirname(places.log) !== this.path);
+  }
+
+  /** A file of the directory that was just made. */
+  expect(path: string, sessionId: string): LogFile {
+    const file = this.fileOf(basename(path));
+    this.#byId.set(sessionId, file);
+    this.use(file);
+    return file;
+  }
+
+  /** Forgets a file that is gone. */
+  forget(file: LogFile): void {
+    this.#files.delete(basename(file.places.log));
+    this.#warm.delete(file);
+    for (const index of [this.#byId, this.#opened]) {
+      for (const [id, other] of index) if (other === file) index.delete(id);
+    }
+  }
+
+  /** Notes that a file is in use, so that others give up what they keep in memory first. */
+  use(file: LogFile): void {
+    this.#warm.delete(file);
+    this.#warm.add(file);
+    if (this.#warm.size <= WARM_FILES_MAX) return;
+    for (const oldest of this.#warm) {
+      if (oldest.held) continue;
+      oldest.slim();
+      this.#warm.delete(oldest);
+      return;
+    }
+  }
+
+  /** The names of the files that may be sessions. */
+  async names(): Promise<string[]> {
+    return ((await readdir(this.path).catch(missingAsNull)) ?? []).filter(isLogName);
+  }
+
+  /** Looks which files there are. */
+  async scan(): Promise<void> {
+    const names = new Set(await this.names());
+    for (const [name, file] of this.#files) if (!names.has(name) && !file.held) this.forget(file);
+    for (const name of names) {
+      const file = this.fileOf(name);
+      const id = parseFileName(name)?.id;
+      // Of a file and its beginnings, the finished one counts.
+      if (id !== undefined && (!this.#byId.has(id) || isPartial(this.#byId.get(id)))) this.#byId.set(id, file);
+    }
+  }
+
+  /** Looks at every file, and reads those that have changed. */
+  async list(): Promise<ListedFile[]> {
+    await this.scan();
+    const changed: LogFile[] = [];
+    for (const [, file] of this.#files) {
+      const stats = statOf(file.places.log);
+      if (stats === null || !file.isFresh(stats)) changed.push(file);
+    }
+    const failures = new Map<LogFile, unknown>();
+    const read = async (): Promise<void> => {
+      for (let file = changed.pop(); file !== undefined; file = changed.pop())
+        await this.#readForListing(file, failures);
+    };
+    await Promise.all(Array.from({ length: READS_AT_ONCE }, read));
+    return this.#listed(failures);
+  }
+
+  async #readForListing(file: LogFile, failures: Map<LogFile, unknown>): Promise<void> {
+    try {
+      if (!(await file.refresh())) this.forget(file);
+    } catch (error) {
+      if (file.problem === null) failures.set(file, error);
+    }
+    if (!this.#warm.has(file)) file.slim();
+  }
+
+  #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFile[] {
+    const ids = new Map<string, LogFile>();
+    const files = [...this.#files.values()].sort((a, b) => Number(isPartial(a)) - Number(isPartial(b)));
+    return files.map((file) => {
+      const problem = failures.get(file) ?? file.problem;
+      if (problem !== null) return { file, head: null, damaged: damagedOf(file, problem) };
+      const { head } = file;
+      const { id } = head.header;
+      const first = ids.get(id);
+      if (first !== undefined) {
+        const reason = `its session ${id} is also in ${show(basename(first.places.log))}`;
+        return { file, head: null, damaged: { id, path: file.places.log, reason } };
+      }
+      ids.set(id, file);
+      return { file, head, damaged: null };
+    });
+  }
+
+  /** The file that is known to be the session's, after a look whether it still is. */
+  async #confirm(sessionId: string): Promise<LogFile | null> {
+    const file = this.#opened.get(sessionId) ?? this.#byId.get(sessionId);
+    if (file === undefined) return null;
+    try {
+      if (!(await file.refresh())) {
+        this.forget(file);
+        return null;
+      }
+    } catch (error) {
+      if (file.problem !== error) throw error;
+      return file;
+    }
+    const { id } = file.head.header;
+    if (id !== sessionId) {
+      this.#byId.delete(sessionId);
+      if (!this.#byId.has(id)) this.#byId.set(id, file);
+      return null;
+    }
+    this.use(file);
+    return file;
+  }
+
+  /** The file of that name. */
+  fileOf(name: string): LogFile {
+    const known = this.#files.get(name);
+    if (known !== undefined) return known;
+    const file = new LogFile(join(this.path, name), { salvage: this.#salvages });
+    this.#files.set(name, file);
+    return file;
+  }
+}
+
+/** Whether a file is there. */
+export async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(missingAsNull)) !== null;
+}
+
+function isPartial(file: LogFile | undefined): boolean {
+  return file?.places.log.endsWith(PARTIAL_SUFFIX) === true;
+}
+
+/** Looking at a thousand files one after another is several times faster without a thread for each look. */
+function statOf(path: string): Stats | null {
+  return statSync(path, { throwIfNoEntry: false }) ?? null;
+}
+
+function damagedOf({ places }: LogFile, problem: unknown): DamagedSession {
+  const id = parseFileName(basename(places.log))?.id ?? null;
+  if (problem instanceof SessionDamagedError)
+    return { id, path: places.log, reason: `at line ${problem.line}, ${problem.reason}` };
+  const reason = problem instanceof Error ? problem.message : String(problem);
+  return {
+    id: problem instanceof SessionError && problem.code === "NOT_A_SESSION" ? null : id,
+    path: places.log,
+    reason,
+  };
+}
