@@ -2,10 +2,11 @@ import { type CompactionPlan, type CompactionSettings, prepareCompaction } from 
 import type { Entry } from "../session/entry.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SessionHooks } from "../session/hooks.ts";
-import { addUsage, type Usage } from "../session/usage.ts";
+import { addUsage } from "../session/usage.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import type { Model } from "./model.ts";
-import { summarize } from "./summarize.ts";
+import { type Summary, summarize } from "./summarize.ts";
+import { tellsAnything } from "./summary-prompt.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 
 /** How to compact a session. */
@@ -29,10 +30,10 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
   const tokenizer = options.settings?.tokenizer ?? (await loadTokenizer());
   const path = await tree.contextEntries();
-  const plan = prepareCompaction(path, { undone: tree.head.undone, ...options.settings, tokenizer });
+  const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const summary = given === null ? await summaryOf(plan, options) : { text: given.summary, usage: undefined };
+  const summary = given === null ? await summaryOf(plan, options) : givenSummary(given.summary);
   options.signal?.throwIfAborted();
   const entry = await tree.appendIf(
     {
@@ -53,13 +54,18 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   return entry;
 }
 
-async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: CompactOptions): Promise<{ text: string; usage: Usage | undefined }> {
+function givenSummary(text: string): Summary {
+  if (typeof text === "string" && text.trim() !== "") return { text, usage: undefined };
+  throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
+}
+
+async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: CompactOptions): Promise<Summary> {
   const wishes = instructions === undefined ? {} : { instructions };
-  const parts: { text: string; usage: Usage | undefined }[] = [];
-  if (plan.summarize.length > 0) {
+  const parts: Summary[] = [];
+  if (tellsAnything(plan.summarize)) {
     parts.push(await summarize(model, { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes }, signal));
   } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary, usage: undefined });
-  if (plan.turnPrefix.length > 0) {
+  if (tellsAnything(plan.turnPrefix)) {
     const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
     parts.push({ text: `## The turn under way\n${prefix.text}`, usage: prefix.usage });
   }

@@ -22,5 +22,6 @@ export async function summarizeBranch(
   }
   const { instructions, signal } = options;
   const summary = await summarize(options.model, { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) }, signal);
+  signal?.throwIfAborted();
   return tree.branchWithSummary(entryId, summary.text, fileOperations(entries));
 }

@@ -6,8 +6,19 @@ let loaded: Promise<TextTokenizer> | null = null;
 export function loadTokenizer(): Promise<TextTokenizer> {
   loaded ??= import("gpt-tokenizer").then(
     // Text that looks like one of the model's control tokens is ordinary text here.
-    ({ countTokens }) => (text: string) => countTokens(text, { allowedSpecial: "all" }),
+    ({ countTokens }) => inPieces((text) => countTokens(text, { allowedSpecial: "all" })),
     () => estimateTextTokens,
   );
   return loaded;
+}
+
+/** The tokenizer takes time quadratic in the length of a run without spaces: a second for 40,000 of one character. */
+const PIECE_CHARACTERS = 1000;
+
+function inPieces(tokenizer: TextTokenizer): TextTokenizer {
+  return (text) => {
+    let tokens = 0;
+    for (let at = 0; at < text.length; at += PIECE_CHARACTERS) tokens += tokenizer(text.slice(at, at + PIECE_CHARACTERS));
+    return tokens;
+  };
 }

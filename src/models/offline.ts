@@ -48,5 +48,5 @@ function summaryOf(conversation: string, question: string): string {
 
 function cut(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= SENTENCE_CHARACTERS_MAX ? line : `${line.slice(0, SENTENCE_CHARACTERS_MAX)}…`;
+  return line.length <= SENTENCE_CHARACTERS_MAX ? line : `${line.slice(0, SENTENCE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
 }

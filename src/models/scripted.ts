@@ -22,9 +22,25 @@ export function scripted(replies: readonly ScriptedReply[], options: { readonly 
       requests.push(request);
       if (reply === undefined) throw new Error(`The scripted model has ${replies.length} replies and was asked ${requests.length} times.`);
       if (reply instanceof Error) throw reply;
-      const given = typeof reply === "function" ? await reply(request) : reply;
+      const given = typeof reply === "function" ? await unlessAborted(reply(request), signal) : reply;
       if (typeof given !== "string") return given;
       return { role: "assistant", content: given, provider: "scripted", model: "scripted", stopReason: "stop" };
     },
   };
+}
+
+/** What a reply comes to, or the reason of an abort that comes first. */
+async function unlessAborted<T>(reply: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return reply;
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+  });
+  try {
+    return await Promise.race([reply, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { loadTokenizer } from "./tokenizer.ts";
+
+test("counts with a real tokenizer where one is installed", async () => {
+  const count = await loadTokenizer();
+  expect(count("")).toBe(0);
+  expect(count("hello world")).toBe(2);
+  expect(count("many words of ordinary English text ".repeat(200))).toBeGreaterThan(1000);
+  expect(count("many words of ordinary English text ".repeat(200))).toBeLessThan(1300);
+});
+
+test("takes text that looks like a control token, or is half an emoji, as text", async () => {
+  const count = await loadTokenizer();
+  expect(count("<|endoftext|> and <|im_start|>")).toBeGreaterThan(2);
+  expect(count("\ud83d")).toBeGreaterThan(0);
+});
+
+test("counts long runs without spaces in time that grows with their length only", async () => {
+  const count = await loadTokenizer();
+  count("=".repeat(1000));
+  const before = performance.now();
+  expect(count("=".repeat(200_000))).toBeGreaterThan(1000);
+  // In one piece this run takes some twenty seconds.
+  expect(performance.now() - before).toBeLessThan(5000);
+});
