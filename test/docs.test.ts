@@ -34,7 +34,8 @@ describe("the pages of the documentation", () => {
   });
 
   test.for(pages)("%s links only to what is there", (page) => {
-    const broken = [...read(page).matchAll(/\]\((?!https?:|#)(?<target>[^)#\s]+)/g)]
+    const prose = read(page).replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
+    const broken = [...prose.matchAll(/\]\((?!https?:|#)(?<target>[^)#\s]+)/g)]
       .map((match) => match.groups?.target ?? "")
       .filter((target) => !exists(join(dirname(page), target)));
     expect(broken).toEqual([]);

@@ -37,9 +37,13 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
   await tree.setLabel(packing.id, "packing list");
   await show(tree, terminal);
 
-  step("4. Compact: the model sees a summary from now on; the log keeps every word.");
+  step("4. Compact: after more turns, the model sees a summary; the log keeps every word.");
+  for (const day of ["Friday", "Saturday", "Sunday"]) {
+    await tree.appendMessage({ role: "user", content: `What should I do on ${day}?` });
+    await tree.appendMessage({ role: "assistant", content: `On ${day}, take the ferry to another island.` });
+  }
   const before = await tree.buildContext();
-  await compact(tree, { model: offline(), settings: { keepRecentTokens: 10 } });
+  await compact(tree, { model: offline(), settings: { keepRecentTokens: 15 } });
   const after = await tree.buildContext();
   terminal.line(`   the next request: ${before.messages.length} messages before, ${after.messages.length} after; ${tree.version} entries in the log`);
 
