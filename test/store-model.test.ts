@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Entry, EntryDraft } from "../src/session/entry.ts";
@@ -5,7 +8,7 @@ import { SessionError } from "../src/session/errors.ts";
 import { createHeader } from "../src/session/header.ts";
 import { checkHeadIsFold } from "../src/testing/index.ts";
 import type { AppendOptions, ForkOptions, SessionStore } from "../src/session/store.ts";
-import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { type Backend, backends } from "./store-backends.ts";
 import { type ModelDraft, type Outcome, StoreModel } from "./store-model.ts";
 
 // The seed is fixed so that a failure comes again; change it to look elsewhere.
@@ -66,30 +69,50 @@ const operation = fc.oneof(
 
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-test("does what a plain list of entries does, whatever is asked of it", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(operation, { minLength: 30, maxLength: 100, size: "max" }), async (operations) => {
-      const store = openMemoryStore();
-      const model = new StoreModel();
-      for (const id of ["s0", "s1", "s2"])
-        expect(await onStore(store, { kind: "create", session: id })).toEqual(model.create(id));
-      for (const each of operations) {
-        const request = settle(model, each);
-        const expected = onModel(model, request);
-        expect(await onStore(store, request)).toEqual(expected);
-        if (each.kind === "append" && each.twice)
-          expect(await onStore(store, request)).toEqual(onModel(model, request));
-      }
-      expect((await store.list()).items.map(({ header }) => header.id).sort()).toEqual(model.live());
-      for (const sessionId of model.live()) {
-        const { version, leafId, name, status, messageCount } = (await store.head(sessionId)) ?? {};
-        expect({ version, leafId, name, status, messageCount }).toEqual(model.summary(sessionId));
-        await checkHeadIsFold(store, sessionId);
-      }
-    }),
-    { seed: SEED, numRuns: 300 },
-  );
-});
+test.for(backends.map((backend) => [backend.name, backend] as const))(
+  "the %s store does what a plain list of entries does, whatever is asked of it",
+  async ([, backend]) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(operation, { minLength: 30, maxLength: 100, size: "max" }), async (operations) => {
+        await using place = await openIn(backend);
+        const { store } = place;
+        const model = new StoreModel();
+        for (const id of ["s0", "s1", "s2"])
+          expect(await onStore(store, { kind: "create", session: id })).toEqual(model.create(id));
+        for (const each of operations) {
+          const request = settle(model, each);
+          const expected = onModel(model, request);
+          expect(await onStore(store, request)).toEqual(expected);
+          if (each.kind === "append" && each.twice)
+            expect(await onStore(store, request)).toEqual(onModel(model, request));
+        }
+        expect((await store.list()).items.map(({ header }) => header.id).sort()).toEqual(model.live());
+        for (const sessionId of model.live()) {
+          const { version, leafId, name, status, messageCount } = (await store.head(sessionId)) ?? {};
+          expect({ version, leafId, name, status, messageCount }).toEqual(model.summary(sessionId));
+          await checkHeadIsFold(store, sessionId);
+        }
+      }),
+      { seed: SEED, numRuns: backend.name === "memory" ? 300 : 40 },
+    );
+  },
+);
+
+interface Place extends AsyncDisposable {
+  readonly store: SessionStore;
+}
+
+async function openIn(backend: Backend): Promise<Place> {
+  const directory = await mkdtemp(join(tmpdir(), "skein-model-"));
+  const store = await backend.open(directory);
+  return {
+    store,
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
 
 type Request =
   | Exclude<Operation, { kind: "append" | "fork" }>

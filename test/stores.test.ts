@@ -3,28 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { SessionStore } from "../src/session/store.ts";
-import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts";
-
-/** A kind of store. */
-interface Backend {
-  readonly name: string;
-  /** The store that lives in a directory; the same sessions when it is opened there again. */
-  open(directory: string): Promise<SessionStore>;
-  /** The only reasons for which a case may be skipped. */
-  readonly skips: readonly string[];
-}
-
-const backends: readonly Backend[] = [
-  {
-    name: "memory",
-    open: async () => openMemoryStore(),
-    skips: ["the store does not outlive the process", "the store belongs to one process"],
-  },
-];
+import { type Backend, backends, sqliteDrivers } from "./store-backends.ts";
 
 test("gives every case a name of its own", () => {
   expect(new Set(storeCases.map(({ name }) => name)).size).toBe(storeCases.length);
+});
+
+test("runs every SQLite driver that this Node has", () => {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const hasOwn = major > 22 || (major === 22 && minor >= 13);
+  expect(sqliteDrivers).toEqual(hasOwn ? ["libsql", "node:sqlite"] : ["libsql"]);
 });
 
 for (const backend of backends) {

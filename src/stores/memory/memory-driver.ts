@@ -61,7 +61,7 @@ export class MemoryDriver implements StoreDriver {
     const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
     const log = new MemoryLog(empty);
     log.add(plan);
-    return freezeDeep(this.#table.add(plan.head, log).head);
+    return this.#table.add(plan.head, log).head;
   }
 
   async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -69,15 +69,13 @@ export class MemoryDriver implements StoreDriver {
     const { head, log } = session;
     const found = findAll(log, idsToFind(head, drafts, options));
     const plan = planAppend({ head, drafts, options, found, now: this.#now() });
-    if (plan.added.length > 0) {
-      log.add(plan);
-      this.#table.setHead(session, plan.head);
-    }
-    return { version: plan.head.version, entries: plan.entries, head: freezeDeep(plan.head) };
+    log.add(plan);
+    this.#table.setHead(session, plan.head);
+    return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    return freezeDeep(this.#table.live(sessionId)?.head ?? null);
+    return this.#table.live(sessionId)?.head ?? null;
   }
 
   async *read(sessionId: string, { after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry> {
@@ -115,7 +113,7 @@ export class MemoryDriver implements StoreDriver {
     const entryId = log.at(version - 1)?.entry.id ?? null;
     const branchName = header.forkedFrom?.branchName;
     const forkedFrom = { sessionId: sourceId, entryId, version, ...(branchName !== undefined && { branchName }) };
-    const forked = freezeDeep({ ...header, forkedFrom });
+    const forked = { ...header, forkedFrom };
     const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);
     const next: SessionHead = {
       ...inherited,
@@ -123,13 +121,13 @@ export class MemoryDriver implements StoreDriver {
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };
-    return freezeDeep(this.#table.add(next, log.fork(next)).head);
+    return this.#table.add(next, log.fork(next)).head;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
     const items: SessionHead[] = [];
     for (const { head } of this.#table.from(after, query.deleted === true)) {
-      if (matchesQuery(head, query) && items.push(freezeDeep(head)) === limit) break;
+      if (matchesQuery(head, query) && items.push(head) === limit) break;
     }
     return { items, damaged: [] };
   }
@@ -196,7 +194,7 @@ export class MemoryDriver implements StoreDriver {
       .map(({ head }) => head)
       .filter((head) => isOpen(head) && head.updatedAt < before);
     idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
-    return idle.slice(0, limit).map(freezeDeep);
+    return idle.slice(0, limit);
   }
 
   async ping(): Promise<void> {}

@@ -2,10 +2,12 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
+import { freezeDeep } from "./freeze-deep.ts";
 import type { MemoryLog } from "./memory-log.ts";
 
 /** One session as it is kept. */
 export interface MemorySession {
+  /** Frozen, as it is handed out. */
   head: SessionHead;
   readonly log: MemoryLog;
   deletedAt: string | null;
@@ -40,7 +42,7 @@ export class SessionTable {
   }
 
   add(head: SessionHead, log: MemoryLog): MemorySession {
-    const session: MemorySession = { head, log, deletedAt: null, checkpoints: new Set() };
+    const session: MemorySession = { head: freezeDeep(head), log, deletedAt: null, checkpoints: new Set() };
     const { id, userId, forkedFrom } = head.header;
     this.#byId.set(id, session);
     if (userId !== null) addTo(this.#byUser, userId, session);
@@ -52,7 +54,7 @@ export class SessionTable {
 
   setHead(session: MemorySession, head: SessionHead): void {
     if (head.modifiedAt !== session.head.modifiedAt) this.#listingSorted = false;
-    session.head = head;
+    session.head = freezeDeep(head);
   }
 
   /** How many active and suspended sessions a user has. */

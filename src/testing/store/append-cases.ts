@@ -149,6 +149,17 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "hangs several nodes of a verbatim append on the leaf it found",
+    async run({ store }) {
+      await makeThree(store);
+      await store.append("a", [user("x", { id: "x", parentId: "3" }), user("y", { id: "y", parentId: "3" })], {
+        verbatim: true,
+      });
+      assert.deepEqual([(await headOf(store, "a")).leafId, (await store.path("a", "y"))?.depth], ["x", 4]);
+      await checkHeadIsFold(store, "a");
+    },
+  },
+  {
     name: "takes a fact about an entry of the same append",
     async run({ store }) {
       await make(store, "a");

@@ -7,6 +7,7 @@ import { name, status, user } from "./drafts.ts";
 
 const FAR = "9999-12-31T23:59:59.999Z";
 const OLD = "2001-01-01T00:00:00.000Z";
+const CLOCK_TICK_MS = 20;
 
 /** Which sessions a listing shows, and in which order. */
 export const listCases: readonly StoreCase[] = [
@@ -194,7 +195,7 @@ export const expiryCases: readonly StoreCase[] = [
   {
     name: "takes a session for idle by the store's time, not by the times its header and entries carry",
     async run({ store }) {
-      const [before] = [new Date(Date.now() - 60_000).toISOString()];
+      const before = new Date(Date.now() - 60_000).toISOString();
       await make(store, "old", { createdAt: OLD });
       await store.create(createHeader({ id: "copied", createdAt: OLD }), { entries: [user("x", { timestamp: OLD })] });
       await store.fork("copied", createHeader({ id: "forked", createdAt: OLD }));
@@ -202,6 +203,20 @@ export const expiryCases: readonly StoreCase[] = [
       const soon = new Date(Date.now() + 60_000).toISOString();
       assert.deepEqual(await store.listExpired(before, 10), []);
       assert.equal((await store.listExpired(soon, 10)).length, 4);
+    },
+  },
+  {
+    name: "takes a fork for as old as its making, not as its source's last append",
+    async run({ store }) {
+      await make(store, "a");
+      const { head } = await store.append("a", [user("x", { id: "1" }), user("y")]);
+      await later(head.updatedAt);
+      const forks = [
+        await store.fork("a", createHeader({ id: "f" })),
+        await store.fork("a", createHeader({ id: "g" }), { at: "1" }),
+      ];
+      for (const { updatedAt } of forks)
+        assert.ok(updatedAt > head.updatedAt, `${updatedAt} is not after ${head.updatedAt}`);
     },
   },
   {
@@ -222,7 +237,8 @@ async function makeAt(store: SessionStore, id: string, year: number): Promise<vo
   await store.append(id, [user("x", { timestamp: `${year}-01-01T00:00:00.000Z` })]);
 }
 
-/** Resolves once the clock has passed a time. */
+/** Resolves once the clock has passed a time by so much that a store's clock, which may tick coarsely, has too. */
 async function later(time: string): Promise<void> {
-  while (new Date().toISOString() <= time) await new Promise((resolve) => setTimeout(resolve, 1));
+  const until = Date.parse(time) + CLOCK_TICK_MS;
+  while (Date.now() <= until) await new Promise((resolve) => setTimeout(resolve, 1));
 }

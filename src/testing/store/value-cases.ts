@@ -3,7 +3,7 @@ import type { EntryDraft } from "../../session/entry.ts";
 import type { SessionErrorCode } from "../../session/errors.ts";
 import { createHeader } from "../../session/header.ts";
 import { ENTRY_BYTES_MAX, ID_CHARACTERS_MAX } from "../../session/limits.ts";
-import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import type { Checkpoint } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
@@ -173,23 +173,32 @@ export const valueCases: readonly StoreCase[] = [
   {
     name: "is not changed by what a caller does to what it was handed",
     async run({ store }) {
-      const created = await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } }));
-      const appended = await store.append("a", [
-        user("one", { id: "1" }),
-        { type: "variables", set: { k: { deep: 1 } }, unset: [], id: "2" },
-      ]);
-      const before = JSON.stringify(await everything(store, "a"));
-      const outside = [
-        created,
-        appended,
-        await everything(store, "a"),
-        await store.list(),
-        await store.listExpired("9999-01-01T00:00:00.000Z", 10),
+      const given: readonly (() => Promise<unknown>)[] = [
+        () => store.head("a"),
+        () => entriesOf(store, "a"),
+        () => store.getEntry("a", "1"),
+        () => store.path("a", "1"),
+        () => store.path("a", "2"),
+        () => store.list(),
+        () => store.listExpired("9999-01-01T00:00:00.000Z", 10),
+        () => store.search("one"),
+        () => store.append("a", []),
       ];
-      for (const value of outside) vandalize(value);
-      assert.equal(JSON.stringify(await everything(store, "a")), before);
-      await checkHeadIsFold(store, "a");
-      assert.deepEqual(await store.count(), 1);
+      vandalize(await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } })));
+      const variables = { type: "variables", set: { k: { deep: 1 } }, unset: [], activeTools: ["t"], id: "2" } as const;
+      const appended = await store.append("a", [user("one", { id: "1" }), variables, user("three", { id: "3" })]);
+      const text = JSON.stringify(appended.head);
+      vandalize(appended);
+      assert.equal(JSON.stringify(await store.head("a")), text);
+      for (const give of given) {
+        const value = await give();
+        const before = JSON.stringify(value);
+        vandalize(value);
+        assert.equal(JSON.stringify(await give()), before);
+      }
+      vandalize(await store.fork("a", createHeader({ id: "f" })));
+      for (const id of ["a", "f"]) await checkHeadIsFold(store, id);
+      assert.deepEqual((await headOf(store, "a")).header.metadata, { tags: ["a"] });
     },
   },
 ];
@@ -299,17 +308,6 @@ export const idCases: readonly StoreCase[] = [
 function checkpoint(id: string, sessionId: string): Checkpoint {
   const createdAt = "2024-01-01T00:00:00.000Z";
   return { id, sessionId, version: 0, leafId: null, createdAt, parentCheckpointId: null, metadata: {} };
-}
-
-async function everything(store: SessionStore, id: string): Promise<unknown> {
-  const head = await store.head(id);
-  return [
-    head,
-    await entriesOf(store, id),
-    await store.getEntry(id, "1"),
-    await store.path(id, "2"),
-    (await store.list()).items,
-  ];
 }
 
 /** Does to a value whatever its owner lets a stranger do. */

@@ -1,0 +1,34 @@
+import { join } from "node:path";
+import type { SessionStore } from "../src/session/store.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
+import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openSqliteStore } from "../src/stores/sqlite/index.ts";
+
+/** A kind of store. */
+export interface Backend {
+  readonly name: string;
+  /** The store that lives in a directory; the same sessions when it is opened there again. */
+  open(directory: string): Promise<SessionStore>;
+  /** The only reasons for which a case may be skipped. */
+  readonly skips: readonly string[];
+}
+
+/** The drivers of SQLite that this version of Node can run. */
+export const sqliteDrivers: readonly ("node:sqlite" | "libsql")[] = process.getBuiltinModule("node:sqlite")
+  ? ["libsql", "node:sqlite"]
+  : ["libsql"];
+
+/** Every kind of store there is. */
+export const backends: readonly Backend[] = [
+  {
+    name: "memory",
+    open: async () => openMemoryStore(),
+    skips: ["the store does not outlive the process", "the store belongs to one process"],
+  },
+  { name: "jsonl", open: (directory) => openJsonlStore({ directory }), skips: [] },
+  ...sqliteDrivers.map((driver) => ({
+    name: `sqlite (${driver})`,
+    open: (directory: string) => openSqliteStore({ path: join(directory, "skein.db"), driver }),
+    skips: [],
+  })),
+];
