@@ -5,7 +5,7 @@ import { SessionDamagedError, SessionError, show } from "../../session/errors.ts
 import type { Checkpoint } from "../../session/store.ts";
 import type { FileStamp } from "./index-block.ts";
 import { missingAsNull, stampOf } from "./log-file.ts";
-import type { WriteOptions } from "./log-writer.ts";
+import type { WriteOptions } from "./log-appender.ts";
 import { STATE_FOLDER } from "./places.ts";
 import { storeFailed } from "./store-failure.ts";
 

@@ -20,8 +20,9 @@ export class DirectoryLock {
     const work = {
       begin: async (): Promise<void> => {},
       end: async (): Promise<void> => {},
-      run: async (tasks: Task[]): Promise<void> => {
+      run: async (tasks: Task[]): Promise<() => void> => {
         for (const { run, reject } of tasks) await run().catch(reject);
+        return () => {};
       },
       refuse: ({ reject }: Task, error: unknown): void => reject(error),
       busy: ({ pid, host }: { readonly pid: number; readonly host: string }): Error =>

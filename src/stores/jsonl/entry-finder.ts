@@ -61,6 +61,11 @@ export class EntryFinder {
     return this.#table === null ? this.#paths.get(id) !== undefined : this.#table.mayHave(hashId(id));
   }
 
+  /** Whether it is known, without reading anything, that no entry up to that offset has that id. */
+  surelyLacks(id: string, end: number): boolean {
+    return this.#table !== null && this.#table.end >= end && !this.#table.mayHave(hashId(id));
+  }
+
   /** The entry of that id in a log that reaches up to `end`, or null. */
   async find(id: string, end: Anchor): Promise<Entry | null> {
     const table = await this.#load(end);

@@ -14,8 +14,8 @@ const SILENCE_MS_MAX = FOREIGN_SILENCE_MS_MAX / 4;
 export interface QueueWork<J> {
   /** Gets ready after the lock was taken. When it throws, the lock is let go and the jobs are refused. */
   begin(): Promise<void>;
-  /** Does jobs in order and settles each of them. Must not throw. */
-  run(jobs: J[]): Promise<void>;
+  /** Does jobs in order. Must not throw. What it resolves to tells those who wait how it went. */
+  run(jobs: J[]): Promise<() => void>;
   /** Puts things in order before the lock is let go. Must not throw. */
   end(): Promise<void>;
   refuse(job: J, error: unknown): void;
@@ -49,6 +49,17 @@ export class LockedQueue<J> {
     this.#draining ??= this.#drain();
   }
 
+  /** Whether the lock is held and nothing is under way, so that a job may be done at once; tell with `used` that it was. */
+  get ready(): boolean {
+    return this.#draining === null && this.#lock.held && this.#lock.silentMs < SILENCE_MS_MAX;
+  }
+
+  /** Notes that a job was done outside of the queue. `more`: there is more to do, which `run` will find. */
+  used(options: { readonly more: boolean }): void {
+    this.#usedAtMs = performance.now();
+    if (options.more || this.#isLookDue()) this.#draining = this.#drain();
+  }
+
   /** Finishes what is queued and lets go of the lock. */
   async close(): Promise<void> {
     while (this.#draining !== null) await this.#draining;
@@ -56,24 +67,26 @@ export class LockedQueue<J> {
   }
 
   async #drain(): Promise<void> {
-    try {
-      while (this.#jobs.length > 0) {
-        const jobs = this.#jobs;
-        this.#jobs = [];
-        try {
-          const mine = this.#lock.held && (this.#lock.silentMs < SILENCE_MS_MAX || (await this.#confirm()));
-          if (!mine) await this.#take();
-        } catch (error) {
-          for (const job of jobs) this.#work.refuse(job, error);
-          continue;
-        }
-        await this.#work.run(jobs);
-        this.#usedAtMs = performance.now();
-        if (this.#usedAtMs - this.#heldSinceMs > HOLD_MS) await this.#giveWay();
+    do {
+      const jobs = this.#jobs;
+      this.#jobs = [];
+      try {
+        const mine = this.#lock.held && (this.#lock.silentMs < SILENCE_MS_MAX || (await this.#confirm()));
+        if (!mine) await this.#take();
+      } catch (error) {
+        for (const job of jobs) this.#work.refuse(job, error);
+        continue;
       }
-    } finally {
-      this.#draining = null;
-    }
+      const settle = await this.#work.run(jobs);
+      this.#usedAtMs = performance.now();
+      const resting = this.#jobs.length === 0 && !this.#isLookDue();
+      // Whoever is told now and comes back at once must find the queue at rest, so that the next job need not queue.
+      if (resting) this.#draining = null;
+      settle();
+      if (resting) return;
+      if (this.#isLookDue()) await this.#giveWay();
+    } while (this.#jobs.length > 0);
+    this.#draining = null;
   }
 
   async #take(): Promise<void> {
@@ -96,8 +109,12 @@ export class LockedQueue<J> {
     return mine;
   }
 
+  /** Whether it is time to look if others wait for the lock. */
+  #isLookDue(): boolean {
+    return this.#usedAtMs - this.#heldSinceMs > HOLD_MS && this.#usedAtMs - this.#lookedAtMs >= WANT_CHECK_MS;
+  }
+
   async #giveWay(): Promise<void> {
-    if (this.#usedAtMs - this.#lookedAtMs < WANT_CHECK_MS) return;
     this.#lookedAtMs = this.#usedAtMs;
     if (!(await this.#lock.isWanted().catch(() => false))) return;
     await this.#release();

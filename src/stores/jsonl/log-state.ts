@@ -69,6 +69,11 @@ export class LogState {
     return { end: this.end, lines: this.#lines, head: this.#head, check: checksum(this.#tail) };
   }
 
+  /** Whether it is known, without reading anything, that no entry has that id. */
+  surelyLacks(id: string): boolean {
+    return this.finder.surelyLacks(id, this.#end);
+  }
+
   /** Folds whole lines that follow. @throws {SessionDamagedError} at the first that cannot follow. */
   async fold(lines: readonly RawLine[]): Promise<void> {
     for (const line of lines) await this.#foldLine(line);

@@ -2,7 +2,7 @@ import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { WriteOptions } from "./log-writer.ts";
+import type { WriteOptions } from "./log-appender.ts";
 import { exists } from "./session-directory.ts";
 import { INDEX_FOLDER } from "./places.ts";
 import { storeFailed } from "./store-failure.ts";

@@ -8,20 +8,22 @@ const MILESTONES_MAX = 8192;
  * a known ancestor is not far. Takes a bounded number of them, however long the log.
  */
 export class PathCache {
-  readonly #recent = new Map<string, PathSummary>();
+  /** The latest, and those before them: dropping a whole generation is cheaper than one path at a time. */
+  #recent = new Map<string, PathSummary>();
+  #older = new Map<string, PathSummary>();
   #milestones = new Map<string, PathSummary>();
   #stride = 16;
 
   get(id: string | null): PathSummary | undefined {
     if (id === null) return EMPTY_PATH;
-    return this.#recent.get(id) ?? this.#milestones.get(id);
+    return this.#recent.get(id) ?? this.#older.get(id) ?? this.#milestones.get(id);
   }
 
   set(id: string, path: PathSummary): void {
     this.#recent.set(id, path);
-    if (this.#recent.size > RECENT_MAX) {
-      const [oldest] = this.#recent.keys();
-      this.#recent.delete(oldest as string);
+    if (this.#recent.size >= RECENT_MAX) {
+      this.#older = this.#recent;
+      this.#recent = new Map();
     }
     if (path.depth % this.#stride === 0) this.keep(id, path);
   }

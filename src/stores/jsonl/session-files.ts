@@ -3,7 +3,8 @@ import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { DirectoryLock } from "./directory-lock.ts";
 import { readLease } from "./lease-file.ts";
 import type { LogFile } from "./log-file.ts";
-import { LogWriter, type WriteOptions } from "./log-writer.ts";
+import type { WriteOptions } from "./log-appender.ts";
+import { LogWriter } from "./log-writer.ts";
 import { TRASH_FOLDER } from "./places.ts";
 import { SessionDirectory } from "./session-directory.ts";
 

@@ -1,0 +1,11 @@
+import type { SessionHead } from "../../session/fold.ts";
+import { freezeDeep } from "../memory/freeze-deep.ts";
+
+/** Freezes a head and all in it, looking closer only at what is new in most heads. */
+export function freezeHead(head: SessionHead): SessionHead {
+  const { path } = head;
+  if (!Object.isFrozen(head.header)) freezeDeep(head.header);
+  if (!Object.isFrozen(path.settings)) freezeDeep(path.settings);
+  for (const part of [path.usage, path.model, path, head.usage, head.openRuns, head.undone]) Object.freeze(part);
+  return Object.freeze(head);
+}
