@@ -1,0 +1,34 @@
+import { parseArgs } from "node:util";
+
+/** What the command line asks for. */
+export interface BenchOptions {
+  /** Small sizes: shows that the benchmark runs, and says nothing about speed. */
+  readonly quick: boolean;
+  /** The section to run; null runs all. */
+  readonly only: string | null;
+  readonly peers: boolean;
+  /** Write the report to docs/benchmarks.md. */
+  readonly write: boolean;
+  /** End with exit code 1 when a target is missed. */
+  readonly strict: boolean;
+}
+
+/** How to call the benchmark. */
+export const USAGE = "npm run bench -- [--quick] [--only <section>] [--no-peers] [--write] [--strict]";
+
+/** Reads the command line. @throws {TypeError} on an option that does not exist. */
+export function parseBenchOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: "boolean", default: false },
+      only: { type: "string" },
+      "no-peers": { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
+      strict: { type: "boolean", default: false },
+    },
+  });
+  const { quick, write, strict, only = null } = values;
+  // Peers take minutes to install and to measure, which is not what someone who asks for a quick run expects.
+  return { quick, only, peers: !values["no-peers"] && (!quick || only === "peers"), write, strict };
+}

@@ -1,0 +1,50 @@
+import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { type BenchOptions, parseBenchOptions, USAGE } from "./bench-options.ts";
+import { Fixtures } from "./fixtures.ts";
+import { renderReport } from "./render-report.ts";
+import { renderTable } from "./render-table.ts";
+import type { Row } from "./row.ts";
+import { CHILD_FLAG, serveTask } from "./run-in-child.ts";
+import { sections } from "./sections/sections.ts";
+import { FULL_SIZES, QUICK_SIZES } from "./sizes.ts";
+
+// This file is compiled to .cache/bench/bench/main.js.
+const data = fileURLToPath(new URL("../../bench-data", import.meta.url));
+const report = fileURLToPath(new URL("../../../docs/benchmarks.md", import.meta.url));
+
+const [first, ...rest] = process.argv.slice(2);
+if (first === CHILD_FLAG) await serveTask(rest);
+else process.exitCode = await runBench(process.argv.slice(2));
+
+/** Runs what the command line asks for and resolves to the exit code. */
+async function runBench(args: readonly string[]): Promise<number> {
+  let options: BenchOptions;
+  try {
+    options = parseBenchOptions(args);
+  } catch (error) {
+    return refuse((error as Error).message);
+  }
+  const chosen = sections.filter(({ name }) => options.only === null || options.only === name);
+  if (chosen.length === 0) {
+    return refuse(`There is no section ${options.only}; there are ${sections.map(({ name }) => name).join(", ")}.`);
+  }
+  const sizes = options.quick ? QUICK_SIZES : FULL_SIZES;
+  const startedAt = performance.now();
+  const rows: Row[] = [];
+  const progress = (text: string): void =>
+    console.error(`${Math.round((performance.now() - startedAt) / 1000)} s  ${text}`);
+  await using fixtures = await Fixtures.open(data, sizes.entriesKept, progress);
+  for (const section of chosen) rows.push(...(await section.run({ sizes, fixtures, peers: options.peers, progress })));
+  console.log(renderTable(rows));
+  const missed = rows.filter(({ target }) => target?.met === false).length;
+  const of = rows.filter(({ target }) => target !== undefined).length;
+  progress(`done: ${of - missed} of ${of} targets met${options.quick ? "; a quick run says nothing about speed" : ""}`);
+  if (options.write) await writeFile(report, renderReport(rows, sizes, options));
+  return options.strict && missed > 0 ? 1 : 0;
+}
+
+function refuse(message: string): number {
+  console.error(`${message}\nUsage: ${USAGE}`);
+  return 2;
+}

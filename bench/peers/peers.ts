@@ -1,0 +1,22 @@
+import { bareFilePeer } from "./bare-file-peer.ts";
+import { bareSqlitePeer } from "./bare-sqlite-peer.ts";
+import { langgraphDeltaPeer, langgraphPeer, langgraphPutPeer } from "./langgraph-peer.ts";
+import { mastraPeer } from "./mastra-peer.ts";
+import { openaiAgentsPeer } from "./openai-agents-peer.ts";
+import type { Peer } from "./peer.ts";
+import { piPeer } from "./pi-peer.ts";
+import { skeinPeer } from "./skein-peer.ts";
+
+/** Everything that is measured side by side, the raw limits first. */
+export const peers: readonly Peer[] = [
+  bareFilePeer,
+  bareSqlitePeer,
+  skeinPeer("jsonl"),
+  skeinPeer("sqlite"),
+  piPeer,
+  langgraphPeer,
+  langgraphDeltaPeer,
+  langgraphPutPeer,
+  mastraPeer,
+  openaiAgentsPeer,
+];

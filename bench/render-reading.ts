@@ -1,0 +1,92 @@
+import { formatRatio } from "./format.ts";
+import type { Row } from "./row.ts";
+
+/** Why a row is where it is against what it is compared with. Which of the two texts holds is up to the run. */
+interface Reason {
+  readonly what: RegExp;
+  /** When the ratio is below one. */
+  readonly below: string;
+  /** When it is one or more. */
+  readonly above: string;
+}
+
+const REASONS: readonly Reason[] = [
+  {
+    what: /^jsonl, one append/,
+    below:
+      "Before its one write an append is checked, copied, given its place, folded into the head and made to text, and " +
+      "afterwards the file is looked at once, so that another process's write is noticed; the bare loop does none of it.",
+    above: "A short line is copied to the system's cache at once, which takes less time than handing it to a thread.",
+  },
+  {
+    what: /^jsonl, durability fsync/,
+    below: "The disk takes nearly all of the time; what is left is the work of an append without fsync.",
+    above: "The disk takes nearly all of the time, on both sides.",
+  },
+  {
+    what: /^sqlite, one append/,
+    below:
+      "The same checks and the same fold, the statements that begin and end the transaction, and the summary of the " +
+      "path that is stored with each entry.",
+    above: "The work around the insert is less than what the bare table's second index costs.",
+  },
+  {
+    what: /^jsonl, fork/,
+    below: "A fork copies the file, because a JSONL session is one file that can be carried away.",
+    above: "A fork copies the file, because a JSONL session is one file that can be carried away.",
+  },
+  {
+    what: /^jsonl, list .* warm$/,
+    below: "What is known of a file is kept while its size and time stay the same.",
+    above: "Each file is looked at once, to see whether it changed; then the heads are sorted and copied.",
+  },
+  {
+    what: /^jsonl, list .* new store object/,
+    below: "A head is read from the index beside the file, without reading the session.",
+    above: "The beginning of each file and the end of its index are read once.",
+  },
+  {
+    what: /^jsonl, getTree .* first call/,
+    below: "Every entry is read and parsed once.",
+    above: "Every entry is read, parsed and frozen; after that, only new ones are.",
+  },
+];
+
+/** What the table means, in a few sentences. */
+export function renderReading(rows: readonly Row[]): string {
+  const targeted = rows.filter(({ target }) => target !== undefined);
+  const missed = targeted.filter(({ target }) => target?.met === false);
+  const verdict = `${targeted.length - missed.length} of ${targeted.length} targets are met.`;
+  return [
+    "## Reading",
+    [verdict, ...missed.map(missedLine)].join("\n"),
+    rows.flatMap(reasonLine).join("\n"),
+    peersLine(rows),
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+function missedLine({ what, measured, target }: Row): string {
+  return `- Missed: ${what}: ${measured}; the target is ${target?.text}.`;
+}
+
+function reasonLine({ what, ratio, against }: Row): string[] {
+  const reason = REASONS.find((candidate) => candidate.what.test(what));
+  if (reason === undefined || ratio === undefined) return [];
+  return [`- ${what}: ${formatRatio(ratio)} against ${against}. ${ratio < 1 ? reason.below : reason.above}`];
+}
+
+/** The growth of a turn of each peer, the steepest first. */
+function peersLine(rows: readonly Row[]): string {
+  const turns = rows.flatMap(({ section, what, ratio }) => {
+    const name = /^(.*): time of turn/.exec(what)?.[1];
+    return section !== "peers" || name === undefined || ratio === undefined ? [] : [{ name, ratio }];
+  });
+  if (turns.length === 0) return "";
+  const growth = turns.toSorted((a, b) => b.ratio - a.ratio).map(({ name, ratio }) => `${name} ${formatRatio(ratio)}`);
+  return (
+    `How many times as long a late turn takes as an early one: ${growth.join("; ")}. What saves the whole history with ` +
+    "every turn, or loads it before one, grows with it; what appends does not."
+  );
+}

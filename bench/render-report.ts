@@ -1,0 +1,71 @@
+import { cpus } from "node:os";
+import type { BenchOptions } from "./bench-options.ts";
+import { formatCount } from "./format.ts";
+import { MESSAGE_CHARACTERS } from "./message-of.ts";
+import { peers } from "./peers/peers.ts";
+import { installationOf } from "./peers/load-installed.ts";
+import { renderReading } from "./render-reading.ts";
+import { renderTable } from "./render-table.ts";
+import type { Row } from "./row.ts";
+import type { Sizes } from "./sizes.ts";
+
+/** The page docs/benchmarks.md. */
+export function renderReport(rows: readonly Row[], sizes: Sizes, options: BenchOptions): string {
+  return `# Benchmarks
+
+Written by the run itself; do not edit. Run it again with:
+
+\`\`\`sh
+npm run bench -- --write${options.quick ? " --quick" : ""}${options.only === null ? "" : ` --only ${options.only}`}
+\`\`\`
+${options.quick ? "\n**This is a quick run: its sizes are too small to say anything about speed.**\n" : ""}
+${renderSetting(sizes)}
+
+## How to read it
+
+- Every number was measured in this one run. Contenders take alternating rounds, times are medians of the rounds, and a
+  ratio is the median of the rounds' own ratios, so that a busy machine shifts both sides and not the ratio.
+- For speeds the ratio is the share of the raw limit's speed (more is better); everywhere else it is measured by
+  compared (less is better).
+- Bytes written are what the process gave to write calls, rewritten bytes included (\`wchar\` of \`/proc/self/io\`); for
+  SQLite that counts the write-ahead log and the checkpoint. "Growth of all files" is the size on disk after closing.
+- Bytes read are what read calls returned, from the page cache or from the disk (\`rchar\`).
+- A turn in the section "peers" is a user message and a reply. Each peer runs in a process of its own.
+
+## Results
+
+${renderTable(rows)}
+
+${renderReading(rows)}
+${renderPeers()}`;
+}
+
+function renderSetting(sizes: Sizes): string {
+  const processors = cpus().length;
+  return [
+    `- Node ${process.versions.node}, ${process.platform} ${process.arch}, ${processors} processors.`,
+    `- Messages of ${MESSAGE_CHARACTERS} characters; sessions of ${formatCount(sizes.entriesSmall)}, ` +
+      `${formatCount(sizes.entriesMedium)} and ${formatCount(sizes.entriesLarge)} entries that end with a compaction ` +
+      `which keeps ${formatCount(sizes.entriesKept)}; ${formatCount(sizes.sessions)} sessions for the listings.`,
+    `- ${sizes.rounds} rounds of ${formatCount(sizes.appends)} appends (${sizes.appendsSynced} where each waits for the ` +
+      `disk); conversations of ${formatCount(sizes.turnsSmall)} and ${formatCount(sizes.turnsLarge)} turns.`,
+  ].join("\n");
+}
+
+function renderPeers(): string {
+  const names = [...new Set(peers.map(({ installation }) => installation).filter((name) => name !== null))];
+  const installed = names.map((name) => {
+    const { packages, problem } = installationOf(name);
+    const versions = Object.entries(packages).map(([module, version]) => `\`${module}\` ${version}`);
+    return `- ${name}: ${problem === null ? versions.join(", ") : `not installed: ${problem}`}.`;
+  });
+  const notes = peers.flatMap(({ label, note }) => (note === undefined ? [] : [`- ${label}: ${note}`]));
+  return `## Peers
+
+Installed for the benchmark only, in exactly these versions; they are no dependency of skein.
+
+${installed.join("\n")}
+
+${notes.join("\n")}
+`;
+}

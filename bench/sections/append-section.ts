@@ -1,0 +1,195 @@
+import { open, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createHeader, type SessionStore, SessionTree } from "skein";
+import { type BareDatabase, openBareDatabase } from "../bare-database.ts";
+import { directoryBytes } from "../directory-bytes.ts";
+import { formatBytes, formatMs } from "../format.ts";
+import { MESSAGE_CHARACTERS, messageOf } from "../message-of.ts";
+import { type Contender, race, type Sample } from "../race.ts";
+import { atLeast, atMost, type Row, type Target } from "../row.ts";
+import type { Bench, Section } from "../section.ts";
+import { settleFiles } from "../settle-files.ts";
+import { medianMs, timeRatio, writtenBytes } from "../statistics.ts";
+import { openStoreOf } from "../store-kind.ts";
+
+const section = "append";
+const BYTES_MAX = 700;
+
+/** Appends awaited one at a time, against the least that a file or a database can do with the same bytes. */
+export const appendSection: Section = {
+  name: section,
+  async run(bench) {
+    const lines = await linesOf(bench, bench.sizes.appends);
+    return [
+      ...(await appendToFile(bench, lines)),
+      await appendSynced(bench, lines),
+      ...(await appendToDatabase(bench, lines)),
+    ];
+  },
+};
+
+async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row[]> {
+  const { appends } = bench.sizes;
+  const folder = await bench.fixtures.folder("jsonl");
+  await using jsonl = await openStoreOf("jsonl", folder);
+  await using memory = await openStoreOf("memory", "");
+  const bare = await BareFile.open(join(await bench.fixtures.folder("bare"), "bare"), false);
+  const skein = await appender(jsonl, appends);
+  const bytesBefore = await directoryBytes(folder);
+  bench.progress("append: jsonl and memory against a bare file");
+  const samples = await race(
+    { bare: bare.appender(lines), jsonl: skein, memory: await appender(memory, appends) },
+    bench.sizes,
+  );
+  await bare.close();
+  const growth =
+    ((await directoryBytes(folder)) - bytesBefore) / (appends * (bench.sizes.rounds + bench.sizes.warmups));
+  // The runtime wakes itself with writes of its own, which the bare loop shows: they reach no file.
+  const wakeups = bytesPer(samples.bare, appends) - lines.reduce((sum, line) => sum + line.length, 0) / lines.length;
+  const written = bytesPer(samples.jsonl, appends) - wakeups;
+  return [
+    speedRow("jsonl, one append at a time", samples.jsonl, samples.bare, appends, 0.7, "bare `await handle.write`"),
+    speedRow("memory, one append at a time", samples.memory, samples.bare, appends, null, "bare `await handle.write`"),
+    bytesRow("jsonl, growth of all files for each message", growth, atMost(growth, BYTES_MAX, " B")),
+    bytesRow("jsonl, bytes given to write calls for each message", written, atMost(written, BYTES_MAX, " B")),
+  ];
+}
+
+async function appendSynced(bench: Bench, lines: readonly Buffer[]): Promise<Row> {
+  const appends = bench.sizes.appendsSynced;
+  await using jsonl = await openStoreOf("jsonl", await bench.fixtures.folder("jsonl-synced"), "fsync");
+  const bare = await BareFile.open(join(await bench.fixtures.folder("bare-synced"), "bare"), true);
+  bench.progress("append: jsonl that waits for the disk against a bare file that does");
+  const samples = await race(
+    { bare: bare.appender(lines.slice(0, appends)), jsonl: await appender(jsonl, appends) },
+    bench.sizes,
+  );
+  await bare.close();
+  return speedRow("jsonl, durability fsync", samples.jsonl, samples.bare, appends, 0.6, "bare write + `datasync`");
+}
+
+async function appendToDatabase(bench: Bench, lines: readonly Buffer[]): Promise<Row[]> {
+  const { appends } = bench.sizes;
+  const folder = await bench.fixtures.folder("sqlite");
+  await using sqlite = await openStoreOf("sqlite", folder);
+  const database = await openBareDatabase(join(await bench.fixtures.folder("bare-sqlite"), "bare.db"));
+  bench.progress("append: sqlite against a bare insert");
+  const skein = { ...(await appender(sqlite, appends)), settle: () => settleFiles("sqlite", folder) };
+  const samples = await race({ bare: inserter(database, lines), sqlite: skein }, bench.sizes);
+  database.close();
+  const written = bytesPer(samples.sqlite, appends);
+  const bare = bytesPer(samples.bare, appends);
+  return [
+    speedRow("sqlite, one append at a time", samples.sqlite, samples.bare, appends, 0.6, "bare prepared insert"),
+    {
+      section,
+      what: "sqlite, bytes given to write calls for each message",
+      measured: formatBytes(written),
+      against: `${formatBytes(bare)}, bare prepared insert`,
+      ratio: written / bare,
+    },
+  ];
+}
+
+/** A file that is written to with nothing in between. */
+class BareFile {
+  readonly #handle: Awaited<ReturnType<typeof open>>;
+  readonly #synced: boolean;
+
+  private constructor(handle: Awaited<ReturnType<typeof open>>, synced: boolean) {
+    this.#handle = handle;
+    this.#synced = synced;
+  }
+
+  static async open(path: string, synced: boolean): Promise<BareFile> {
+    return new BareFile(await open(path, "a"), synced);
+  }
+
+  appender(lines: readonly Buffer[]): Contender {
+    return {
+      run: async () => {
+        for (const line of lines) {
+          await this.#handle.write(line);
+          if (this.#synced) await this.#handle.datasync();
+        }
+      },
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+function inserter(database: BareDatabase, lines: readonly Buffer[]): Contender {
+  database.exec("CREATE TABLE entry (session TEXT, seq INTEGER, id TEXT, body TEXT, PRIMARY KEY (session, seq))");
+  const insert = database.prepare("INSERT INTO entry (session, seq, id, body) VALUES (?, ?, ?, ?)");
+  const rows = lines.map((line) => line.toString()).map((body) => ({ id: JSON.parse(body).id as string, body }));
+  let seq = 0;
+  return {
+    async run() {
+      for (const { id, body } of rows) insert.run("a-session", seq++, id, body);
+    },
+    async settle() {
+      database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").all();
+    },
+  };
+}
+
+async function appender(store: SessionStore, appends: number): Promise<Contender> {
+  const { header } = await store.create(createHeader());
+  const tree = await SessionTree.on(store, header.id);
+  // The first append opens the file and takes the lock; what is measured is the rest of a session's life.
+  await tree.appendMessage(messageOf(0));
+  return {
+    async run() {
+      for (let index = 0; index < appends; index++) await tree.appendMessage(messageOf(index));
+    },
+  };
+}
+
+/** The lines that a JSONL session of so many messages consists of. */
+async function linesOf(bench: Bench, count: number): Promise<Buffer[]> {
+  const folder = await bench.fixtures.folder("lines");
+  const store = await openStoreOf("jsonl", folder);
+  await (await appender(store, count)).run(0);
+  await store.close();
+  const [name] = (await readdir(folder, { recursive: true })).filter((path) => path.endsWith(".jsonl"));
+  const lines = (await readFile(join(folder, name as string), "utf8")).split("\n").filter((line) => line !== "");
+  return lines.slice(-count).map((line) => Buffer.from(`${line}\n`));
+}
+
+function speedRow(
+  what: string,
+  samples: readonly Sample[],
+  bare: readonly Sample[],
+  appends: number,
+  limit: number | null,
+  against: string,
+): Row {
+  const speed = timeRatio(bare, samples);
+  return {
+    section,
+    what,
+    measured: `${formatMs(medianMs(samples) / appends)} each`,
+    against: `${formatMs(medianMs(bare) / appends)}, ${against}`,
+    ratio: speed,
+    ...(limit === null ? {} : { target: atLeast(speed, limit) }),
+  };
+}
+
+function bytesRow(what: string, bytes: number, target: Target): Row {
+  const ratio = bytes / MESSAGE_CHARACTERS;
+  return {
+    section,
+    what,
+    measured: formatBytes(bytes),
+    against: `${formatBytes(MESSAGE_CHARACTERS)} of text`,
+    ratio,
+    target,
+  };
+}
+
+function bytesPer(samples: readonly Sample[], appends: number): number {
+  return writtenBytes(samples) / (appends * samples.length);
+}

@@ -1,0 +1,21 @@
+import type { Section } from "../section.ts";
+import { appendSection } from "./append-section.ts";
+import { forkSection } from "./fork-section.ts";
+import { growthSection } from "./growth-section.ts";
+import { listSection } from "./list-section.ts";
+import { memorySection } from "./memory-section.ts";
+import { openSection } from "./open-section.ts";
+import { peersSection } from "./peers-section.ts";
+import { treeSection } from "./tree-section.ts";
+
+/** All parts of the benchmark, in the order of the table. */
+export const sections: readonly Section[] = [
+  appendSection,
+  growthSection,
+  openSection,
+  forkSection,
+  listSection,
+  memorySection,
+  treeSection,
+  peersSection,
+];

@@ -1,0 +1,78 @@
+/** How much each section does. */
+export interface Sizes {
+  /** How often the contenders alternate. */
+  readonly rounds: number;
+  /** Rounds before the first one that counts. */
+  readonly warmups: number;
+  /** Appends of one round, where nothing waits for the disk. */
+  readonly appends: number;
+  /** Appends of one round, where each waits for the disk. */
+  readonly appendsSynced: number;
+  /** Appends of one round at either length of the session. */
+  readonly growthAppends: number;
+  readonly entriesSmall: number;
+  /** The session that opening a large one is compared with. */
+  readonly entriesMedium: number;
+  readonly entriesLarge: number;
+  /** What a compaction keeps. */
+  readonly entriesKept: number;
+  readonly opens: number;
+  /** Forks, or moves of the leaf, of one round. */
+  readonly forks: number;
+  /** Forks, or moves of the leaf, over which the bytes are averaged. */
+  readonly forksForBytes: number;
+  readonly sessions: number;
+  readonly lists: number;
+  /** Child processes for each point of the memory section. */
+  readonly children: number;
+  readonly trees: number;
+  readonly turnsSmall: number;
+  readonly turnsLarge: number;
+  readonly turnRounds: number;
+}
+
+/** What the published numbers are measured with. */
+export const FULL_SIZES: Sizes = {
+  rounds: 15,
+  warmups: 3,
+  appends: 500,
+  appendsSynced: 40,
+  growthAppends: 200,
+  entriesSmall: 100,
+  entriesMedium: 1000,
+  entriesLarge: 100_000,
+  entriesKept: 100,
+  opens: 21,
+  forks: 20,
+  forksForBytes: 200,
+  sessions: 1000,
+  lists: 15,
+  children: 3,
+  trees: 5,
+  turnsSmall: 100,
+  turnsLarge: 10_000,
+  turnRounds: 7,
+};
+
+/** Enough to run every line once. */
+export const QUICK_SIZES: Sizes = {
+  rounds: 3,
+  warmups: 1,
+  appends: 20,
+  appendsSynced: 5,
+  growthAppends: 10,
+  entriesSmall: 20,
+  entriesMedium: 100,
+  entriesLarge: 500,
+  entriesKept: 10,
+  opens: 3,
+  forks: 3,
+  forksForBytes: 10,
+  sessions: 20,
+  lists: 3,
+  children: 1,
+  trees: 2,
+  turnsSmall: 10,
+  turnsLarge: 50,
+  turnRounds: 2,
+};

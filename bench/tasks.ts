@@ -1,0 +1,10 @@
+import { measurePeer } from "./measure-peer.ts";
+import { openInChild } from "./open-in-child.ts";
+import { measureHeap } from "./measure-heap.ts";
+
+/** What can be run in a process of its own. */
+export const tasks = { heap: measureHeap, open: openInChild, peer: measurePeer };
+
+export type TaskName = keyof typeof tasks;
+export type TaskInput<Name extends TaskName> = Parameters<(typeof tasks)[Name]>[0];
+export type TaskOutput<Name extends TaskName> = Awaited<ReturnType<(typeof tasks)[Name]>>;
