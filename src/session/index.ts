@@ -55,6 +55,7 @@ export type { HookResult, SessionHooks } from "./hooks.ts";
 export { type HookReport, HookRunner } from "./run-hooks.ts";
 export { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, HEADER_BYTES_MAX, ID_CHARACTERS_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export type { SessionSummary } from "./listing.ts";
+export { type CompactionView, inspectCompaction } from "./inspect-compaction.ts";
 export {
   type AssistantMessage,
   type Content,

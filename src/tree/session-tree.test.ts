@@ -201,6 +201,24 @@ describe("a branched session", () => {
   });
 });
 
+describe("looking into a compaction", () => {
+  test("shows what its summary stands for and what it kept, and refuses what is none", async () => {
+    const tree = await SessionTree.inMemory();
+    for (const id of ["1", "2", "3", "4"]) await tree.appendMessage(user(id), { id });
+    const { id } = await tree.appendCompaction({ summary: "so far", firstKeptEntryId: "3", tokensBefore: 4 });
+    await tree.appendMessage(user("5"), { id: "5" });
+    const { dropped, kept } = await tree.inspectCompaction(id);
+    expect([dropped, kept].map((entries) => entries.map((entry) => entry.id))).toEqual([
+      ["1", "2"],
+      ["3", "4"],
+    ]);
+    const keepsNothing = await tree.appendCompaction({ summary: "all", firstKeptEntryId: "nowhere", tokensBefore: 5 });
+    expect((await tree.inspectCompaction(keepsNothing.id)).kept).toEqual([]);
+    await expect(tree.inspectCompaction("5")).rejects.toMatchObject({ code: "INVALID_ENTRY" });
+    await expect(tree.inspectCompaction("nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
+  });
+});
+
 describe("undoing a compaction", () => {
   test("brings back what it hid, keeps later turns, and falls back to the compaction before", async () => {
     const tree = await SessionTree.inMemory();

@@ -4,6 +4,7 @@ import { type Entry, type EntryDraft, type EntryOf, isNode, type ThinkingLevel }
 import { SessionConflictError, SessionError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
+import { type CompactionView, inspectCompaction } from "../session/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import { HookRunner } from "../session/run-hooks.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
@@ -245,6 +246,13 @@ export class SessionTree implements AsyncDisposable {
     const targetId = entryId ?? (await this.contextEntries()).findLast((entry) => entry.type === "compaction" && !this.#head.undone.includes(entry.id))?.id;
     if (targetId === undefined) throw new SessionError("UNKNOWN_ENTRY", `Session ${this.id} has no compaction to undo on this branch.`);
     await this.append({ type: "compaction_undone", targetId });
+  }
+
+  /** What a compaction dropped from the context, and what it kept. Reads the whole path to it. */
+  async inspectCompaction(entryId: string): Promise<CompactionView> {
+    const view = inspectCompaction(await this.getBranch(entryId), entryId);
+    if (view !== null) return view;
+    throw new SessionError("INVALID_ENTRY", `Entry ${entryId} of session ${this.id} is not a compaction.`);
   }
 
   /** All entries in log order, facts included. */
