@@ -6,7 +6,7 @@ import type { Anchor, EntryRun } from "./entry-run.ts";
 /** How many bytes before a block's end its check covers. */
 export const CHECK_BYTES = 256;
 
-/** How the log's file looked when a block was written; null in what another block follows. */
+/** How the log's file looked when a block was written. */
 export interface FileStamp {
   readonly ino: number;
   readonly size: number;
@@ -80,13 +80,28 @@ export function formatBlock(
     ),
   };
   const json = JSON.stringify(raw);
-  return `${checksum(json).toString(16).padStart(8, "0")} ${json}\n`;
+  return withChecksum(json);
+}
+
+/** The line that says how the log looked when nobody wrote to it. It stands after the last block, until the next one. */
+export function formatRest({ ino, size, mtimeMs }: FileStamp): string {
+  return withChecksum(JSON.stringify({ rest: [ino, size, mtimeMs] }));
+}
+
+/** What a line says of how the log looked, or null for a line that does not. */
+export function parseRest(line: string): FileStamp | null {
+  try {
+    const { rest } = JSON.parse(checkedJson(line) ?? "null") as { rest?: [number, number, number] };
+    return rest === undefined ? null : { ino: rest[0], size: rest[1], mtimeMs: rest[2] };
+  } catch {
+    return null;
+  }
 }
 
 /** The block of a line, or null for a line that is none. */
 export function parseBlock(line: string): IndexBlock | null {
-  const json = line.slice(9);
-  if (line[8] !== " " || checksum(json) !== Number.parseInt(line.slice(0, 8), 16)) return null;
+  const json = checkedJson(line);
+  if (json === null) return null;
   try {
     const { format, from, end, lines, check, log, head, hashes, anchors } = JSON.parse(json) as RawBlock;
     if (format !== FORMAT) return null;
@@ -132,6 +147,15 @@ export function decodeAnchors({ from, anchors }: IndexBlock): Anchor[] {
     decoded.push({ seq, offset });
   }
   return decoded;
+}
+
+function withChecksum(json: string): string {
+  return `${checksum(json).toString(16).padStart(8, "0")} ${json}\n`;
+}
+
+function checkedJson(line: string): string | null {
+  const json = line.slice(9);
+  return line[8] === " " && checksum(json) === Number.parseInt(line.slice(0, 8), 16) ? json : null;
 }
 
 function encodeHashes(hashes: readonly number[]): string {

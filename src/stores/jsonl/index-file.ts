@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type IndexBlock, parseBlock } from "./index-block.ts";
+import { type FileStamp, type IndexBlock, parseBlock, parseRest } from "./index-block.ts";
 import { NEWLINE } from "./log-line.ts";
 import { readChunk, readLines, readLinesBackward } from "./read-lines.ts";
 
@@ -14,6 +14,8 @@ export interface IndexTail {
   readonly block: IndexBlock;
   readonly end: number;
   readonly size: number;
+  /** How the log looked when it was last left in good order, as far as the index says. */
+  readonly rest: FileStamp;
 }
 
 /** The last block of an index; null when there is no index, or none that can be read. */
@@ -22,10 +24,13 @@ export async function readLastBlock(path: string): Promise<IndexTail | null> {
     const { size } = await handle.stat();
     const end = await lastLineEnd(handle, size);
     let left = BROKEN_LINES_MAX;
+    let rest: FileStamp | null = null;
     for await (const lines of readLinesBackward(handle, end, 0)) {
       for (const { bytes, offset, length } of lines) {
-        const block = parseBlock(bytes.toString("utf8"));
-        if (block !== null) return { block, end: offset + length, size };
+        const text = bytes.toString("utf8");
+        const block = parseBlock(text);
+        if (block !== null) return { block, end: offset + length, size, rest: rest ?? block.stamp };
+        rest ??= parseRest(text);
         if (--left === 0) return null;
       }
     }

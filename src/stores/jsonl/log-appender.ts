@@ -52,6 +52,7 @@ export class LogAppender {
   #handle: FileHandle | null = null;
   /** Whether something may stand after the last whole line. */
   #torn = false;
+  #sizeAtBegin = 0;
 
   /** `leaseToken` finds the token of the session's live lease. */
   constructor(file: LogFile, sessionId: string, options: WriteOptions, leaseToken: () => Promise<number | null>) {
@@ -78,6 +79,7 @@ export class LogAppender {
     try {
       await this.#file.hold(handle);
       this.#torn = (await handle.stat()).size > this.#file.state.size;
+      this.#sizeAtBegin = this.#file.state.size;
       this.#handle = handle;
     } catch (error) {
       this.#file.held = false;
@@ -93,7 +95,7 @@ export class LogAppender {
     if (handle === null) return;
     try {
       const { state } = this.#file;
-      if (state.pending.isWorthwhile(state.size)) await writeIndex(state, handle, { resting: true });
+      if (state.size !== this.#sizeAtBegin) await writeIndex(state, handle, { resting: true });
       if (!this.#torn) this.#file.settle(await handle.stat());
     } catch {
       // Nothing here is needed: a log whose time is not the one that was noted is read anew.

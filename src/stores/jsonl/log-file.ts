@@ -320,11 +320,11 @@ async function startFromIndex(
 ): Promise<LogStart | null> {
   const last = await readLastBlock(identity.places.index);
   if (last === null) return null;
-  const { block, end, size } = last;
+  const { block, end, size, rest } = last;
   if (block.headerCheck !== identity.headerCheck || block.stamp.ino !== stamp.ino || block.end.offset > stamp.size)
     return null;
-  // A file of the same size and another time was changed in place, wherever.
-  if (block.end.offset === stamp.size && !isSame(block.stamp, stamp)) return null;
+  // A file that was left at this size and has another time, or is shorter, was changed in place, wherever.
+  if (stamp.size < rest.size || (stamp.size === rest.size && !isSame(rest, stamp))) return null;
   const at = Math.max(0, block.end.offset - CHECK_BYTES);
   const tail = await readChunk(handle, at, block.end.offset - at);
   if (checksum(tail) !== block.check || tail.at(-1) !== 10) return null;

@@ -1,6 +1,6 @@
 import type { SessionHead } from "../../session/fold.ts";
 import { type Anchor, EntryRun } from "./entry-run.ts";
-import { type BlockCut, type FileStamp, formatBlock } from "./index-block.ts";
+import { type BlockCut, type FileStamp, formatBlock, formatRest } from "./index-block.ts";
 import { indexSize, writeBlocks } from "./index-file.ts";
 
 /** After how many bytes of log a block is due. */
@@ -87,13 +87,22 @@ export class PendingIndex {
       from = cut.end;
     }
     await writeBlocks(path, this.#file.at, text);
-    const size = this.#file.at + Buffer.byteLength(text);
-    this.#file = { at: size, size };
+    const at = this.#file.at + Buffer.byteLength(text);
+    this.#file = { at, size: at };
     this.#run = this.#run.rest(from);
     this.#cuts = [];
     this.#from = from;
     this.#dueAt = from.offset + BLOCK_BYTES;
     return true;
+  }
+
+  /** Notes how the log looks now that nobody writes to it, so that a change in place is noticed. Needs the log's lock. */
+  async writeRest(path: string, stamp: FileStamp): Promise<void> {
+    // Without a block, nothing is taken from the index anyway.
+    if (this.#file.at <= 0 || (await indexSize(path)) !== this.#file.size) return;
+    const text = formatRest(stamp);
+    await writeBlocks(path, this.#file.at, text);
+    this.#file = { at: this.#file.at, size: this.#file.at + text.length };
   }
 }
 

@@ -64,13 +64,10 @@ class Links implements RelinkedLog {
       return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;
     }
     if (!isNode(entry) || entry.parentId === null || this.paths.has(entry.parentId)) return null;
-    if (this.#allIds.has(entry.parentId)) return `its parent ${show(entry.parentId)} does not stand before it`;
-    this.#addLost(
-      { ...item, length: 0 },
-      `the entry ${show(entry.parentId)}, which should stand before it, is missing`,
-      entry.parentId,
-      undefined,
-    );
+    if (this.#ids.has(entry.parentId)) return `its parent ${show(entry.parentId)} is a fact, not a node`;
+    const reason = `its parent ${show(entry.parentId)} does not stand before it`;
+    if (this.#allIds.has(entry.parentId)) return reason;
+    this.#addLost({ ...item, length: 0 }, reason, entry.parentId, undefined);
     return null;
   }
 

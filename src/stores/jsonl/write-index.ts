@@ -9,7 +9,8 @@ import { PendingIndex } from "./pending-index.ts";
 import { readChunk, readLines } from "./read-lines.ts";
 
 /**
- * Writes to the index what it lacks: the blocks that are due and, before the log rests, one up to its end. An index that
+ * Writes to the index what it lacks: the blocks that are due and, before the log rests, one up to its end, or at least how
+ * the log looks then. An index that
  * cannot be written is left as it is, since it only saves time. Call it under the log's lock.
  */
 export async function writeIndex(
@@ -21,8 +22,9 @@ export async function writeIndex(
   try {
     const { ino, size, mtimeMs } = await handle.stat();
     const log = { headerCheck: identity.headerCheck, stamp: { ino, size, mtimeMs } };
-    const last = options.resting ? state.cut : null;
-    if (await state.pending.write(identity.places.index, last, log)) return;
+    const worthwhile = state.pending.isWorthwhile(state.size);
+    if (options.resting && !worthwhile) return await state.pending.writeRest(identity.places.index, log.stamp);
+    if (await state.pending.write(identity.places.index, options.resting ? state.cut : null, log)) return;
     state.pending = await findPending(state, handle);
     if (state.pending.isWorthwhile(state.size)) await state.pending.write(identity.places.index, state.cut, log);
   } catch {
