@@ -82,6 +82,16 @@ describe("a lazy file", () => {
     expect(await again.getBranch()).toHaveLength(4);
   });
 
+  test("is not written by an append that is refused", async () => {
+    await using tree = await SessionTree.create("/project", { directory });
+    await tree.appendMessage(user("hello"));
+    const draft = { type: "message", message: assistant("hi") } as const;
+    await expect(tree.append(draft, { expectedVersion: 9 })).rejects.toMatchObject({ code: "CONFLICT" });
+    expect([tree.persisted, tree.version, await files()]).toEqual([false, 1, []]);
+    await tree.append(draft, { expectedVersion: 1 });
+    expect([tree.persisted, tree.version]).toEqual([true, 2]);
+  });
+
   test("that cannot be written fails the append that wanted it, and can be tried again", async () => {
     const blocked = join(directory, "not-a-directory");
     await writeFile(blocked, "");
@@ -178,6 +188,18 @@ describe("continuing", () => {
     expect(recent.id).toBe(newer.id);
     await using fresh = await SessionTree.continueRecent("/nothing-here", { directory });
     expect([fresh.version, fresh.header.cwd]).toEqual([0, "/nothing-here"]);
+  });
+});
+
+describe("a branched session of an opened file", () => {
+  test("is a file beside it, also when the first was opened read-only", async () => {
+    const source = await written("/project", "hello");
+    await source.close();
+    await using reader = await SessionTree.open(source.path as string, { readOnly: true });
+    await using branch = await reader.createBranchedSession(reader.leafId as string, { id: "branch" });
+    expect(branch.path?.startsWith(join(directory, "2"))).toBe(true);
+    await branch.appendMessage(user("more"));
+    expect(await files()).toHaveLength(2);
   });
 });
 

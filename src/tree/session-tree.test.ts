@@ -4,6 +4,8 @@ import { buildContext } from "../session/context.ts";
 import { createHeader } from "../session/header.ts";
 import type { SessionHooks } from "../session/hooks.ts";
 import type { Message } from "../session/message.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import type { SessionStore } from "../session/store.ts";
 import type { TreeNode } from "../session/tree.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionTree } from "./session-tree.ts";
@@ -187,6 +189,8 @@ describe("a branched session", () => {
     await tree.setLabel("d", "elsewhere");
     await tree.setLabel("b", "old");
     await tree.setLabel("b", "middle");
+    await tree.setLabel("c", "taken off");
+    await tree.setLabel("c", null);
     const { version } = tree;
     const copy = await tree.createBranchedSession("c", { id: "copy" });
     expect(copy.id).toBe("copy");
@@ -282,6 +286,64 @@ describe("reading", () => {
     (await tree.entries()).pop();
     (await tree.getTree()).pop();
     expect(JSON.stringify(await tree.entries())).toBe(before);
+  });
+
+  test("keeps up with what is appended after the tree was first read", async () => {
+    const tree = await branched();
+    await tree.getTree();
+    await tree.getChildren("d");
+    await tree.appendMessage(user("e"), { id: "e" });
+    expect(shape(await tree.getTree())).toEqual([["a", ["b", ["c"]], ["d", ["e"]]]]);
+    expect((await tree.getChildren("d")).map(({ id }) => id)).toEqual(["e"]);
+  });
+
+  test("costs what the context holds: other branches are jumped over, and what a compaction dropped is not read", async () => {
+    let read = 0;
+    const inner = openMemoryStore();
+    const store: SessionStore = Object.create(inner, {
+      read: {
+        value: async function* (...args: Parameters<SessionStore["read"]>) {
+          for await (const entry of inner.read(...args)) {
+            read++;
+            yield entry;
+          }
+        },
+      },
+      ...Object.fromEntries(
+        (["head", "getEntry", "path", "append"] as const).map((name) => [name, { value: inner[name].bind(inner) }]),
+      ),
+    });
+    const { header } = await inner.create(createHeader());
+    const tree = await SessionTree.on(store, header.id);
+    const messages = (count: number, prefix: string): EntryDraft[] =>
+      Array.from({ length: count }, (_, i) => ({ type: "message", id: `${prefix}${i}`, message: user(`${prefix}${i}`) }));
+    await tree.appendAll(messages(3000, "old"));
+    await tree.appendCompaction({ summary: "old things", firstKeptEntryId: "old2990", tokensBefore: 1 });
+    await tree.appendMessage(user("fork here"), { id: "fork" });
+    await tree.appendAll(messages(3000, "side"));
+    await tree.branch("fork");
+    await tree.appendMessage(user("new"));
+    const context = await tree.buildContext();
+    expect(contents(context.messages).slice(1)).toEqual([...messages(3000, "old").slice(2990).map(({ id }) => id), "fork here", "new"]);
+    expect(read).toBeLessThan(500);
+  });
+
+  test("leaves out everything before a compaction whose first kept entry is not on the path", async () => {
+    const tree = await branched();
+    await tree.appendCompaction({ summary: "all", firstKeptEntryId: "c", tokensBefore: 1 });
+    await tree.appendMessage(user("after"));
+    expect((await tree.contextEntries()).map(({ type }) => type)).toEqual(["compaction", "message"]);
+  });
+
+  test("looks again when someone appends between a check and the append that depends on it", async () => {
+    const store = openMemoryStore();
+    const { header } = await store.create(createHeader());
+    const tree = await SessionTree.on(store, header.id);
+    let checks = 0;
+    await tree.appendIf({ type: "session_info", name: "checked" }, async () => {
+      if (++checks === 1) await store.append(header.id, [{ type: "message", message: user("in between") }]);
+    });
+    expect([checks, tree.version, await tree.getName()]).toEqual([2, 2, "checked"]);
   });
 
   test("sees what another opener of the same session appended", async () => {
