@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createHeader, type SessionStore, SessionTree } from "skein";
 import { messageOf } from "./message-of.ts";
@@ -23,6 +23,7 @@ export interface StoredFixture {
 }
 
 const ENTRY_IDS_MAX = 64;
+const LEFTOVER_MS = 6 * 60 * 60 * 1000;
 
 /**
  * Makes sessions of a given length, appended one entry at a time as in life, that end with a compaction. A stored one is
@@ -42,6 +43,7 @@ export class Fixtures implements AsyncDisposable {
 
   static async open(parent: string, entriesKept: number, progress: (text: string) => void): Promise<Fixtures> {
     await mkdir(parent, { recursive: true });
+    await removeLeftovers(parent);
     return new Fixtures(await mkdtemp(join(parent, "run-")), entriesKept, progress);
   }
 
@@ -99,6 +101,14 @@ export class Fixtures implements AsyncDisposable {
     await tree.appendCompaction({ summary, firstKeptEntryId, tokensBefore: entries * 125 });
     const step = Math.max(1, Math.floor(ids.length / ENTRY_IDS_MAX));
     return { sessionId: header.id, entryIds: ids.filter((_, index) => index % step === 0) };
+  }
+}
+
+/** Removes what runs that were killed have left; a run that is still going is younger. */
+async function removeLeftovers(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name);
+    if (Date.now() - (await stat(path)).mtimeMs > LEFTOVER_MS) await rm(path, { recursive: true, force: true });
   }
 }
 

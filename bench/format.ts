@@ -21,6 +21,7 @@ export function formatCount(count: number): string {
 /** A ratio with as many digits as mean something. */
 export function formatRatio(ratio: number): string {
   if (!Number.isFinite(ratio)) return "–";
+  if (ratio < 0.1) return String(Number(ratio.toPrecision(2)));
   return ratio < 10 ? ratio.toFixed(2) : formatCount(Math.round(ratio));
 }
 

@@ -1,4 +1,4 @@
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import type { BenchOptions } from "./bench-options.ts";
 import { formatCount } from "./format.ts";
 import { MESSAGE_CHARACTERS } from "./message-of.ts";
@@ -41,9 +41,11 @@ ${renderPeers()}`;
 }
 
 function renderSetting(sizes: Sizes): string {
-  const processors = cpus().length;
+  const load = loadavg()[2] ?? 0;
   return [
-    `- Node ${process.versions.node}, ${process.platform} ${process.arch}, ${processors} processors.`,
+    `- Node ${process.versions.node}, ${process.platform} ${process.arch}, ${cpus().length} processors; on average ` +
+      `${load.toFixed(1)} programs wanted one in the last 15 minutes, the benchmark included. More than there are ` +
+      "processors means that times are longer than they would be on an idle machine.",
     `- Messages of ${MESSAGE_CHARACTERS} characters; sessions of ${formatCount(sizes.entriesSmall)}, ` +
       `${formatCount(sizes.entriesMedium)} and ${formatCount(sizes.entriesLarge)} entries that end with a compaction ` +
       `which keeps ${formatCount(sizes.entriesKept)}; ${formatCount(sizes.sessions)} sessions for the listings.`,

@@ -13,6 +13,11 @@ export function medianMs(samples: readonly Sample[]): number {
   return median(samples.map(({ timeMs }) => timeMs));
 }
 
+/** The time of the quickest round: what the median would come to on a machine that does nothing else. */
+export function bestMs(samples: readonly Sample[]): number {
+  return Math.min(...samples.map(({ timeMs }) => timeMs));
+}
+
 /**
  * How many times as long as the second the first one takes: the median of the rounds' own ratios. Both sides of a ratio
  * ran next to each other, so a machine that is slow for a while does not shift it.

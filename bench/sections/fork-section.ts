@@ -12,6 +12,7 @@ import type { DurableKind, StoreKind } from "../store-kind.ts";
 const section = "fork";
 const TIME_MAX = 2;
 const BYTES_MAX = 2000;
+const COPIES_MAX = 5;
 
 /** Forking a session, and moving the leaf inside one, whatever the length. */
 export const forkSection: Section = {
@@ -31,6 +32,8 @@ export const forkSection: Section = {
 interface Operation {
   readonly name: string;
   readonly targeted: boolean;
+  /** Whether it copies what it works on, so that it can be done a few times only. */
+  readonly copies: boolean;
   run(fixture: OpenFixture, index: number): Promise<unknown>;
 }
 
@@ -39,6 +42,7 @@ function forking(kind: StoreKind): Operation {
   return {
     name: "fork",
     targeted: kind !== "jsonl",
+    copies: kind === "jsonl",
     run: ({ store, sessionId }) => store.fork(sessionId, createHeader()),
   };
 }
@@ -46,20 +50,23 @@ function forking(kind: StoreKind): Operation {
 const branching: Operation = {
   name: "branch(entryId)",
   targeted: true,
+  copies: false,
   run: ({ tree, entryIds }, index) => tree.branch(entryIds[(index * 7) % entryIds.length] as string),
 };
 
 async function timeOf(bench: Bench, kind: StoreKind, operation: Operation): Promise<Row> {
-  const { entriesSmall, entriesLarge, forks } = bench.sizes;
+  const { entriesSmall, entriesLarge, rounds } = bench.sizes;
+  const forks = operation.copies ? 1 : bench.sizes.forks;
   await using small = await bench.fixtures.open(kind, entriesSmall);
   await using large = await bench.fixtures.open(kind, entriesLarge);
   bench.progress(`fork: time of ${operation.name}, ${kind}`);
+  const raceOptions = operation.copies ? { rounds: Math.min(rounds, COPIES_MAX), warmups: 1 } : bench.sizes;
   const repeat = (fixture: OpenFixture): Contender => ({
     async run() {
       for (let index = 0; index < forks; index++) await operation.run(fixture, index);
     },
   });
-  const samples = await race({ small: repeat(small), large: repeat(large) }, bench.sizes);
+  const samples = await race({ small: repeat(small), large: repeat(large) }, raceOptions);
   const ratio = timeRatio(samples.large, samples.small);
   return {
     section,
@@ -74,8 +81,7 @@ async function timeOf(bench: Bench, kind: StoreKind, operation: Operation): Prom
 async function bytesOf(bench: Bench, kind: DurableKind, operation: Operation): Promise<Row> {
   const { entriesSmall, entriesLarge, forksForBytes } = bench.sizes;
   bench.progress(`fork: bytes of ${operation.name}, ${kind}`);
-  // A fork that copies would fill the disk, so it gets a few times only.
-  const times = operation.targeted ? forksForBytes : Math.min(forksForBytes, 5);
+  const times = operation.copies ? Math.min(forksForBytes, COPIES_MAX) : forksForBytes;
   const small = await growthOf(bench, kind, operation, { entries: entriesSmall, times });
   const large = await growthOf(bench, kind, operation, { entries: entriesLarge, times });
   return {
