@@ -326,6 +326,12 @@ test("opens a file of any name, anywhere, and goes on with it", async () => {
   expect(await idsOf(store)).toEqual(["1", "2", "3", "4", "5"]);
   expect(await store.pathOf("a")).toBe(path);
   expect(JSON.parse((await readFile(path, "utf8")).trimEnd().split("\n").at(-1) as string).id).toBe("5");
+  // A name that no listing would take for a session's, in the store's own directory.
+  const hidden = await writeLog(directory, four, { ...HEADER, id: "hidden" }, "hidden.txt");
+  expect([await store.openFile(hidden), await store.openFile(hidden)]).toEqual(["hidden", "hidden"]);
+  expect((await store.list()).items).toEqual([]);
+  await store.append("hidden", [user("five", "5")]);
+  expect(await idsOf(store, "hidden")).toEqual(["1", "2", "3", "4", "5"]);
   const inside = await writeLog(directory, four, { ...HEADER, id: "b" }, "odd name.jsonl");
   expect(await idsOf(store, "b")).toEqual(["1", "2", "3", "4"]);
   expect(await store.pathOf("b")).toBe(inside);

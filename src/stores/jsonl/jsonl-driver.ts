@@ -20,6 +20,7 @@ import { FileLeases } from "./file-leases.ts";
 import { endLease } from "./lease-file.ts";
 import { countFiles, listFiles, listIdle } from "./list-files.ts";
 import { type LogFile, missingAsNull } from "./log-file.ts";
+import { StaleView } from "./log-access.ts";
 import { createSession, forkSession } from "./make-session.ts";
 import { openIterator } from "./open-iterator.ts";
 import { trashedName } from "./places.ts";
@@ -27,6 +28,9 @@ import { type Damage, readDamage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
 import { guarded } from "./store-failure.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash } from "./trash.ts";
+
+/** How often a session is looked for again when its file goes away while it is read. */
+const ATTEMPTS_MAX = 3;
 
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
@@ -110,7 +114,7 @@ export class JsonlDriver implements StoreDriver {
         await writer.detach();
         await moveToTrash(file, this.#files.now().toISOString());
       });
-      this.#files.forget(file);
+      await this.#files.forget(file);
       return true;
     });
   }
@@ -215,8 +219,15 @@ export class JsonlDriver implements StoreDriver {
   /** Reads of a session's file; `missing` when there is no such session. */
   #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>): Promise<T> {
     return guarded(async () => {
-      const file = this.#files.live.held(sessionId) ?? (await this.#files.live.find(sessionId));
-      return file === null ? missing : task(file);
+      for (let attempt = 1; ; attempt++) {
+        const file = this.#files.live.held(sessionId) ?? (await this.#files.live.find(sessionId));
+        try {
+          return file === null ? missing : await task(file);
+        } catch (error) {
+          // The file may have been moved away since it was found.
+          if (!(error instanceof StaleView) || attempt === ATTEMPTS_MAX) throw error;
+        }
+      }
     });
   }
 

@@ -45,6 +45,11 @@ export class LogFile {
     return this.#salvaged?.head ?? this.state.head;
   }
 
+  /** Whether there was a file that could be read, as of the last `refresh`. */
+  get known(): boolean {
+    return this.#state !== null || this.#salvaged !== null;
+  }
+
   /** What is known of the log, for the one who appends. */
   get state(): LogState {
     if (this.#state === null) throw new StaleView("The log has not been read.");
@@ -124,12 +129,6 @@ export class LogFile {
   /** Takes over how the file looks after a write of our own. */
   settle(stats: Stats): void {
     this.#stamp = stampOf(stats);
-  }
-
-  /** Takes over a file that was just made, and what it holds. */
-  adopt(state: LogState, stats: Stats): void {
-    this.#state = state;
-    this.settle(stats);
   }
 
   /** Keeps only what a listing needs. */
@@ -213,55 +212,48 @@ export class LogFile {
     const stamp = stampOf(stats);
     if (isSame(this.#stamp, stamp)) return;
     const state = this.#state;
-    this.#salvaged = null;
-    this.#stamp = null;
-    const grown =
-      state !== null && this.#problem === null && state.identity.ino === stamp.ino && state.size < stamp.size;
+    const grown = state !== null && state.identity.ino === stamp.ino && state.size < stamp.size;
     if (grown && (await isUnchanged(handle, state)))
-      await this.#judge(handle, stamp, () => this.#foldTail(handle, state, stamp));
+      await this.#judge(handle, stamp, () => foldTail(handle, state, stamp));
     else await this.#load(handle, stamp, { useIndex: true });
   }
 
   async #load(handle: FileHandle, stamp: FileStamp, options: { readonly useIndex: boolean }): Promise<void> {
-    this.#forget();
     await this.#judge(handle, stamp, async () => {
       const { header, end, check } = await readHeader(handle, this.places.log);
       const identity = { places: this.places, ino: stamp.ino, headerEnd: end, headerCheck: check };
       const head = emptyHead(header);
       const start = options.useIndex ? await startFromIndex(handle, identity, head, stamp) : null;
       try {
-        await this.#foldTail(
-          handle,
-          new LogState(identity, start ?? (await startFromHeader(handle, identity, head))),
-          stamp,
-        );
+        if (start !== null) return await foldTail(handle, new LogState(identity, start), stamp);
       } catch (error) {
         // The log itself has the last word on whether it is damaged.
-        if (start === null || !(error instanceof SessionDamagedError || error instanceof StaleView)) throw error;
-        await this.#foldTail(handle, new LogState(identity, await startFromHeader(handle, identity, head)), stamp);
+        if (!(error instanceof SessionDamagedError || error instanceof StaleView)) throw error;
       }
+      return foldTail(handle, new LogState(identity, await startFromHeader(handle, identity, head)), stamp);
     });
   }
 
-  async #foldTail(handle: FileHandle, state: LogState, stamp: FileStamp): Promise<void> {
-    for await (const lines of readLines(handle, state.size, stamp.size)) await state.fold(lines);
-    state.touch(timeOf(stamp.mtimeMs));
-    if (this.#state?.identity !== state.identity) this.#marks = new ReadMarks();
-    this.#state = state;
-  }
-
-  /** Remembers what the task finds wrong with the file, so that it is not read again until it changes. */
-  async #judge(handle: FileHandle, stamp: FileStamp, task: () => Promise<void>): Promise<void> {
+  /**
+   * Takes over what the task finds, or what it finds wrong with the file, so that the file is not read again until it
+   * changes. Until then what was known before stays, for those who are reading.
+   */
+  async #judge(handle: FileHandle, stamp: FileStamp, task: () => Promise<LogState>): Promise<void> {
+    let state: LogState | null = null;
+    let problem: SessionError | null = null;
+    let salvaged: SalvagedLog | null = null;
     try {
-      await task();
-      this.#problem = null;
+      state = await task();
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
-      this.#state = null;
-      this.#problem = error;
+      problem = error;
       if (this.#salvages && error instanceof SessionDamagedError)
-        this.#salvaged = await salvage(handle, this.places.log, stamp);
+        salvaged = await salvage(handle, this.places.log, stamp).catch(() => null);
     }
+    if (this.#state?.identity !== state?.identity) this.#marks = new ReadMarks();
+    this.#state = state;
+    this.#problem = problem;
+    this.#salvaged = salvaged;
     this.#stamp = stamp;
   }
 
@@ -289,6 +281,13 @@ export function stampOf({ ino, size, mtimeMs }: Pick<Stats, "ino" | "size" | "mt
 
 function isSame(stamp: FileStamp | null, { ino, size, mtimeMs }: FileStamp): boolean {
   return stamp !== null && stamp.size === size && stamp.mtimeMs === mtimeMs && stamp.ino === ino;
+}
+
+/** Reads and folds what the file has more. */
+async function foldTail(handle: FileHandle, state: LogState, stamp: FileStamp): Promise<LogState> {
+  for await (const lines of readLines(handle, state.size, stamp.size)) await state.fold(lines);
+  state.touch(timeOf(stamp.mtimeMs));
+  return state;
 }
 
 /** Whether the log still ends, where it ended, in the bytes that it ended in. */

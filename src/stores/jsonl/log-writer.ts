@@ -5,6 +5,7 @@ import { LockedQueue } from "./locked-queue.ts";
 import { type AppendJob, LogAppender, type WriteOptions } from "./log-appender.ts";
 import type { LogFile } from "./log-file.ts";
 import type { Places } from "./places.ts";
+import { asStoreError } from "./store-failure.ts";
 
 interface TaskJob {
   readonly task: () => Promise<void>;
@@ -29,7 +30,7 @@ export class LogWriter {
         begin: () => this.#appender.begin(),
         run: (jobs) => this.#run(jobs),
         end: () => this.#appender.end(),
-        refuse: (job, error) => job.reject(error),
+        refuse: (job, error) => job.reject(asStoreError(error)),
         busy: ({ pid, host }) => new SessionBusyError(sessionId, `process ${pid} on ${host}`),
       },
       options,

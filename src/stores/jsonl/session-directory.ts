@@ -74,7 +74,9 @@ export class SessionDirectory {
   async open(path: string): Promise<string> {
     const whole = resolve(path);
     const name = basename(whole);
-    const file = dirname(whole) === this.path ? this.fileOf(name) : new LogFile(whole, { salvage: this.#salvages });
+    const listed = dirname(whole) === this.path && isLogName(name);
+    const known = [...this.#opened.values()].find(({ places }) => places.log === whole);
+    const file = known ?? (listed ? this.fileOf(name) : new LogFile(whole, { salvage: this.#salvages }));
     if (!(await file.refresh())) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
     const { id } = file.head.header;
     const other = this.#opened.get(id);
@@ -170,18 +172,22 @@ export class SessionDirectory {
   #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFile[] {
     const ids = new Map<string, LogFile>();
     const files = [...this.#files.values()].sort((a, b) => Number(isPartial(a)) - Number(isPartial(b)));
-    return files.map((file) => {
+    return files.flatMap((file): ListedFile[] => {
       const problem = failures.get(file) ?? file.problem;
-      if (problem !== null) return { file, head: null, damaged: damagedOf(file, problem) };
+      if (problem !== null) return [{ file, head: null, damaged: damagedOf(file, problem) }];
+      // It vanished while the others were read.
+      if (!file.known) return [];
       const { head } = file;
       const { id } = head.header;
       const first = ids.get(id);
       if (first !== undefined) {
         const reason = `its session ${id} is also in ${show(basename(first.places.log))}`;
-        return { file, head: null, damaged: { id, path: file.places.log, reason } };
+        return [{ file, head: null, damaged: { id, path: file.places.log, reason } }];
       }
       ids.set(id, file);
-      return { file, head, damaged: null };
+      // The header has the last word on whose file it is, not the name.
+      this.#byId.set(id, file);
+      return [{ file, head, damaged: null }];
     });
   }
 

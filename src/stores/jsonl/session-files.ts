@@ -65,13 +65,12 @@ export class SessionFiles {
     return writer;
   }
 
-  /** Forgets a file that was moved away. */
-  forget(file: LogFile): void {
+  /** Forgets a file that was moved away, and lets go of its lock. */
+  async forget(file: LogFile): Promise<void> {
     const writer = this.#writers.get(file);
-    this.#writers.delete(file);
     this.live.forget(file);
-    // It has nothing left to do but let go of its lock.
-    void writer?.close();
+    await writer?.close();
+    this.#writers.delete(file);
   }
 
   async close(): Promise<void> {
