@@ -170,6 +170,8 @@ describe("sameJson", () => {
 
   test.for<[unknown, unknown]>([
     [[], {}],
+    [[], { length: 0 }],
+    [{ length: 0 }, []],
     [{}, []],
     [null, {}],
     [{}, null],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { assistant, message, SampleLog, timeAt, usage, user } from "../../test/sample-log.ts";
-import { idsToFind, statusError } from "./append-plan.ts";
+import { idsToFind } from "./append-plan.ts";
 import { checkDrafts } from "./draft.ts";
 import type { EntryDraft } from "./entry.ts";
 
@@ -89,6 +89,20 @@ describe("onto", () => {
     expect(() => abc().plan([message("d", user("4"))], { onto: "nowhere" })).toThrow(
       expect.objectContaining({ code: "UNKNOWN_ENTRY", entryId: "nowhere", sessionId: "sample" }),
     );
+  });
+
+  test("an unknown entry is refused for facts too", () => {
+    expect(() => abc().plan([label("a")], { onto: "nowhere" })).toThrow(
+      expect.objectContaining({ code: "UNKNOWN_ENTRY" }),
+    );
+  });
+
+  test("null makes a new root", () => {
+    const { added } = abc().plan([message("d", user("4")), message("e", user("5"))], { onto: null });
+    expect(added.map(({ entry, path }) => [entry.parentId, path?.depth])).toEqual([
+      [null, 1],
+      ["d", 2],
+    ]);
   });
 
   test("a fact is refused, as facts have no children", () => {
@@ -219,78 +233,6 @@ describe("a retry", () => {
   });
 });
 
-describe("a guard", () => {
-  const turn = [message("d", user("4"))];
-
-  test("lets through the status it names, or one of several", () => {
-    const log = abc();
-    log.append([{ type: "status", status: "suspended" }]);
-    expect(log.plan(turn, { guard: { status: "suspended" } }).added).toHaveLength(1);
-    expect(log.plan(turn, { guard: { status: ["active", "suspended"] } }).added).toHaveLength(1);
-    expect(log.plan(turn, { guard: {} }).added).toHaveLength(1);
-  });
-
-  test.for([
-    ["suspended", "SESSION_SUSPENDED"],
-    ["expired", "SESSION_EXPIRED"],
-    ["closed", "SESSION_CLOSED"],
-  ] as const)("refuses a session that is %s with its own error", ([status, code]) => {
-    const log = abc();
-    log.append([{ type: "status", status }]);
-    expect(() => log.plan(turn, { guard: { status: "active" } })).toThrow(
-      expect.objectContaining({ code, sessionId: "sample" }),
-    );
-  });
-
-  test("refuses an active session where another status is asked for", () => {
-    expect(() => abc().plan(turn, { guard: { status: ["suspended", "closed"] } })).toThrow(
-      expect.objectContaining({ code: "TRANSITION" }),
-    );
-    expect(statusError("s", "active").message).toContain("is active");
-  });
-
-  test("counts the turns of the active path after the append", () => {
-    const log = abc();
-    expect(log.plan(turn, { guard: { maxTurns: 4 } }).added).toHaveLength(1);
-    expect(() => log.plan(turn, { guard: { maxTurns: 3 } })).toThrow(
-      expect.objectContaining({ name: "SessionCapacityError", code: "CAPACITY", limit: 3 }),
-    );
-    expect(() => log.plan([...turn, message("e", user("5"))], { guard: { maxTurns: 4 } })).toThrow(
-      expect.objectContaining({ code: "CAPACITY" }),
-    );
-  });
-
-  test("does not count turns of other branches", () => {
-    const log = abc();
-    log.append([{ type: "leaf", targetId: "a" }]);
-    expect(log.plan(turn, { guard: { maxTurns: 2 } }).added).toHaveLength(1);
-  });
-
-  test("lets facts through when the turns are used up", () => {
-    expect(
-      abc().plan([{ type: "session_info", name: "n" }, label("a")], { guard: { maxTurns: 1 } }).added,
-    ).toHaveLength(2);
-  });
-
-  test("on a lease holds only for the live token", () => {
-    const log = abc();
-    expect(log.plan(turn, { guard: { leaseToken: 7 } }, 7).added).toHaveLength(1);
-    for (const live of [8, 6, null]) {
-      expect(() => log.plan(turn, { guard: { leaseToken: 7 } }, live)).toThrow(
-        expect.objectContaining({ name: "LeaseLostError", code: "LEASE_LOST", token: 7 }),
-      );
-    }
-  });
-
-  test("does not stand in the way of an exact retry", () => {
-    const log = abc();
-    log.append([{ type: "status", status: "closed" }]);
-    expect(
-      log.plan([message("a", user("1"))], { guard: { status: "active", maxTurns: 0, leaseToken: 1 } }).added,
-    ).toEqual([]);
-  });
-});
-
 describe("targets", () => {
   test.for<EntryDraft>([
     { type: "leaf", targetId: "nowhere" },
@@ -364,6 +306,12 @@ describe("a copy of another log", () => {
     expect(log.entries.map((entry) => entry.parentId)).toEqual([null, "a", "a", "elsewhere"]);
     expect(log.entries[0]?.timestamp).toBe(timeAt(7));
     expect(log.head.leafId).toBe("b");
+  });
+
+  test("may hang a node on any entry that is there", () => {
+    const log = abc();
+    log.append([copied("d", "a")], { verbatim: true });
+    expect(log.pathOf("d")?.depth).toBe(2);
   });
 
   test("may hang several nodes on the leaf that it begins at", () => {

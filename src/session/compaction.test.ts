@@ -91,6 +91,7 @@ describe("the cut", () => {
     expect(planOf(chat, 80)).toBe(null);
     expect(planOf(chat, 79)).toBe(null);
     expect(planOf(chat, 70)?.firstKeptEntryId).toBe("a1");
+    expect(planOf({ s: { role: "system", content: ten }, ...chat }, 91)).toBe(null);
   });
 
   test("keeps the last message when nothing is to be kept", () => {
@@ -179,6 +180,11 @@ describe("the cut", () => {
 
   test("may be after a call that never got its result", () => {
     expect(planOf({ u: user(ten), a: calls("x"), b: user(ten), c: assistant(ten) }, 20)?.firstKeptEntryId).toBe("b");
+  });
+
+  test("may be after a call without a result whose id an earlier one had", () => {
+    const messages = { a: calls("x"), b: result("x", ten), c: calls("x"), u: user(ten), d: assistant(ten) };
+    expect(planOf(messages, 20)?.firstKeptEntryId).toBe("u");
   });
 
   test("tells a call from an earlier one of the same id", () => {
@@ -356,6 +362,13 @@ describe("context tokens", () => {
     expect(contextTokens(pathOf(log), { tokenizer, undone: ["k"] })).toBe(1020);
     log.say({ d: spent(5000), e: user(ten) });
     expect(contextTokens(pathOf(log), { tokenizer, undone: ["k"] })).toBe(5010);
+  });
+
+  test("count nothing of a compaction that was undone", () => {
+    const log = new SampleLog().say({ a: spent(500) });
+    log.append([compaction("k", "a")]);
+    log.say({ b: user(ten) });
+    expect(contextTokens(pathOf(log), { tokenizer, undone: ["k"] })).toBe(510);
   });
 
   test("are in the plan as the tokens before", () => {

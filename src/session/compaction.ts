@@ -115,7 +115,7 @@ function countedTokens(entry: Entry): number {
 
 /**
  * Where to cut: the first valid point at or after the place from which the rest takes `keepRecentTokens`; if there is none,
- * the last valid one. Null when everything fits, or nothing would be left to summarise.
+ * the last valid one. Null when everything fits.
  */
 function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: TextTokenizer): number | null {
   let tokens = 0;
@@ -126,8 +126,7 @@ function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: 
   }
   if (tokens < keepRecentTokens) return null;
   const valid = validCuts(range);
-  const cut = valid.find((index) => index >= from) ?? valid.at(-1);
-  return cut === undefined || cut === 0 ? null : cut;
+  return valid.find((index) => index >= from) ?? valid.at(-1) ?? null;
 }
 
 /** The places where the kept part may begin: never at a tool's result, never between a call and its result. */

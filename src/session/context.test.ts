@@ -150,6 +150,10 @@ describe("rules 2 and 4: a compaction", () => {
     const part = contextPath(path, undoneIds(log.entries));
     expect(part.compaction?.id).toBe("k");
     expect(part.entries.map((entry) => entry.id)).toEqual(["c", "d", "e"]);
+    const later = [...path, entryAt(9, "k2", "e", { ...compaction("k2", "a") } as EntryBody)];
+    expect(contextPath(later, new Set()).entries.map((entry) => entry.id)).toEqual(["a", "b", "c", "d", "e"]);
+    expect(contextPath(later, new Set(["k2"]))).toEqual(part);
+    expect(contextPath(later, new Set(["k", "k2"])).entries).toHaveLength(5);
   });
 });
 

@@ -60,7 +60,7 @@ export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>)
   if (at < 0) return { compaction: null, entries: path.filter((entry) => entry.type !== "compaction") };
   const compaction = path[at] as EntryOf<"compaction">;
   const firstKept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
-  const kept = firstKept < 0 || firstKept > at ? [] : path.slice(firstKept, at);
+  const kept = firstKept < 0 ? [] : path.slice(firstKept, at);
   return { compaction, entries: [...kept, ...path.slice(at + 1)].filter((entry) => entry.type !== "compaction") };
 }
 

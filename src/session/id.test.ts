@@ -81,6 +81,7 @@ describe("the id of an entry, a user, a run or a checkpoint", () => {
     ["the first half of a pair before a letter", "\ud83da"],
     ["the second half of a surrogate pair", "\ude00a"],
     ["a surrogate pair in the wrong order", "\ude00\ud83d"],
+    ["two second halves", "\ude00\ude00"],
     ["a number", 1],
     ["null", null],
     ["an object", {}],

@@ -19,6 +19,7 @@ describe("matchesQuery", () => {
     expect(matchesQuery(head, { userId: "u", cwd: "/a" })).toBe(true);
     expect(matchesQuery(head, { userId: "U" })).toBe(false);
     expect(matchesQuery(head, { cwd: "/a/b" })).toBe(false);
+    expect(matchesQuery(head, { cwd: "/" })).toBe(false);
     expect(matchesQuery(headOf(), { userId: "u" })).toBe(false);
   });
 

@@ -23,17 +23,16 @@ function runnerOf(...answers: readonly Answer[]) {
 describe("handlers before an act", () => {
   test("run in order, each after the one before is done", async () => {
     const order: string[] = [];
-    const slow: SessionHooks = {
-      async beforeTree() {
-        order.push("slow begins");
-        await new Promise((resolve) => setImmediate(resolve));
-        order.push("slow ends");
-        return undefined;
-      },
+    const slow = async (): Promise<undefined> => {
+      order.push("slow begins");
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push("slow ends");
     };
-    const fast: SessionHooks = { beforeTree: () => void order.push("fast") };
-    await new HookRunner([slow, {}, fast], () => {}).before("beforeTree", event);
-    expect(order).toEqual(["slow begins", "slow ends", "fast"]);
+    const fast = () => void order.push("fast");
+    const runner = new HookRunner([{ beforeTree: slow, tree: slow }, {}, { beforeTree: fast, tree: fast }], () => {});
+    await runner.before("beforeTree", event);
+    await runner.after("tree", event);
+    expect(order).toEqual(["slow begins", "slow ends", "fast", "slow begins", "slow ends", "fast"]);
   });
 
   test("get the event, and their own object as this", async () => {

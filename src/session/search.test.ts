@@ -30,6 +30,7 @@ describe("parseSearch", () => {
     ['"a phrase" re:"quoted" x', ["a phrase", '/"quoted" x/iu']],
     ['"re:phrase"', ["re:phrase"]],
     ['"see re:x"', ["see re:x"]],
+    ['"a"re:x', ["a", "re:x"]],
     ["more:x", ["more:x"]],
     ["a.re:x", ["a.re:x"]],
     ["RE:x", ["re:x"]],
@@ -144,9 +145,14 @@ describe("matchOf", () => {
   });
 
   test("does not cut an emoji in half on either side", () => {
-    for (const shift of ["", "x"]) {
-      const text = `${shift}${"😀".repeat(100)}needle${"😀".repeat(100)}`;
-      expect(snippet(text, "needle")).toMatch(/^…(?:😀)+needle(?:😀)+…$/u);
+    for (const [before, after] of [
+      ["", ""],
+      ["x", ""],
+      ["", "y"],
+      ["x", "y"],
+    ]) {
+      const text = `${"😀".repeat(100)}${before}needle${after}${"😀".repeat(100)}`;
+      expect(snippet(text, "needle")).toMatch(/^…(?:😀)+x?needley?(?:😀)+…$/u);
     }
   });
 });

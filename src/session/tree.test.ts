@@ -170,6 +170,8 @@ describe("leafOf", () => {
     expect(leafOf(log.entries)).toBe("b");
     log.append([{ type: "message", id: "c", message: user("3") }], { onto: "a" });
     expect(leafOf(log.entries)).toBe("b");
+    log.append([{ type: "message", id: "root", message: user("new root") }], { onto: null });
+    expect(leafOf(log.entries)).toBe("b");
     log.append([{ type: "leaf", targetId: null }]);
     expect(leafOf(log.entries)).toBe(null);
     log.append([{ type: "message", id: "d", message: user("4") }], { onto: "c" });
