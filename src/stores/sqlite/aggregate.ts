@@ -22,7 +22,7 @@ export function aggregate(handle: SqliteHandle, query: AggregateQuery): Aggregat
     .prepare(
       `WITH messages AS MATERIALIZED (
          SELECT key, user_id, body, body ->> '$.timestamp' AS time, body ->> '$.message.role' = 'assistant' AS assistant
-         FROM sessions JOIN entries ON position BETWEEN key << 32 AND key << 32 | 4294967295
+         FROM sessions JOIN entries ON session_key = key
          WHERE body ->> '$.type' = 'message' AND ${filter.sql}
        )
        SELECT ${[...keys, ...SUMS].join(", ")} FROM messages WHERE time >= ? AND time < ?

@@ -15,7 +15,8 @@ class HeadIsBehind extends Error {}
 interface Attempt {
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
-  readonly now: Date;
+  readonly nowMs: number;
+  readonly now: string;
 }
 
 /**
@@ -34,6 +35,8 @@ export class Appender {
   readonly #insert: SqliteStatement;
   readonly #insertUnderLease: SqliteStatement;
   readonly #unsettle: SqliteStatement;
+  #lastMs = Number.NaN;
+  #lastTime = "";
 
   constructor(handle: SqliteHandle, log: SessionLog, writer: EntryWriter, leases: LeaseRows, clock: () => Date) {
     this.#handle = handle;
@@ -41,17 +44,17 @@ export class Appender {
     this.#writer = writer;
     this.#leases = leases;
     this.#clock = clock;
-    const insert = `INSERT OR IGNORE INTO entries SELECT ?1 << 32 | ?2, ?3, ?4, ?5, ?6, ?7
-      WHERE EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?1)`;
+    const insert = `INSERT OR IGNORE INTO entries SELECT ?, ?, ?, ?, ?
+      WHERE EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?)`;
     this.#insert = handle.prepare(insert);
     this.#insertUnderLease = handle.prepare(
-      `${insert} AND EXISTS (SELECT 1 FROM leases WHERE session_key = ?1 AND token = ?8 AND expires_ms > ?9)`,
+      `${insert} AND EXISTS (SELECT 1 FROM leases WHERE session_key = ? AND token = ? AND expires_ms > ?)`,
     );
     this.#unsettle = handle.prepare("INSERT OR IGNORE INTO unsettled VALUES (?)");
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): AppendResult {
-    const attempt = { drafts, options, now: this.#clock() };
+    const attempt = this.#attemptNow(drafts, options);
     const known = this.#log.cached(sessionId);
     try {
       return (
@@ -63,6 +66,15 @@ export class Appender {
       this.#log.forget(sessionId);
       throw error;
     }
+  }
+
+  #attemptNow(drafts: readonly CheckedDraft[], options: AppendOptions): Attempt {
+    const now = this.#clock();
+    const nowMs = now.getTime();
+    // Many appends fall into one millisecond, and writing a time down is not cheap.
+    if (nowMs !== this.#lastMs) this.#lastTime = now.toISOString();
+    this.#lastMs = nowMs;
+    return { drafts, options, nowMs, now: this.#lastTime };
   }
 
   /** Null when the remembered head is behind, or when a refusal must be checked on the current one. */
@@ -96,7 +108,7 @@ export class Appender {
       const found = this.#findAll(session, idsToFind(session.head, drafts, options));
       // The statement that writes checks the lease; here it is taken to be the right one.
       const leaseToken = options.guard?.leaseToken ?? null;
-      const input = { head: session.head, drafts, options, found, leaseToken, now: now.toISOString() };
+      const input = { head: session.head, drafts, options, found, leaseToken, now };
       return { plan: planAppend(input), found };
     } catch (error) {
       if (error instanceof SessionError) return null;
@@ -105,13 +117,12 @@ export class Appender {
   }
 
   #appendLocked(sessionId: string, attempt: Attempt): AppendResult {
-    const { drafts, options, now } = attempt;
+    const { drafts, options, now, nowMs } = attempt;
     const session = this.#log.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
     const found = this.#findAll(session, idsToFind(session.head, drafts, options));
-    const leaseToken =
-      options.guard?.leaseToken === undefined ? null : this.#leases.tokenOf(session.key, now.getTime());
-    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now: now.toISOString() });
+    const leaseToken = options.guard?.leaseToken === undefined ? null : this.#leases.tokenOf(session.key, nowMs);
+    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
     if (plan.added.length === 0) return { version: plan.head.version, entries: plan.entries, head: plan.head };
     const encoded = encodePlan(session, plan, found);
     this.#unsettle.run([session.key]);
@@ -120,20 +131,21 @@ export class Appender {
     return this.#done(session, plan, encoded);
   }
 
-  #insertRows(key: number, { rows }: EncodedPlan, { options, now }: Attempt): boolean {
+  #insertRows(key: number, { rows }: EncodedPlan, { options, nowMs }: Attempt): boolean {
     const token = options.guard?.leaseToken;
-    for (const row of rows) {
+    for (const { seq, id, state, body } of rows) {
       const changes =
         token === undefined
-          ? this.#insert.run([key, ...row])
-          : this.#insertUnderLease.run([key, ...row, token, now.getTime()]);
+          ? this.#insert.run([key, seq, id, state, body, key])
+          : this.#insertUnderLease.run([key, seq, id, state, body, key, key, token, nowMs]);
       if (changes === 0) return false;
     }
     return true;
   }
 
   #done(session: LoadedSession, plan: AppendPlan, { place }: EncodedPlan): AppendResult {
-    this.#log.remember({ key: session.key, segments: session.segments, ...place });
+    const { head, leafSeq, factsSeq } = place;
+    this.#log.remember({ key: session.key, segments: session.segments, head, leafSeq, factsSeq });
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
 

@@ -1,6 +1,6 @@
 import type { Entry } from "../../session/entry.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import { clipSegments, type Segment, segmentAt } from "./segments.ts";
+import { boundsOf, clipSegments, IN_SEGMENT, type Segment, segmentAt } from "./segments.ts";
 import type { LoadedSession } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 
@@ -14,9 +14,9 @@ export class EntryReader {
   readonly #backward: SqliteStatement;
 
   constructor(handle: SqliteHandle) {
-    const select = "SELECT body FROM entries WHERE position BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)";
-    this.#forward = handle.prepare(`${select} ORDER BY position LIMIT ?4`);
-    this.#backward = handle.prepare(`${select} ORDER BY position DESC LIMIT ?4`);
+    const select = `SELECT body FROM entries WHERE ${IN_SEGMENT}`;
+    this.#forward = handle.prepare(`${select} ORDER BY seq LIMIT ?`);
+    this.#backward = handle.prepare(`${select} ORDER BY seq DESC LIMIT ?`);
   }
 
   /** The entries of a range, a page at a time. */
@@ -45,9 +45,9 @@ export class EntryReader {
     return body === undefined ? null : (JSON.parse(body) as Entry);
   }
 
-  #page({ key, start, end }: Segment, size: number, reverse: boolean): string[] {
+  #page(segment: Segment, size: number, reverse: boolean): string[] {
     const statement = reverse ? this.#backward : this.#forward;
-    return statement.all<{ body: string }>([key, start, end - 1, size]).map(({ body }) => body);
+    return statement.all<{ body: string }>([...boundsOf(segment), size]).map(({ body }) => body);
   }
 }
 

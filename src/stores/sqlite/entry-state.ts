@@ -12,6 +12,10 @@ import { freezeJson } from "./freeze-json.ts";
  * others hold that row's `seq` in their place.
  */
 export interface EntryState {
+  /** The head's `updatedAt`. */
+  readonly at: string;
+  /** The head's `modifiedAt`, where it is not `at`. */
+  readonly modified?: string;
   readonly depth?: number;
   /** The path's turn count, where it is not the depth. */
   readonly turns?: number;
@@ -44,6 +48,12 @@ interface FactsState {
   readonly undone?: readonly string[];
 }
 
+/** The head's `updatedAt`, as SQL. */
+export const UPDATED_AT = "state ->> '$.at'";
+
+/** The head's `modifiedAt`, as SQL. */
+export const MODIFIED_AT = "coalesce(state ->> '$.modified', state ->> '$.at')";
+
 /** A head, and the rows that hold its parts. */
 export interface HeadPlace {
   readonly head: SessionHead;
@@ -54,23 +64,20 @@ export interface HeadPlace {
 // Paths share the settings object of the node that set them, so the object itself tells which row holds it.
 const settingsPlaces = new WeakMap<Settings, number>([[EMPTY_PATH.settings, -1]]);
 
-/** The state of a new entry. `next` is the head after it and where that head's leaf is; `before` is the one before. */
-export function encodeState(
-  before: HeadPlace,
-  stored: StoredEntry,
-  next: { head: SessionHead; leafSeq: number | null },
-): string {
-  const { entry, path } = stored;
-  const { head, leafSeq } = next;
-  const state: Mutable<EntryState> = path === null ? {} : encodePath(path, entry.seq);
-  if (leafSeq !== entry.seq) state.leaf = leafSeq;
-  if (!sameFacts(before.head, head)) state.facts = encodeFacts(head);
-  else if (before.factsSeq !== null) state.facts = before.factsSeq;
-  if (head.messageCount !== head.path.turnCount) state.messages = head.messageCount;
-  if (!sameUsage(head.usage, head.path.usage)) state.spent = encodeUsage(head.usage);
-  if (head.cost !== head.path.cost) state.spentCost = head.cost;
-  if (head.closed) state.closed = true;
-  return JSON.stringify(state);
+/** The state of a new entry. `next` is the head after it, `before` the one before. */
+export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
+  const { head, leafSeq, factsSeq } = next;
+  // Put together by hand, as every append does this.
+  let state = `{"at":"${head.updatedAt}"`;
+  if (head.modifiedAt !== head.updatedAt) state += `,"modified":"${head.modifiedAt}"`;
+  if (path !== null) state += encodePath(path, entry.seq);
+  if (leafSeq !== entry.seq) state += `,"leaf":${leafSeq}`;
+  if (factsSeq !== before.factsSeq) state += `,"facts":${encodeFacts(head)}`;
+  else if (factsSeq !== null) state += `,"facts":${factsSeq}`;
+  if (head.messageCount !== head.path.turnCount) state += `,"messages":${head.messageCount}`;
+  if (!sameUsage(head.usage, head.path.usage)) state += `,"spent":${encodeUsage(head.usage)}`;
+  if (head.cost !== head.path.cost) state += `,"spentCost":${head.cost}`;
+  return head.closed ? `${state},"closed":true}` : `${state}}`;
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -108,7 +115,7 @@ export function settingsIn(state: EntryState, seq: number): Settings {
 
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
 export function decodeHead(
-  row: { readonly seq: number; readonly updated_at: string; readonly modified_at: string | null },
+  version: number,
   state: EntryState,
   parts: { header: SessionHead["header"]; leafId: string | null; path: PathSummary; facts: EntryState["facts"] },
 ): SessionHead {
@@ -117,15 +124,15 @@ export function decodeHead(
   const messageCount = state.messages ?? path.turnCount;
   return Object.freeze({
     header,
-    version: row.seq + 1,
+    version,
     leafId,
     path,
     status: facts.status ?? "active",
     statusReason: facts.reason ?? null,
     name: facts.name ?? null,
-    updatedAt: row.updated_at,
+    updatedAt: state.at,
     // Before the first message it is the creation, which for a fork is not that of the session the row belongs to.
-    modifiedAt: messageCount === 0 ? header.createdAt : (row.modified_at ?? row.updated_at),
+    modifiedAt: messageCount === 0 ? header.createdAt : (state.modified ?? state.at),
     messageCount,
     firstMessage: facts.firstMessage ?? null,
     usage: state.spent === undefined ? path.usage : decodeUsage(state.spent),
@@ -136,36 +143,36 @@ export function decodeHead(
   });
 }
 
-/** Freezes a head that an append made; what it took over from the head before is frozen already. */
-export function freezeHead(head: SessionHead): SessionHead {
+/** Freezes a head that was made of another one, which is frozen itself. */
+export function freezeHead(head: SessionHead, before: SessionHead): void {
   const { path } = head;
-  if (!Object.isFrozen(path)) {
-    Object.freeze(path.usage);
-    Object.freeze(path.model);
-    freezeJson(path.settings);
+  if (path !== before.path) {
+    if (path.usage !== before.path.usage) Object.freeze(path.usage);
+    if (path.model !== before.path.model) Object.freeze(path.model);
+    if (path.settings !== before.path.settings) freezeJson(path.settings);
     Object.freeze(path);
   }
-  Object.freeze(head.usage);
-  Object.freeze(head.openRuns);
-  Object.freeze(head.undone);
-  return Object.freeze(head);
+  if (head.usage !== before.usage) Object.freeze(head.usage);
+  if (head.openRuns !== before.openRuns) Object.freeze(head.openRuns);
+  if (head.undone !== before.undone) Object.freeze(head.undone);
+  Object.freeze(head);
 }
 
-function encodePath(path: PathSummary, seq: number): Mutable<EntryState> {
-  const state: Mutable<EntryState> = { depth: path.depth };
-  if (path.turnCount !== path.depth) state.turns = path.turnCount;
-  if (!sameUsage(path.usage, NO_USAGE)) state.usage = encodeUsage(path.usage);
-  if (path.cost !== 0) state.cost = path.cost;
-  if (path.compactionId !== null) state.compaction = path.compactionId;
-  if (path.model !== null) state.model = [path.model.provider, path.model.modelId];
-  if (path.thinkingLevel !== "off") state.thinking = path.thinkingLevel;
+function encodePath(path: PathSummary, seq: number): string {
+  let state = `,"depth":${path.depth}`;
+  if (path.turnCount !== path.depth) state += `,"turns":${path.turnCount}`;
+  if (!sameUsage(path.usage, NO_USAGE)) state += `,"usage":${encodeUsage(path.usage)}`;
+  if (path.cost !== 0) state += `,"cost":${path.cost}`;
+  if (path.compactionId !== null) state += `,"compaction":${JSON.stringify(path.compactionId)}`;
+  if (path.model !== null) state += `,"model":${JSON.stringify([path.model.provider, path.model.modelId])}`;
+  if (path.thinkingLevel !== "off") state += `,"thinking":${JSON.stringify(path.thinkingLevel)}`;
   const place = settingsPlaces.get(path.settings);
-  if (place === undefined) state.settings = placeSettings(path.settings, seq);
-  else if (place >= 0) state.settings = place;
+  if (place === undefined) state += `,"settings":${JSON.stringify(placeSettings(path.settings, seq))}`;
+  else if (place >= 0) state += `,"settings":${place}`;
   return state;
 }
 
-function encodeFacts(head: SessionHead): FactsState {
+function encodeFacts(head: SessionHead): string {
   const facts: Mutable<FactsState> = {};
   if (head.status !== "active") facts.status = head.status;
   if (head.statusReason !== null) facts.reason = head.statusReason;
@@ -173,7 +180,7 @@ function encodeFacts(head: SessionHead): FactsState {
   if (head.firstMessage !== null) facts.firstMessage = head.firstMessage;
   if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
   if (head.undone.length > 0) facts.undone = head.undone;
-  return facts;
+  return JSON.stringify(facts);
 }
 
 function decodeSettings(
@@ -190,10 +197,10 @@ function placeSettings(settings: Settings, seq: number): Settings {
   return settings;
 }
 
-function encodeUsage(usage: Usage): UsageState {
+function encodeUsage(usage: Usage): string {
   const counters = USAGE_FIELDS.map((field) => usage[field] ?? null);
   while (counters.length > 3 && counters.at(-1) === null) counters.pop();
-  return counters;
+  return JSON.stringify(counters);
 }
 
 function decodeUsage(counters: UsageState | undefined): Usage {

@@ -44,8 +44,8 @@ export class LeaseRows implements LeaseTable {
     const now = this.#now();
     const changes = this.#handle
       .prepare(
-        `UPDATE leases SET expires_ms = ?1 WHERE token = ?2 AND expires_ms > ?3
-           AND session_key = (SELECT key FROM sessions WHERE id = ?4 AND deleted_at IS NULL)`,
+        `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
+           AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
       )
       .run([now + ttlMs, token, now, sessionId]);
     return changes === 0 ? null : new Date(now + ttlMs).toISOString();

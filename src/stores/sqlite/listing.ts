@@ -3,9 +3,10 @@ import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
+import { MODIFIED_AT, UPDATED_AT } from "./entry-state.ts";
 import { filterOf, type SessionFilter } from "./session-filter.ts";
 import type { SessionLog } from "./session-log.ts";
-import { LAST_POSITION, type Settling } from "./settling.ts";
+import { LAST_SEQ, type Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 // Each costs a listing one more look-up; above this many, bringing their rows up to date pays.
@@ -24,9 +25,10 @@ type Query = Omit<SessionQuery, "limit" | "cursor">;
 
 const LISTED_COLUMNS =
   "sessions.id AS id, key, version, sessions.modified_at AS modifiedAt, sessions.updated_at AS updatedAt";
-const UNSETTLED_COLUMNS = `sessions.id AS id, key, (position & 4294967295) + 1 AS version,
-  coalesce(entries.modified_at, entries.updated_at) AS modifiedAt, entries.updated_at AS updatedAt`;
-const UNSETTLED_FROM = `unsettled JOIN sessions ON key = session_key JOIN entries ON position = ${LAST_POSITION}`;
+const UNSETTLED_COLUMNS = `sessions.id AS id, key, seq + 1 AS version,
+  ${MODIFIED_AT} AS modifiedAt, ${UPDATED_AT} AS updatedAt`;
+const UNSETTLED_FROM = `unsettled JOIN sessions ON key = unsettled.session_key
+  JOIN entries ON entries.session_key = key AND seq = ${LAST_SEQ}`;
 const IS_SETTLED = "key NOT IN (SELECT session_key FROM unsettled)";
 
 /**

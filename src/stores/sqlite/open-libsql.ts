@@ -1,11 +1,12 @@
 import { SessionError } from "../../session/errors.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
-import type { SqliteDatabase } from "./sqlite-handle.ts";
+import type { SqliteConnection } from "./sqlite-handle.ts";
 
-type DatabaseConstructor = new (path: string) => SqliteDatabase;
+// Its statements take one list as well as arguments, though its types do not say so.
+type DatabaseConstructor = new (path: string) => SqliteConnection;
 
 /** Opens a file with the `libsql` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
-export async function openLibsql(path: string): Promise<SqliteDatabase> {
+export async function openLibsql(path: string): Promise<SqliteConnection> {
   const Database = await loadLibsql();
   try {
     return new Database(path);

@@ -1,4 +1,6 @@
 import type { SearchIndex } from "./search-index.ts";
+import { SEQ_MAX } from "./schema.ts";
+import { boundsOf, IN_SEGMENT } from "./segments.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -10,7 +12,12 @@ interface RemovedRow {
   readonly origin_version: number;
 }
 
-/** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
+/**
+ * Deletes sessions, brings them back, and purges them, sparing what forks build on.
+ *
+ * What a purge frees is used again by later appends. The file itself only shrinks with `VACUUM`: keeping it able to
+ * shrink by itself would make every append write more.
+ */
 export class Removal {
   readonly #handle: SqliteHandle;
   readonly #log: SessionLog;
@@ -61,8 +68,6 @@ export class Removal {
       if (this.#handle.transaction(() => this.#purgeOne(key, before))) purged += 1;
       this.#log.forget(id);
     }
-    // Gives the file's free pages back to the disk.
-    if (purged > 0) this.#handle.exec("PRAGMA incremental_vacuum");
     return purged;
   }
 
@@ -94,8 +99,8 @@ export class Removal {
         .get<{ version: number | null }>([row.key])?.version;
       this.#removeEntries(row.key, needed ?? row.origin_version);
       if (needed !== null && needed !== undefined) {
-        const cut = "UPDATE sessions SET version = ?2, indexed = min(indexed, ?2) WHERE key = ?1";
-        this.#handle.prepare(cut).run([row.key, needed]);
+        const cut = "UPDATE sessions SET version = ?, indexed = min(indexed, ?) WHERE key = ?";
+        this.#handle.prepare(cut).run([needed, needed, row.key]);
         return;
       }
       this.#handle.prepare("DELETE FROM sessions WHERE key = ?").run([row.key]);
@@ -105,14 +110,13 @@ export class Removal {
 
   #removeEntries(key: number, from: number): void {
     this.#search?.removeEntries(key, from);
+    const bounds = boundsOf({ key, start: from, end: SEQ_MAX });
     this.#handle
       .prepare(
-        `DELETE FROM entry_ids WHERE session_key = ?1 AND id IN
-           (SELECT id FROM entries WHERE position BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | 4294967295))`,
+        `DELETE FROM entry_ids WHERE session_key = ? AND id IN
+           (SELECT id FROM entries WHERE ${IN_SEGMENT})`,
       )
-      .run([key, from]);
-    this.#handle
-      .prepare("DELETE FROM entries WHERE position BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | 4294967295)")
-      .run([key, from]);
+      .run([key, ...bounds]);
+    this.#handle.prepare(`DELETE FROM entries WHERE ${IN_SEGMENT}`).run(bounds);
   }
 }

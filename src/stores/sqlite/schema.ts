@@ -13,9 +13,9 @@ const APPLICATION_ID = 0x736b656e;
 /**
  * What brings a database from each version of the schema to the next. Released ones are never changed.
  *
- * - `entries` is the log of all sessions, in the order of session and position: `position` is `key << 32 | seq`. An
- *   append is one row of it and nothing else. `state` is the path to the entry and the head after it (entry-state.ts);
- *   `modified_at` is null where it equals `updated_at`.
+ * - `entries` is the log of all sessions, stored in the order of the appends: were it in the order of the sessions, a
+ *   page would be split for every few entries of any session but the newest. An append is one row of it and nothing
+ *   else. `state` is the path to the entry and the head after it, see entry-state.ts.
  * - `entry_ids` finds entries by id, all but those of the latest, unfinished block.
  * - `sessions` has one row a session. `version`, `updated_at` and `modified_at` are current unless the session is in
  *   `unsettled`; the rest always is. A fork takes its first `origin_version` entries from `origin_key`. A purged
@@ -49,12 +49,12 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_by_origin ON sessions (origin_key) WHERE origin_key IS NOT NULL;
    CREATE INDEX sessions_unindexed ON sessions (indexed) WHERE indexed < version;
    CREATE TABLE entries (
-     position INTEGER PRIMARY KEY,
+     session_key INTEGER NOT NULL,
+     seq INTEGER NOT NULL,
      id TEXT NOT NULL,
-     updated_at TEXT NOT NULL,
-     modified_at TEXT,
      state TEXT NOT NULL,
-     body TEXT NOT NULL
+     body TEXT NOT NULL,
+     UNIQUE (session_key, seq)
    );
    CREATE TABLE entry_ids (
      session_key INTEGER NOT NULL,
@@ -95,12 +95,8 @@ const MIGRATIONS: readonly string[] = [
 export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsync"): void {
   handle.exec("PRAGMA busy_timeout = 5000");
   const version = checkedVersion(handle);
-  if (version < MIGRATIONS.length) {
-    // Both take effect only in a file that is still empty, and in this order.
-    handle.exec("PRAGMA auto_vacuum = INCREMENTAL");
-    useWriteAheadLog(handle);
-    handle.transaction(() => migrate(handle));
-  } else useWriteAheadLog(handle);
+  useWriteAheadLog(handle);
+  if (version < MIGRATIONS.length) handle.transaction(() => migrate(handle));
   handle.exec(`PRAGMA synchronous = ${durability === "fsync" ? "FULL" : "NORMAL"}`);
   handle.exec("PRAGMA foreign_keys = ON");
 }

@@ -10,6 +10,9 @@ const BATCH_ENTRIES = 500;
 const BATCH_CHARACTERS = 1024 * 1024;
 const BATCH_SESSIONS = 200;
 
+// Of a session's key and a `seq`; numbered parameters would not work on every driver.
+const ROWID = "(? << 32 | ?)";
+
 interface UnindexedRow {
   readonly key: number;
   readonly id: string | null;
@@ -62,20 +65,20 @@ export class SearchIndex {
     return this.#handle
       .prepare(
         `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
-           AND rowid BETWEEN (?2 << 32 | ?3) AND (?2 << 32 | ?4) ORDER BY rowid LIMIT ?5`,
+           AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`,
       )
-      .all<{ seq: number }>([expression, key, start, end - 1, limit])
+      .all<{ seq: number }>([expression, key, start, key, end - 1, limit])
       .map(({ seq }) => seq);
   }
 
   /** Forgets a session's id, name and working directory. Must be in a transaction. */
   removeSession(key: number): void {
-    this.#remove(key, SEQ_MAX, SEQ_MAX);
+    this.#remove({ key, start: SEQ_MAX, end: SEQ_MAX + 1 });
   }
 
   /** Forgets a session's entries from a position on. Must be in a transaction. */
   removeEntries(key: number, from: number): void {
-    this.#remove(key, from, SEQ_MAX - 1);
+    this.#remove({ key, start: from, end: SEQ_MAX });
   }
 
   #create(): void {
@@ -108,13 +111,13 @@ export class SearchIndex {
   }
 
   #indexSession({ key, id, cwd, name }: UnindexedRow): void {
-    this.#remove(key, SEQ_MAX, SEQ_MAX);
+    this.#remove({ key, start: SEQ_MAX, end: SEQ_MAX + 1 });
     if (id !== null) this.#add(key, SEQ_MAX, [id, name ?? "", cwd ?? ""].join("\n"));
   }
 
   /** Adds entries while the budget lasts, and returns how far it came. */
   #indexEntries(row: UnindexedRow, budget: { entries: number; characters: number }): number {
-    const select = this.#handle.prepare("SELECT body FROM entries WHERE position = (?1 << 32 | ?2)");
+    const select = this.#handle.prepare("SELECT body FROM entries WHERE session_key = ? AND seq = ?");
     let seq = Math.max(row.indexed, row.origin_version);
     let named = false;
     for (; seq < row.version && budget.entries > 0 && budget.characters > 0; seq++) {
@@ -133,14 +136,14 @@ export class SearchIndex {
 
   #add(key: number, seq: number, text: string): void {
     this.#handle
-      .prepare("INSERT INTO search_index (rowid, text) VALUES (?1 << 32 | ?2, ?3)")
+      .prepare(`INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`)
       .run([key, seq, trigramText(text)]);
   }
 
-  #remove(key: number, from: number, to: number): void {
+  #remove({ key, start, end }: Segment): void {
     if (!this.#exists()) return;
     this.#handle
-      .prepare("DELETE FROM search_index WHERE rowid BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)")
-      .run([key, from, to]);
+      .prepare(`DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`)
+      .run([key, start, key, end - 1]);
   }
 }

@@ -8,6 +8,14 @@ export interface Segment {
   readonly end: number;
 }
 
+/** The rows of a part of a log, of what `boundsOf` gives. */
+export const IN_SEGMENT = "session_key = ? AND seq BETWEEN ? AND ?";
+
+/** What is bound to `IN_SEGMENT`. */
+export function boundsOf({ key, start, end }: Segment): [key: number, first: number, last: number] {
+  return [key, start, end - 1];
+}
+
 /** Where a session's log comes from: its own rows, after those it takes from another. */
 export interface Origin {
   readonly key: number;

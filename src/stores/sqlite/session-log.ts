@@ -7,11 +7,11 @@ import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } f
 import { freezeJson } from "./freeze-json.ts";
 import { LruCache } from "./lru-cache.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
-import { type Origin, type Segment, segmentAt, segmentsOf } from "./segments.ts";
+import { boundsOf, IN_SEGMENT, type Origin, type Segment, segmentAt, segmentsOf } from "./segments.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 
 // More than the largest page of a listing, so that listing again finds every head here.
-const CACHED_SESSIONS = 2048;
+const CACHED_SESSIONS = 1024;
 
 /** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
 export interface LoadedSession extends HeadPlace {
@@ -29,8 +29,6 @@ export interface SessionVersion {
 interface EntryRow {
   readonly seq: number;
   readonly id: string;
-  readonly updated_at: string;
-  readonly modified_at: string | null;
   readonly state: string;
 }
 
@@ -38,7 +36,7 @@ interface StoredRow extends EntryRow {
   readonly body: string;
 }
 
-const ROW = "position & 4294967295 AS seq, id, updated_at, modified_at, state";
+const ROW = "seq, id, state";
 
 /** Reads heads and entries, and remembers the heads that were read or written last. */
 export class SessionLog {
@@ -52,16 +50,15 @@ export class SessionLog {
     this.#handle = handle;
     this.#locate = handle.prepare(
       `SELECT key, origin_version, (
-         SELECT position & 4294967295 FROM entries
-         WHERE position BETWEEN key << 32 AND key << 32 | 4294967295 ORDER BY position DESC LIMIT 1
+         SELECT seq FROM entries WHERE session_key = key ORDER BY seq DESC LIMIT 1
        ) AS last FROM sessions WHERE id = ? AND deleted_at IS NULL`,
     );
-    this.#row = handle.prepare(`SELECT ${ROW} FROM entries WHERE position = (?1 << 32 | ?2)`);
+    this.#row = handle.prepare(`SELECT ${ROW} FROM entries WHERE session_key = ? AND seq = ?`);
     this.#find = handle.prepare(
-      `SELECT ${ROW}, body FROM entries WHERE position =
-         (SELECT ?1 << 32 | seq FROM entry_ids WHERE session_key = ?1 AND id = ?2 AND seq < ?3)
+      `SELECT ${ROW}, body FROM entries WHERE session_key = ? AND seq =
+         (SELECT seq FROM entry_ids WHERE session_key = ? AND id = ? AND seq < ?)
        UNION ALL
-       SELECT ${ROW}, body FROM entries WHERE position BETWEEN (?1 << 32 | ?4) AND (?1 << 32 | (?3 - 1)) AND id = ?2
+       SELECT ${ROW}, body FROM entries WHERE ${IN_SEGMENT} AND id = ?
        LIMIT 1`,
     );
   }
@@ -102,7 +99,7 @@ export class SessionLog {
 
   /** The head after the first `version` entries, and the rows that hold its parts. */
   headAt(segments: readonly Segment[], header: SessionHeader, version: number): HeadPlace {
-    if (version === 0) return { head: emptyHead(header), leafSeq: null, factsSeq: null };
+    if (version === 0) return { head: freezeJson(emptyHead(header)), leafSeq: null, factsSeq: null };
     const row = this.#rowAt(segments, version - 1);
     const state = JSON.parse(row.state) as EntryState;
     const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
@@ -110,7 +107,7 @@ export class SessionLog {
     const path = leaf === null ? EMPTY_PATH : (this.#pathOf(segments, leaf) ?? EMPTY_PATH);
     const factsSeq = typeof state.facts === "object" ? row.seq : (state.facts ?? null);
     const facts = typeof state.facts === "number" ? this.#stateAt(segments, state.facts).facts : state.facts;
-    const head = decodeHead(row, state, { header, leafId: leaf?.id ?? null, path, facts });
+    const head = decodeHead(version, state, { header, leafId: leaf?.id ?? null, path, facts });
     return { head, leafSeq, factsSeq };
   }
 
@@ -151,7 +148,8 @@ export class SessionLog {
       const bound = Math.min(end, version);
       if (bound <= start) continue;
       // Entries after the last whole block are not in the index of ids yet.
-      const row = this.#find.get<StoredRow>([key, id, bound, bound - (bound % BLOCK_ENTRIES)]);
+      const rest = boundsOf({ key, start: bound - (bound % BLOCK_ENTRIES), end: bound });
+      const row = this.#find.get<StoredRow>([key, key, id, bound, ...rest, id]);
       if (row !== undefined) return row;
     }
     return undefined;

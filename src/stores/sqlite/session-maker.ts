@@ -4,7 +4,7 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
-import { type HeadPlace, freezeHead } from "./entry-state.ts";
+import type { HeadPlace } from "./entry-state.ts";
 import { encodePlan, type EntryWriter } from "./entry-writer.ts";
 import { freezeJson } from "./freeze-json.ts";
 import { type Origin, segmentAt, segmentsOf } from "./segments.ts";
@@ -33,7 +33,7 @@ export class SessionMaker {
     { maxOpenPerUser }: { maxOpenPerUser?: number },
   ): SessionHead {
     const now = this.#clock().toISOString();
-    const empty: SessionHead = { ...emptyHead(header), updatedAt: now };
+    const empty = freezeJson<SessionHead>({ ...emptyHead(header), updatedAt: now });
     const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
     const start: HeadPlace = { head: empty, leafSeq: null, factsSeq: null };
     const { rows, place } = encodePlan(start, plan, NOTHING_FOUND);
@@ -62,7 +62,7 @@ export class SessionMaker {
       const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
       const forked = freezeJson({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
       const place = this.#log.headAt(source.segments, forked, version);
-      const head: SessionHead = { ...place.head, updatedAt: this.#clock().toISOString() };
+      const head = freezeJson<SessionHead>({ ...place.head, updatedAt: this.#clock().toISOString() });
       // The holder of the last entry taken over, so that no part of a chain of forks is empty.
       const originKey = version === 0 ? null : segmentAt(source.segments, version - 1).key;
       return this.#insert({ ...place, head }, originKey, version);
@@ -100,7 +100,6 @@ export class SessionMaker {
   }
 
   #done(session: LoadedSession): SessionHead {
-    freezeHead(session.head);
     this.#log.remember(session);
     return session.head;
   }

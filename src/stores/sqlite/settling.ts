@@ -1,16 +1,14 @@
+import { MODIFIED_AT, UPDATED_AT } from "./entry-state.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 const BATCH_SESSIONS = 500;
 
-/** The latest row of a session's own log, as a subquery of one that has `sessions`. */
-export const LAST_POSITION = `(
-  SELECT position FROM entries
-  WHERE position BETWEEN sessions.key << 32 AND sessions.key << 32 | 4294967295 ORDER BY position DESC LIMIT 1
-)`;
+/** Where a session's own log ends, as a subquery of one that has `sessions`. */
+export const LAST_SEQ = "(SELECT max(seq) FROM entries WHERE session_key = sessions.key)";
 
 const SETTLE = `UPDATE sessions SET (version, updated_at, modified_at) = (
-  SELECT (position & 4294967295) + 1, updated_at, coalesce(modified_at, updated_at) FROM entries
-  WHERE position = ${LAST_POSITION}
+  SELECT seq + 1, ${UPDATED_AT}, ${MODIFIED_AT} FROM entries
+  WHERE session_key = sessions.key AND seq = ${LAST_SEQ}
 ) WHERE key IN`;
 
 /**

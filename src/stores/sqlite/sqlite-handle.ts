@@ -14,12 +14,39 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
+/** An open database whose statements take their values as one list, which costs less where the driver does. */
+export interface SqliteConnection {
+  prepare(sql: string): {
+    run(values: readonly SqlValue[]): { readonly changes: number | bigint };
+    get(values: readonly SqlValue[]): unknown;
+    all(values: readonly SqlValue[]): unknown[];
+  };
+  exec(sql: string): unknown;
+  close(): unknown;
+}
+
 /** A statement that is prepared once and run often. */
 export interface SqliteStatement {
   /** Runs it and returns how many rows it changed. */
   run(values: readonly SqlValue[]): number;
   get<Row>(values: readonly SqlValue[]): Row | undefined;
   all<Row>(values: readonly SqlValue[]): Row[];
+}
+
+/** A database as a connection. */
+export function connectionOf(database: SqliteDatabase): SqliteConnection {
+  return {
+    prepare(sql) {
+      const statement = database.prepare(sql);
+      return {
+        run: (values) => statement.run(...values),
+        get: (values) => statement.get(...values),
+        all: (values) => statement.all(...values),
+      };
+    },
+    exec: (sql) => database.exec(sql),
+    close: () => database.close(),
+  };
 }
 
 /**
@@ -29,24 +56,24 @@ export interface SqliteStatement {
 export class SqliteHandle {
   /** The file, for messages. */
   readonly place: string;
-  readonly #database: SqliteDatabase;
+  readonly #connection: SqliteConnection;
   readonly #statements = new Map<string, SqliteStatement>();
 
-  constructor(database: SqliteDatabase, place: string) {
-    this.#database = database;
+  constructor(connection: SqliteConnection, place: string) {
+    this.#connection = connection;
     this.place = place;
   }
 
   prepare(sql: string): SqliteStatement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
-    const statement = this.#attempt(() => new CheckedStatement(this.#database.prepare(sql), this.place));
+    const statement = this.#attempt(() => new CheckedStatement(this.#connection.prepare(sql), this.place));
     this.#statements.set(sql, statement);
     return statement;
   }
 
   exec(sql: string): void {
-    this.#attempt(() => this.#database.exec(sql));
+    this.#attempt(() => this.#connection.exec(sql));
   }
 
   /** Runs `work` as one transaction that holds the write lock from its beginning; what it throws undoes it. */
@@ -61,7 +88,7 @@ export class SqliteHandle {
 
   close(): void {
     this.#statements.clear();
-    this.#attempt(() => this.#database.close());
+    this.#attempt(() => this.#connection.close());
   }
 
   #enclose<T>(begin: string, work: () => T): T {
@@ -78,7 +105,7 @@ export class SqliteHandle {
 
   #rollBack(): void {
     try {
-      this.#database.exec("ROLLBACK");
+      this.#connection.exec("ROLLBACK");
     } catch {
       // A full disk, among others, makes SQLite roll back by itself; then there is nothing left to undo.
     }
@@ -94,10 +121,10 @@ export class SqliteHandle {
 }
 
 class CheckedStatement implements SqliteStatement {
-  readonly #statement: ReturnType<SqliteDatabase["prepare"]>;
+  readonly #statement: ReturnType<SqliteConnection["prepare"]>;
   readonly #place: string;
 
-  constructor(statement: ReturnType<SqliteDatabase["prepare"]>, place: string) {
+  constructor(statement: ReturnType<SqliteConnection["prepare"]>, place: string) {
     this.#statement = statement;
     this.#place = place;
   }
@@ -105,7 +132,7 @@ class CheckedStatement implements SqliteStatement {
   run(values: readonly SqlValue[]): number {
     checkValues(values);
     try {
-      return Number(this.#statement.run(...values).changes);
+      return Number(this.#statement.run(values).changes);
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }
@@ -114,7 +141,7 @@ class CheckedStatement implements SqliteStatement {
   get<Row>(values: readonly SqlValue[]): Row | undefined {
     checkValues(values);
     try {
-      return (this.#statement.get(...values) ?? undefined) as Row | undefined;
+      return (this.#statement.get(values) ?? undefined) as Row | undefined;
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }
@@ -123,7 +150,7 @@ class CheckedStatement implements SqliteStatement {
   all<Row>(values: readonly SqlValue[]): Row[] {
     checkValues(values);
     try {
-      return this.#statement.all(...values) as Row[];
+      return this.#statement.all(values) as Row[];
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }

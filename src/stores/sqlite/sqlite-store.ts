@@ -8,7 +8,7 @@ import { openLibsql } from "./open-libsql.ts";
 import { hasNodeSqlite, openNodeSqlite } from "./open-node-sqlite.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
-import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
+import { connectionOf, type SqliteConnection, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 
 /** How an SQLite store is opened. */
 export interface SqliteStoreOptions {
@@ -38,9 +38,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sess
   const { path, durability = "flush", clock = () => new Date() } = checkOptions(options);
   const file = path !== MEMORY;
   const place = file ? resolve(path) : MEMORY;
-  const database = options.database ?? (await openDatabase(place, options.driver));
-  const handle = new SqliteHandle(database, place);
-  const ownsHandle = options.database === undefined;
+  const { database } = options;
+  const connection = database === undefined ? await openConnection(place, options.driver) : connectionOf(database);
+  const ownsHandle = database === undefined;
+  const handle = new SqliteHandle(connection, place);
   try {
     await prepare(handle, durability);
     const searchIndex = hasTextIndex(handle);
@@ -51,7 +52,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sess
   }
 }
 
-async function openDatabase(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteDatabase> {
+async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteConnection> {
   if (place !== MEMORY) await makeDirectory(dirname(place));
   return (driver ?? (hasNodeSqlite() ? "node:sqlite" : "libsql")) === "node:sqlite"
     ? openNodeSqlite(place)
