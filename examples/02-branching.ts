@@ -21,12 +21,18 @@ assert.deepEqual(moves, ["table -> task"]);
 // A branch from before the root: an unrelated question in the same session.
 await tree.branch(null);
 await tree.appendMessage({ role: "user", content: "What is a lookup table?" }, { id: "aside" });
-assert.deepEqual((await tree.getTree()).map((root) => root.entry.id), ["task", "aside"]);
+assert.deepEqual(
+  (await tree.getTree()).map((root) => root.entry.id),
+  ["task", "aside"],
+);
 
 // Back to work. The side branch is hidden for good; the log still holds it.
 await tree.branch("cache");
 await tree.pruneBranch("table");
-assert.deepEqual((await tree.getBranch()).map(({ type }) => type), ["message", "branch_summary", "message"]);
+assert.deepEqual(
+  (await tree.getBranch()).map(({ type }) => type),
+  ["message", "branch_summary", "message"],
+);
 assert.ok((await tree.getChildren("task")).every(({ id }) => id !== "table"));
 await assert.rejects(tree.pruneBranch("task"), { code: "ACTIVE_PATH" });
 await assert.rejects(tree.branch("nowhere"), { code: "UNKNOWN_ENTRY" });

@@ -34,6 +34,10 @@ assert.equal((await tree.buildContext()).messages.length, 100);
 
 // A handler can write the summary itself, or say no.
 await assert.rejects(
-  compact(tree, { model: offline(), settings, hooks: { beforeCompact: () => ({ cancel: true, reason: "not during a demo" }) } }),
+  compact(tree, {
+    model: offline(),
+    settings,
+    hooks: { beforeCompact: () => ({ cancel: true, reason: "not during a demo" }) },
+  }),
   { code: "CANCELLED" },
 );

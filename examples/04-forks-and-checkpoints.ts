@@ -44,5 +44,8 @@ assert.equal(await store.delete(tree.id), true);
 assert.equal((await forked.buildContext()).messages.length, 3);
 assert.equal(await store.undelete(tree.id), true);
 const { items } = await store.list({ parentId: tree.id });
-assert.deepEqual(items.map((head) => head.header.id), [forked.id]);
+assert.deepEqual(
+  items.map((head) => head.header.id),
+  [forked.id],
+);
 console.log(`Session ${tree.id} has ${tree.version} entries and one fork.`);

@@ -9,7 +9,8 @@ const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", ...p
 
 describe("the README", () => {
   test("shows the first example word for word", () => {
-    const region = /\/\/ #region readme\n(?<code>[\s\S]*?)\/\/ #endregion/.exec(read("examples/01-first-session.ts"))?.groups?.code;
+    const region = /\/\/ #region readme\n(?<code>[\s\S]*?)\/\/ #endregion/.exec(read("examples/01-first-session.ts"))
+      ?.groups?.code;
     const shown = /```ts\n(?<code>[\s\S]*?)```/.exec(read("README.md"))?.groups?.code;
     expect(region).toBeDefined();
     expect(shown).toBe(region);
@@ -26,7 +27,8 @@ describe("the README", () => {
 
 describe("the pages of the documentation", () => {
   test("explain every error code that the code knows, and no other", () => {
-    const declared = /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";
+    const declared =
+      /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";
     const codes = [...declared.matchAll(/"([A-Z_]+)"/g)].map((match) => match[1]);
     const documented = [...read("docs/errors.md").matchAll(/^\| `([A-Z_]+)`/gm)].map((match) => match[1]);
     expect(codes.length).toBeGreaterThan(10);
@@ -61,7 +63,8 @@ function doors(): string[] {
     }
   };
   const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, { default: string }> };
-  for (const { default: file } of Object.values(exports)) visit(file.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
+  for (const { default: file } of Object.values(exports))
+    visit(file.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
   return [...seen].filter((path) => !path.endsWith("index.ts"));
 }
 
@@ -73,8 +76,13 @@ function undocumented(path: string): string[] {
   for (const [index, line] of lines.entries()) {
     if (/^export (?:abstract )?class /.test(line)) inClass = true;
     else if (line === "}") inClass = false;
-    const declared = /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type) (?<name>\w+)/.exec(line)?.groups?.name;
-    const method = inClass && path.includes("session-tree") ? /^ {2}(?:static )?(?:async )?(?:get )?(?<name>[a-z]\w*)\(.*\{$/.exec(line)?.groups?.name : undefined;
+    const declared = /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type) (?<name>\w+)/.exec(
+      line,
+    )?.groups?.name;
+    const method =
+      inClass && path.includes("session-tree")
+        ? /^ {2}(?:static )?(?:async )?(?:get )?(?<name>[a-z]\w*)\(.*\{$/.exec(line)?.groups?.name
+        : undefined;
     const name = declared ?? (method === "constructor" ? undefined : method);
     if (name !== undefined && !/\*\/\s*$/.test(lines[index - 1] ?? "")) silent.push(`${path}: ${name}`);
   }

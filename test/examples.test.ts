@@ -13,7 +13,9 @@ const compiled = join(root, ".cache/examples/examples");
 let cwd: string;
 
 beforeAll(async () => {
-  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.examples.json"], { cwd: root });
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.examples.json"], {
+    cwd: root,
+  });
   cwd = mkdtempSync(join(tmpdir(), "skein-examples-"));
 }, 60_000);
 
@@ -44,9 +46,13 @@ describe("the tour", () => {
   test("takes a store, explains itself, and answers a mistake with one sentence", async () => {
     expect((await run(process.execPath, [tour, "--store", "memory:"], { cwd })).stdout).toContain("memory:");
     expect((await run(process.execPath, [tour, "--help"], { cwd })).stdout).toContain("Usage:");
-    const wrong = await run(process.execPath, [tour, "--store", "nowhere:x"], { cwd }).catch((error: { code: number; stderr: string }) => error);
+    const wrong = await run(process.execPath, [tour, "--store", "nowhere:x"], { cwd }).catch(
+      (error: { code: number; stderr: string }) => error,
+    );
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining("names no store") });
-    const unknown = await run(process.execPath, [tour, "--what"], { cwd }).catch((error: { code: number; stderr: string }) => error);
+    const unknown = await run(process.execPath, [tour, "--what"], { cwd }).catch(
+      (error: { code: number; stderr: string }) => error,
+    );
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("--what") });
   });
 });

@@ -3,8 +3,14 @@ import { textOf } from "../session/index.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
 /** Prints a session's trees: a single child stays in line below its parent, only branches are indented. */
-export function printTree(terminal: Terminal, roots: readonly TreeNode[], options: { readonly leafId: string | null; readonly path: ReadonlySet<string> }): void {
-  const stack = roots.map((node, index) => ({ node, indent: "", last: index === roots.length - 1, forked: roots.length > 1 })).reverse();
+export function printTree(
+  terminal: Terminal,
+  roots: readonly TreeNode[],
+  options: { readonly leafId: string | null; readonly path: ReadonlySet<string> },
+): void {
+  const stack = roots
+    .map((node, index) => ({ node, indent: "", last: index === roots.length - 1, forked: roots.length > 1 }))
+    .reverse();
   for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     const { node, indent, last, forked } = item;
     const active = options.path.has(node.entry.id);

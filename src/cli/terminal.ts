@@ -19,8 +19,8 @@ export function openTerminal(options: { readonly colours?: boolean } = {}): Term
 export function printable(text: string, charactersMax = 100): string {
   const line = text
     .replace(/\s+/g, " ")
-    // C0, DEL, C1 and the bidirectional controls that can reorder what is shown.
-    .replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd")
+    // Controls, the bidirectional marks that can reorder what is shown, and halves of surrogate pairs.
+    .replace(/[\p{Cc}\p{Bidi_Control}\p{Cs}]/gu, "\ufffd")
     .trim();
   return line.length <= charactersMax ? line : `${line.slice(0, charactersMax - 1)}…`;
 }

@@ -23,7 +23,10 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
   const tree = await SessionTree.on(store, header.id);
   await tree.setName("Plan a trip");
   const question = await tree.appendMessage({ role: "user", content: "Where should I go in May: Lisbon or Oslo?" });
-  const lisbon = await tree.appendMessage({ role: "assistant", content: "Lisbon: 22 degrees, and the jacarandas are in bloom." });
+  const lisbon = await tree.appendMessage({
+    role: "assistant",
+    content: "Lisbon: 22 degrees, and the jacarandas are in bloom.",
+  });
   terminal.line(`   ${tree.version} entries in session ${tree.id}`);
 
   step("2. Branch: go back to the question and get another answer. The first one stays.");
@@ -45,13 +48,20 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
   const before = await tree.buildContext();
   await compact(tree, { model: offline(), settings: { keepRecentTokens: 15 } });
   const after = await tree.buildContext();
-  terminal.line(`   the next request: ${before.messages.length} messages before, ${after.messages.length} after; ${tree.version} entries in the log`);
+  terminal.line(
+    `   the next request: ${before.messages.length} messages before, ${after.messages.length} after; ${tree.version} entries in the log`,
+  );
 
   step("5. Fork: a new session from here, by reference, without copying.");
-  const fork = await store.fork(tree.id, createHeader({ userId: "you", lineage: { parents: [tree.id], operator: "fork", kind: "op_fork", extras: [] } }));
+  const fork = await store.fork(
+    tree.id,
+    createHeader({ userId: "you", lineage: { parents: [tree.id], operator: "fork", kind: "op_fork", extras: [] } }),
+  );
   const forked = await SessionTree.on(store, fork.header.id);
   await forked.appendMessage({ role: "user", content: "And if I take the night train?" });
-  terminal.line(`   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`);
+  terminal.line(
+    `   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`,
+  );
   await show(forked, terminal);
 }
 
@@ -63,7 +73,11 @@ async function show(tree: SessionTree, terminal: Terminal): Promise<void> {
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { store: { type: "string" }, "no-color": { type: "boolean", default: false }, help: { type: "boolean", short: "h", default: false } },
+    options: {
+      store: { type: "string" },
+      "no-color": { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
+    },
   });
   const terminal = openTerminal(values["no-color"] ? { colours: false } : {});
   if (values.help) return terminal.line(USAGE);

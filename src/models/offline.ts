@@ -24,7 +24,8 @@ export function offline(options: { readonly contextWindow?: number } = {}): Mode
 function replyTo(request: ModelRequest): ModelReply {
   const question = textOf(request.messages.findLast((message) => message.role === "user")?.content ?? "");
   const conversation = /^<conversation>\n(?<text>[\s\S]*)\n<\/conversation>/.exec(question)?.groups?.text;
-  const content = conversation === undefined ? `I am offline. You said: ${cut(question)}` : summaryOf(conversation, question);
+  const content =
+    conversation === undefined ? `I am offline. You said: ${cut(question)}` : summaryOf(conversation, question);
   const inputTokens = request.messages.reduce((sum, message) => sum + messageTokens(message), 0);
   const outputTokens = messageTokens({ role: "assistant", content });
   return {
@@ -43,10 +44,16 @@ function summaryOf(conversation: string, question: string): string {
   const said = conversation.split("\n\n").filter((line) => line.startsWith("["));
   const shown = said.slice(0, SENTENCES_MAX).map((line) => `- ${cut(line)}`);
   const left = said.length - shown.length;
-  return [...(earlier === undefined ? [] : [earlier]), ...shown, ...(left > 0 ? [`- and ${left} more messages`] : [])].join("\n");
+  return [
+    ...(earlier === undefined ? [] : [earlier]),
+    ...shown,
+    ...(left > 0 ? [`- and ${left} more messages`] : []),
+  ].join("\n");
 }
 
 function cut(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= SENTENCE_CHARACTERS_MAX ? line : `${line.slice(0, SENTENCE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
+  return line.length <= SENTENCE_CHARACTERS_MAX
+    ? line
+    : `${line.slice(0, SENTENCE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
 }

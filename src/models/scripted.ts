@@ -1,7 +1,11 @@
 import type { Model, ModelReply, ModelRequest } from "../agent/model.ts";
 
 /** An answer of a script: a text, a whole reply, an error to fail with, or a function of the request. */
-export type ScriptedReply = string | ModelReply | Error | ((request: ModelRequest) => string | ModelReply | Promise<string | ModelReply>);
+export type ScriptedReply =
+  | string
+  | ModelReply
+  | Error
+  | ((request: ModelRequest) => string | ModelReply | Promise<string | ModelReply>);
 
 /** A model that gives the scripted replies in order and remembers what it was asked. */
 export interface ScriptedModel extends Model {
@@ -9,7 +13,10 @@ export interface ScriptedModel extends Model {
 }
 
 /** A model that replays replies, for tests and examples. Asked once more than it has replies, it fails. */
-export function scripted(replies: readonly ScriptedReply[], options: { readonly contextWindow?: number } = {}): ScriptedModel {
+export function scripted(
+  replies: readonly ScriptedReply[],
+  options: { readonly contextWindow?: number } = {},
+): ScriptedModel {
   const requests: ModelRequest[] = [];
   return {
     provider: "scripted",
@@ -20,7 +27,8 @@ export function scripted(replies: readonly ScriptedReply[], options: { readonly 
       signal?.throwIfAborted();
       const reply = replies[requests.length];
       requests.push(request);
-      if (reply === undefined) throw new Error(`The scripted model has ${replies.length} replies and was asked ${requests.length} times.`);
+      if (reply === undefined)
+        throw new Error(`The scripted model has ${replies.length} replies and was asked ${requests.length} times.`);
       if (reply instanceof Error) throw reply;
       const given = typeof reply === "function" ? await unlessAborted(reply(request), signal) : reply;
       if (typeof given !== "string") return given;

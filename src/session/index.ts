@@ -41,7 +41,15 @@ export {
   UnknownEntryError,
 } from "./errors.ts";
 export type { FileOperations } from "./file-operations.ts";
-export { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, type Settings, stepHead, stepPath } from "./fold.ts";
+export {
+  EMPTY_PATH,
+  emptyHead,
+  type PathSummary,
+  type SessionHead,
+  type Settings,
+  stepHead,
+  stepPath,
+} from "./fold.ts";
 export {
   createHeader,
   FORMAT_VERSION,

@@ -22,7 +22,10 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
     case "sqlite":
       return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: placeOf(url, place) });
     default:
-      throw new SessionError("INVALID_OPTION", `${show(url)} names no store; use memory:, jsonl:./directory or sqlite:./file.db.`);
+      throw new SessionError(
+        "INVALID_OPTION",
+        `${show(url)} names no store; use memory:, jsonl:./directory or sqlite:./file.db.`,
+      );
   }
 }
 
@@ -30,7 +33,10 @@ function placeOf(url: string, place: string | undefined): string {
   // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` mean the same file; `sqlite://x` would name a host, which no file has.
   const path = place?.startsWith("///") ? place.slice(2) : place;
   if (path === undefined || path === "" || path.startsWith("//") || path.includes("\0")) {
-    throw new SessionError("INVALID_OPTION", `${show(url)} names no file; write the path after the colon, as in sqlite:./file.db.`);
+    throw new SessionError(
+      "INVALID_OPTION",
+      `${show(url)} names no file; write the path after the colon, as in sqlite:./file.db.`,
+    );
   }
   return path;
 }

@@ -27,7 +27,13 @@ export class FileBacking implements TreeBacking {
   #memory: SessionStore | null;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(init: { files: JsonlStore; path: string; damage?: readonly Damage[]; memory?: SessionStore; options: FileOptions }) {
+  private constructor(init: {
+    files: JsonlStore;
+    path: string;
+    damage?: readonly Damage[];
+    memory?: SessionStore;
+    options: FileOptions;
+  }) {
     this.#files = init.files;
     this.path = init.path;
     this.damage = init.damage ?? [];
@@ -39,7 +45,12 @@ export class FileBacking implements TreeBacking {
   /** The session in an existing file. */
   static async open(path: string, files: JsonlStore, sessionId: string, options: FileOptions): Promise<FileBacking> {
     const backing = new FileBacking({ files, path, damage: await files.damageOf(sessionId), options });
-    if (options.ifInUse !== undefined && options.ifInUse !== "share" && options.readOnly !== true && options.salvage !== true) {
+    if (
+      options.ifInUse !== undefined &&
+      options.ifInUse !== "share" &&
+      options.readOnly !== true &&
+      options.salvage !== true
+    ) {
       await backing.#claim(sessionId);
     }
     return backing;
@@ -68,15 +79,21 @@ export class FileBacking implements TreeBacking {
   }
 
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
-    if (this.#readOnly) return Promise.reject(new SessionError("READ_ONLY", `${this.path} was opened read-only; open it for writing first.`));
-    if (this.#memory === null && this.#marked && this.#inLine === 0) return this.#files.append(sessionId, drafts, options);
+    if (this.#readOnly)
+      return Promise.reject(
+        new SessionError("READ_ONLY", `${this.path} was opened read-only; open it for writing first.`),
+      );
+    if (this.#memory === null && this.#marked && this.#inLine === 0)
+      return this.#files.append(sessionId, drafts, options);
     // Until the session has its file, and others know that it has a writer, appends stand in line.
     return this.#inTurn(async () => {
       if (this.#memory !== null && !isWorthAFile(drafts, this.#options.persistFrom ?? "assistant")) {
         return this.#memory.append(sessionId, drafts, options);
       }
       if (!this.#marked) await this.#placeMark();
-      return this.#memory === null ? this.#files.append(sessionId, drafts, options) : this.#persist(sessionId, this.#memory, drafts, options);
+      return this.#memory === null
+        ? this.#files.append(sessionId, drafts, options)
+        : this.#persist(sessionId, this.#memory, drafts, options);
     });
   }
 
@@ -122,7 +139,12 @@ export class FileBacking implements TreeBacking {
    * Writes what is in memory and these drafts as one new file. The append is rehearsed on a fork, so that memory is as it
    * was when the write fails and the append can be tried again.
    */
-  async #persist(sessionId: string, memory: SessionStore, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Promise<AppendResult> {
+  async #persist(
+    sessionId: string,
+    memory: SessionStore,
+    drafts: readonly EntryDraft[],
+    options: AppendOptions | undefined,
+  ): Promise<AppendResult> {
     const { header } = (await memory.head(sessionId)) as SessionHead;
     const rehearsal = await memory.fork(sessionId, { ...header, id: uuidv7() });
     try {
@@ -159,5 +181,7 @@ export function openFiles(directory: string, options: FileOptions): Promise<Json
 
 function isWorthAFile(entries: readonly EntryDraft[] | readonly Entry[], persistFrom: PersistFrom): boolean {
   if (persistFrom === "create") return true;
-  return entries.some((entry) => entry?.type === "message" && (persistFrom === "message" || entry.message?.role === "assistant"));
+  return entries.some(
+    (entry) => entry?.type === "message" && (persistFrom === "message" || entry.message?.role === "assistant"),
+  );
 }

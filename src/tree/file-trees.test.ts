@@ -75,7 +75,11 @@ describe("a lazy file", () => {
     await tree.branch("root");
     await tree.append({ type: "message", id: "below-side", message: user("x") }, { onto: "side" });
     expect(tree.leafId).toBe("root");
-    await Promise.all([tree.appendMessage(assistant("1")), tree.appendMessage(user("2")), tree.appendMessage(assistant("3"))]);
+    await Promise.all([
+      tree.appendMessage(assistant("1")),
+      tree.appendMessage(user("2")),
+      tree.appendMessage(assistant("3")),
+    ]);
     await using again = await SessionTree.open(tree.path as string);
     expect(await again.entries()).toEqual(await tree.entries());
     expect((await again.getEntry("below-side"))?.parentId).toBe("side");
@@ -146,7 +150,12 @@ describe("opening", () => {
     await writeFile(path, broken);
     await expect(SessionTree.open(path)).rejects.toMatchObject({ code: "DAMAGED", line: 4 });
     await using salvaged = await SessionTree.open(path, { salvage: true });
-    expect((await salvaged.getBranch("after")).map(({ type }) => type)).toEqual(["message", "message", "lost", "message"]);
+    expect((await salvaged.getBranch("after")).map(({ type }) => type)).toEqual([
+      "message",
+      "message",
+      "lost",
+      "message",
+    ]);
     expect(salvaged.damage).toMatchObject([{ line: 4, entryId: "damaged" }]);
     await expect(salvaged.appendMessage(user("x"))).rejects.toMatchObject({ code: "READ_ONLY" });
     expect(await readFile(path, "utf8")).toBe(broken);
@@ -229,9 +238,18 @@ describe("listing", () => {
     await writeFile(join(directory, "junk.jsonl"), "not json\n");
     const rows = await listSessions({ directory });
     expect(rows.map(({ id }) => id)).toEqual(["three", "two", "one", expect.anything()]);
-    expect(rows[2]).toMatchObject({ name: "One", cwd: "/project", messageCount: 2, firstMessage: "first question", status: "active", path: one.path });
+    expect(rows[2]).toMatchObject({
+      name: "One",
+      cwd: "/project",
+      messageCount: 2,
+      firstMessage: "first question",
+      status: "active",
+      path: one.path,
+    });
     expect(rows[3]).toMatchObject({ path: join(directory, "junk.jsonl"), damage: expect.any(String) });
-    expect((await listSessions({ directory, cwd: "/project" })).filter(({ damage }) => damage === undefined)).toHaveLength(2);
+    expect(
+      (await listSessions({ directory, cwd: "/project" })).filter(({ damage }) => damage === undefined),
+    ).toHaveLength(2);
     expect(await listSessions({ directory: join(directory, "none") })).toEqual([]);
   });
 });

@@ -35,7 +35,10 @@ export async function openFile(path: string, options: FileOptions): Promise<Open
     const sessionId = await files.openFile(whole);
     const head = await files.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
-    return { backing: await FileBacking.open(whole, files, sessionId, { ...options, directory: dirname(whole) }), head };
+    return {
+      backing: await FileBacking.open(whole, files, sessionId, { ...options, directory: dirname(whole) }),
+      head,
+    };
   } catch (error) {
     await files.close();
     throw error;
@@ -58,7 +61,15 @@ export async function forkFile(sourcePath: string, targetCwd: string, options: F
     const { header } = source.head;
     const entries: Entry[] = [];
     for await (const entry of source.backing.store.read(header.id)) entries.push(entry);
-    return await FileBacking.create(derivedHeader(source.head, { cwd: resolve(targetCwd), entryId: entries.at(-1)?.id ?? null, version: entries.length, operator: "forkFrom" }, options), entries, options);
+    return await FileBacking.create(
+      derivedHeader(
+        source.head,
+        { cwd: resolve(targetCwd), entryId: entries.at(-1)?.id ?? null, version: entries.length, operator: "forkFrom" },
+        options,
+      ),
+      entries,
+      options,
+    );
   } finally {
     await source.backing.close();
   }
@@ -67,7 +78,12 @@ export async function forkFile(sourcePath: string, targetCwd: string, options: F
 /** The header of a session that is made from another one's entries. */
 export function derivedHeader(
   source: SessionHead,
-  from: { readonly cwd: string | null; readonly entryId: string | null; readonly version: number; readonly operator: string },
+  from: {
+    readonly cwd: string | null;
+    readonly entryId: string | null;
+    readonly version: number;
+    readonly operator: string;
+  },
   options: FileOptions,
 ): ReturnType<typeof createHeader> {
   const { id, userId, sandbox, metadata } = source.header;

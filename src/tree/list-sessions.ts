@@ -7,7 +7,9 @@ import { defaultSessionDirectory } from "./home.ts";
  * The sessions in a directory of files, newest first; with a `cwd`, those of that project. A file that cannot be read is
  * in the list too, with its `damage`.
  */
-export async function listSessions(options: { readonly directory?: string; readonly cwd?: string } = {}): Promise<SessionSummary[]> {
+export async function listSessions(
+  options: { readonly directory?: string; readonly cwd?: string } = {},
+): Promise<SessionSummary[]> {
   const directory = options.directory ?? defaultSessionDirectory();
   await using store = await openJsonlStore({ directory, readOnly: true });
   const rows: SessionSummary[] = [];

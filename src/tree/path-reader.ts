@@ -15,13 +15,17 @@ const UNSEEN_MAX = 1000;
  * The nodes from an entry up to its root, leaf first. Reads the log backward in pages, so that a path costs what it
  * holds; a long stretch of another branch is jumped over.
  */
-export async function* walkUp(store: SessionStore, sessionId: string, fromId: string): AsyncGenerator<Entry, void, undefined> {
+async function* walkUp(store: SessionStore, sessionId: string, fromId: string): AsyncGenerator<Entry, void, undefined> {
   let wanted: string | null = fromId;
   let before: number | undefined;
   let passedOver = 0;
   for (let limit = PAGE_FIRST; wanted !== null; limit = Math.min(limit * 2, PAGE_MAX)) {
     let read = 0;
-    for await (const entry of store.read(sessionId, { reverse: true, limit, ...(before === undefined ? {} : { before }) })) {
+    for await (const entry of store.read(sessionId, {
+      reverse: true,
+      limit,
+      ...(before === undefined ? {} : { before }),
+    })) {
       read++;
       before = entry.seq;
       if (entry.id !== wanted) {
@@ -53,7 +57,12 @@ export async function readBranch(store: SessionStore, sessionId: string, entryId
 }
 
 /** Whether `ancestorId` is `entryId` or above it. */
-export async function isOnPath(store: SessionStore, sessionId: string, ancestor: Entry, entryId: string | null): Promise<boolean> {
+export async function isOnPath(
+  store: SessionStore,
+  sessionId: string,
+  ancestor: Entry,
+  entryId: string | null,
+): Promise<boolean> {
   if (entryId === null) return false;
   for await (const entry of walkUp(store, sessionId, entryId)) {
     if (entry.id === ancestor.id) return true;
@@ -63,7 +72,11 @@ export async function isOnPath(store: SessionStore, sessionId: string, ancestor:
 }
 
 /** The context at a leaf. Reads what the context contains, and not what lies before it. */
-export async function readContext(store: SessionStore, head: SessionHead, leafId: string | null = head.leafId): Promise<ModelContext> {
+export async function readContext(
+  store: SessionStore,
+  head: SessionHead,
+  leafId: string | null = head.leafId,
+): Promise<ModelContext> {
   const path = await pathAt(store, head, leafId);
   const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
   return contextOf(path, contextPath(entries, new Set(head.undone)));
@@ -103,13 +116,20 @@ async function pathAt(store: SessionStore, head: SessionHead, leafId: string | n
   const path = await store.path(head.header.id, leafId);
   if (path !== null) return path;
   if ((await store.getEntry(head.header.id, leafId)) === null) throw new UnknownEntryError(head.header.id, leafId);
-  throw new SessionError("INVALID_ENTRY", `Entry ${leafId} of session ${head.header.id} is a fact, not a turn; choose a node of the tree.`);
+  throw new SessionError(
+    "INVALID_ENTRY",
+    `Entry ${leafId} of session ${head.header.id} is a fact, not a turn; choose a node of the tree.`,
+  );
 }
 
 /** The latest compaction on a path that was not undone. */
 async function compactionInForce(store: SessionStore, head: SessionHead, path: PathSummary): Promise<string | null> {
   let { compactionId } = path;
-  for (let tries = 0; compactionId !== null && head.undone.includes(compactionId) && tries <= head.undone.length; tries++) {
+  for (
+    let tries = 0;
+    compactionId !== null && head.undone.includes(compactionId) && tries <= head.undone.length;
+    tries++
+  ) {
     const parentId: string | null = (await store.getEntry(head.header.id, compactionId))?.parentId ?? null;
     compactionId = parentId === null ? null : ((await store.path(head.header.id, parentId))?.compactionId ?? null);
   }

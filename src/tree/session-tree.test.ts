@@ -72,7 +72,9 @@ describe("appending", () => {
   test("lands several entries together or not at all", async () => {
     const tree = await SessionTree.inMemory();
     const bad = { type: "message", message: { role: "nobody", content: "x" } } as never;
-    await expect(tree.appendAll([{ type: "message", message: user("a") }, bad])).rejects.toMatchObject({ code: "INVALID_ENTRY" });
+    await expect(tree.appendAll([{ type: "message", message: user("a") }, bad])).rejects.toMatchObject({
+      code: "INVALID_ENTRY",
+    });
     expect([tree.version, await tree.entries()]).toEqual([0, []]);
   });
 
@@ -231,7 +233,8 @@ describe("undoing a compaction", () => {
     await tree.appendMessage(user("4"), { id: "4" });
     await tree.appendCompaction({ summary: "second", firstKeptEntryId: "4", tokensBefore: 4 });
     await tree.appendMessage(user("5"));
-    const seen = async () => contents((await tree.buildContext()).messages).map((text) => /first|second/.exec(String(text))?.[0] ?? text);
+    const seen = async () =>
+      contents((await tree.buildContext()).messages).map((text) => /first|second/.exec(String(text))?.[0] ?? text);
     expect(await seen()).toEqual(["second", "4", "5"]);
     await tree.undoCompaction();
     expect(await seen()).toEqual(["first", "3", "4", "5"]);
@@ -250,14 +253,19 @@ describe("hooks", () => {
       tree: ({ fromId, targetId }) => void seen.push(`${fromId} to ${targetId}`),
       fork: ({ newSessionId }) => void seen.push(`fork ${newSessionId}`),
     };
-    const refuse: SessionHooks = { beforeTree: ({ targetId }) => (targetId === null ? { cancel: true, reason: "stay" } : undefined) };
+    const refuse: SessionHooks = {
+      beforeTree: ({ targetId }) => (targetId === null ? { cancel: true, reason: "stay" } : undefined),
+    };
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
     const tree = await SessionTree.on(store, header.id, { hooks: [watch, refuse] });
     await tree.appendMessage(user("a"), { id: "a" });
     await tree.appendMessage(user("b"), { id: "b" });
     await tree.branch("a");
-    await expect(tree.branch(null)).rejects.toMatchObject({ code: "CANCELLED", message: expect.stringContaining("stay") });
+    await expect(tree.branch(null)).rejects.toMatchObject({
+      code: "CANCELLED",
+      message: expect.stringContaining("stay"),
+    });
     await tree.createBranchedSession("a", { id: "copy" });
     expect(seen).toEqual(["before a", "b to a", "before null", "fork copy"]);
     expect(tree.leafId).toBe("a");
@@ -269,7 +277,10 @@ describe("hooks", () => {
     const summing: SessionHooks = { beforeTree: () => ({ summary: "from the handler" }) };
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
-    const tree = await SessionTree.on(store, header.id, { hooks: [failing, summing], onHookError: (error, hook) => void reports.push([String(error), hook]) });
+    const tree = await SessionTree.on(store, header.id, {
+      hooks: [failing, summing],
+      onHookError: (error, hook) => void reports.push([String(error), hook]),
+    });
     await tree.appendMessage(user("a"), { id: "a" });
     await tree.appendMessage(user("b"), { id: "b" });
     await tree.branch("a");
@@ -316,7 +327,11 @@ describe("reading", () => {
     const { header } = await inner.create(createHeader());
     const tree = await SessionTree.on(store, header.id);
     const messages = (count: number, prefix: string): EntryDraft[] =>
-      Array.from({ length: count }, (_, i) => ({ type: "message", id: `${prefix}${i}`, message: user(`${prefix}${i}`) }));
+      Array.from({ length: count }, (_, i) => ({
+        type: "message",
+        id: `${prefix}${i}`,
+        message: user(`${prefix}${i}`),
+      }));
     await tree.appendAll(messages(3000, "old"));
     await tree.appendCompaction({ summary: "old things", firstKeptEntryId: "old2990", tokensBefore: 1 });
     await tree.appendMessage(user("fork here"), { id: "fork" });
@@ -324,7 +339,13 @@ describe("reading", () => {
     await tree.branch("fork");
     await tree.appendMessage(user("new"));
     const context = await tree.buildContext();
-    expect(contents(context.messages).slice(1)).toEqual([...messages(3000, "old").slice(2990).map(({ id }) => id), "fork here", "new"]);
+    expect(contents(context.messages).slice(1)).toEqual([
+      ...messages(3000, "old")
+        .slice(2990)
+        .map(({ id }) => id),
+      "fork here",
+      "new",
+    ]);
     expect(read).toBeLessThan(500);
   });
 
@@ -352,7 +373,9 @@ describe("reading", () => {
     const [one, two] = [await SessionTree.on(store, header.id), await SessionTree.on(store, header.id)];
     await one.appendMessage(user("hello"), { id: "hello" });
     expect((await two.getBranch()).map(({ id }) => id)).toEqual(["hello"]);
-    await expect(two.append({ type: "session_info", name: "x" }, { expectedVersion: 0 })).rejects.toMatchObject({ code: "CONFLICT" });
+    await expect(two.append({ type: "session_info", name: "x" }, { expectedVersion: 0 })).rejects.toMatchObject({
+      code: "CONFLICT",
+    });
   });
 
   // The tree reads only what the context needs, page by page; the pure function has all entries before it.
@@ -376,9 +399,18 @@ describe("reading", () => {
           else if (step.do === "go") await tree.branch(step.to % 20 === 0 ? null : pick(step.to));
           else if (step.do === "label") await tree.setLabel(pick(index), `${index}`);
           else if (step.do === "set") nodes.push((await tree.setVariables({ [`v${step.value % 3}`]: step.value })).id);
-          else if (step.do === "undo" && compactions.length > 0) await tree.undoCompaction(compactions[step.which % compactions.length]);
+          else if (step.do === "undo" && compactions.length > 0)
+            await tree.undoCompaction(compactions[step.which % compactions.length]);
           else if (step.do === "compact") {
-            compactions.push((await tree.appendCompaction({ summary: `s${index}`, firstKeptEntryId: pick(step.keep), tokensBefore: 1 })).id);
+            compactions.push(
+              (
+                await tree.appendCompaction({
+                  summary: `s${index}`,
+                  firstKeptEntryId: pick(step.keep),
+                  tokensBefore: 1,
+                })
+              ).id,
+            );
             nodes.push(compactions.at(-1) as string);
           }
         }

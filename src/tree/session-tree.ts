@@ -143,7 +143,9 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Replaces what lies before `firstKeptEntryId` by a summary, in the context only. */
-  appendCompaction(init: Omit<EntryOf<"compaction">, "type" | "id" | "parentId" | "timestamp" | "seq">): Promise<Entry> {
+  appendCompaction(
+    init: Omit<EntryOf<"compaction">, "type" | "id" | "parentId" | "timestamp" | "seq">,
+  ): Promise<Entry> {
     return this.append({ ...init, type: "compaction" });
   }
 
@@ -153,7 +155,12 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Says something of your own to the model, shown to people when `display` is true. */
-  appendCustomMessage(init: { customType: string; content: Content; display: boolean; details?: JsonValue }): Promise<Entry> {
+  appendCustomMessage(init: {
+    customType: string;
+    content: Content;
+    display: boolean;
+    details?: JsonValue;
+  }): Promise<Entry> {
     return this.append({ ...init, type: "custom_message" });
   }
 
@@ -173,7 +180,11 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Sets what the next request begins with, from here on, on this branch. */
-  setSettings(settings: { systemPrompt?: string | null; activeTools?: readonly string[]; activeSkills?: readonly string[] }): Promise<Entry> {
+  setSettings(settings: {
+    systemPrompt?: string | null;
+    activeTools?: readonly string[];
+    activeSkills?: readonly string[];
+  }): Promise<Entry> {
     return this.append({ type: "variables", set: {}, unset: [], ...settings });
   }
 
@@ -200,7 +211,11 @@ export class SessionTree implements AsyncDisposable {
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
     const entries = await this.#pathWithLabels(entryId);
     const version = entries.filter(isNode).length;
-    const header = derivedHeader(this.#head, { cwd: this.header.cwd, entryId, version, operator: "createBranchedSession" }, options);
+    const header = derivedHeader(
+      this.#head,
+      { cwd: this.header.cwd, entryId, version, operator: "createBranchedSession" },
+      options,
+    );
     const tree = new SessionTree(await this.#backing.derive(header, entries, options), options);
     await this.#hooks.after("fork", { sessionId: this.id, entryId, newSessionId: tree.id });
     return tree;
@@ -212,7 +227,10 @@ export class SessionTree implements AsyncDisposable {
     if (entry !== null && !isNode(entry)) throw notANode(this.id, entryId);
     await this.appendIf({ type: "prune", targetId: entryId }, async () => {
       if (!(await this.isActive(entryId))) return;
-      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path of session ${this.id}; branch elsewhere first.`);
+      throw new SessionError(
+        "ACTIVE_PATH",
+        `Entry ${entryId} is on the active path of session ${this.id}; branch elsewhere first.`,
+      );
     });
   }
 
@@ -243,8 +261,13 @@ export class SessionTree implements AsyncDisposable {
   /** Makes the context ignore a compaction (default: the one in force) from here on; later turns stay. */
   async undoCompaction(entryId?: string): Promise<void> {
     await this.refresh();
-    const targetId = entryId ?? (await this.contextEntries()).findLast((entry) => entry.type === "compaction" && !this.#head.undone.includes(entry.id))?.id;
-    if (targetId === undefined) throw new SessionError("UNKNOWN_ENTRY", `Session ${this.id} has no compaction to undo on this branch.`);
+    const targetId =
+      entryId ??
+      (await this.contextEntries()).findLast(
+        (entry) => entry.type === "compaction" && !this.#head.undone.includes(entry.id),
+      )?.id;
+    if (targetId === undefined)
+      throw new SessionError("UNKNOWN_ENTRY", `Session ${this.id} has no compaction to undo on this branch.`);
     await this.append({ type: "compaction_undone", targetId });
   }
 
@@ -365,7 +388,12 @@ export class SessionTree implements AsyncDisposable {
     const current = await this.getLabels();
     const labels = new Map<string, Entry>();
     for (const entry of await this.entries()) {
-      if (entry.type === "label" && entry.label !== null && onPath.has(entry.targetId) && current.get(entry.targetId) === entry.label) {
+      if (
+        entry.type === "label" &&
+        entry.label !== null &&
+        onPath.has(entry.targetId) &&
+        current.get(entry.targetId) === entry.label
+      ) {
         labels.set(entry.targetId, entry);
       }
     }
@@ -380,10 +408,14 @@ export class SessionTree implements AsyncDisposable {
 }
 
 function hookRunner(options: TreeOptions): HookRunner {
-  const report = options.onHookError ?? ((error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`));
+  const report =
+    options.onHookError ?? ((error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`));
   return new HookRunner(options.hooks === undefined ? [] : [options.hooks].flat(), report);
 }
 
 function notANode(sessionId: string, entryId: string): SessionError {
-  return new SessionError("INVALID_ENTRY", `Entry ${entryId} of session ${sessionId} is a fact, not a turn; choose a node of the tree.`);
+  return new SessionError(
+    "INVALID_ENTRY",
+    `Entry ${entryId} of session ${sessionId} is a fact, not a turn; choose a node of the tree.`,
+  );
 }

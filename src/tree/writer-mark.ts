@@ -30,7 +30,8 @@ export class WriterMark {
       if (path === this.#lock.path || name.includes(".")) continue;
       const other = new FileLock(path);
       const owner = await other.acquire(0);
-      if (owner !== null) return owner.pid === process.pid ? "another tree of this process" : `process ${owner.pid} on ${owner.host}`;
+      if (owner !== null)
+        return owner.pid === process.pid ? "another tree of this process" : `process ${owner.pid} on ${owner.host}`;
       await other.release();
     }
     return null;
