@@ -30,8 +30,10 @@ export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseCon
   return reopen === undefined ? "the runner cannot open the same sessions again" : null;
 }
 
-/** Opens the same sessions again; only a case that says what it needs may call it. */
+/** Opens the same sessions again. */
 export async function openAgain({ reopen }: StoreCaseContext): Promise<SessionStore> {
-  if (reopen === undefined) throw new Error("A case opens the store again without saying that it needs to.");
+  if (reopen === undefined) {
+    throw new Error("This case opens the store again: give its context a `reopen`, or skip it where `skipReason` says so.");
+  }
   return reopen();
 }

@@ -79,6 +79,7 @@ export const appendCases: readonly StoreCase[] = [
       await unchanged(store, "a", async () => {
         const { version, entries, head } = await store.append("a", []);
         assert.deepEqual({ version, entries, head }, { version: 3, entries: [], head: await store.head("a") });
+        await store.append("a", [], { expectedVersion: 0, guard: { status: "closed" } });
       });
       await refuses(store.append("nowhere", []), "SESSION_NOT_FOUND");
     },

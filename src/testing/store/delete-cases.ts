@@ -107,6 +107,20 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "keeps for each fork of a purged source what it took over, wherever it was made",
+    async run({ store }) {
+      await makeThree(store);
+      for (const at of ["2", "3", "1"]) await store.fork("a", createHeader({ id: `at-${at}` }), { at });
+      await store.delete("a");
+      await store.purge(FAR);
+      assert.deepEqual(await idsOf(store, "at-3"), ["1", "2", "3"]);
+      await store.delete("at-3");
+      await store.purge(FAR);
+      assert.deepEqual([await idsOf(store, "at-2"), await idsOf(store, "at-1")], [["1", "2"], ["1"]]);
+      for (const id of ["at-2", "at-1"]) await checkHeadIsFold(store, id);
+    },
+  },
+  {
     name: "forgets a purged source once its last fork is purged too",
     async run({ store }) {
       await makeThree(store);
