@@ -23,7 +23,7 @@ export async function appendUnderLease(
     return driver.append(sessionId, drafts, { ...options, guard });
   }
   try {
-    // A version that no session has lets an exact retry through, as a driver with leases of its own would, and nothing else.
+    // A version that no session has lets nothing through but an exact retry, as a driver with leases of its own would.
     return await driver.append(sessionId, drafts, { ...options, guard, expectedVersion: NO_SUCH_VERSION });
   } catch (error) {
     throw error instanceof SessionConflictError ? new LeaseLostError(sessionId, leaseToken) : error;

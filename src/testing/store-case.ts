@@ -1,6 +1,6 @@
 import type { SessionStore } from "../session/store.ts";
 
-/** What a case needs beyond what every store offers: a second handle at the same time, later, or with leases in common. */
+/** What a case needs beside a store: a second handle at the same time, or later, or with leases in common. */
 export type StoreCaseNeed = "shared" | "durable" | "shared-lease";
 
 /** What a runner hands to a case. */
@@ -33,7 +33,7 @@ export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseCon
 /** Opens the same sessions again. */
 export async function openAgain({ reopen }: StoreCaseContext): Promise<SessionStore> {
   if (reopen === undefined) {
-    throw new Error("This case opens the store again: give its context a `reopen`, or skip it where `skipReason` says so.");
+    throw new Error("This case opens the store again: give it a `reopen`, or skip it where `skipReason` says so.");
   }
   return reopen();
 }

@@ -8,15 +8,16 @@ import { createCases } from "./store/create-cases.ts";
 import { deleteCases } from "./store/delete-cases.ts";
 import { forkCases } from "./store/fork-cases.ts";
 import { headCases } from "./store/head-cases.ts";
+import { idCases } from "./store/id-cases.ts";
 import { leaseCases } from "./store/lease-cases.ts";
 import { expiryCases, listCases } from "./store/list-cases.ts";
 import { readCases } from "./store/read-cases.ts";
 import { searchCases } from "./store/search-cases.ts";
-import { idCases, valueCases } from "./store/value-cases.ts";
+import { valueCases } from "./store/value-cases.ts";
 import { watchCases } from "./store/watch-cases.ts";
 import type { StoreCase } from "./store-case.ts";
 
-/** What every store promises, one case for each promise, for any test runner: give each case an empty store of its own. */
+/** What every store promises, as cases for any test runner; give each of them an empty store of its own. */
 export const storeCases: readonly StoreCase[] = [
   ...createCases,
   ...appendCases,

@@ -8,7 +8,7 @@ export interface MemoryStoreOptions {
   readonly clock?: () => Date;
 }
 
-/** Opens a store that keeps its sessions in this process, for tests, for one-off runs, and as the model of all others. */
+/** Opens a store that keeps its sessions in this process, for tests and for runs that need not be kept. */
 export function openMemoryStore(options: MemoryStoreOptions = {}): SessionStore {
   const { clock = () => new Date() } = options;
   return createStore(new MemoryDriver(clock), { clock });

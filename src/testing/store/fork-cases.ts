@@ -203,7 +203,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to fork at an entry that is not there, from a session that is not there, or into an id that is taken",
+    name: "refuses to fork at an unknown entry, from an unknown session, or into an id that is taken",
     async run({ store }) {
       await makeThree(store);
       await make(store, "b");
