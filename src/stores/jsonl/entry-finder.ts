@@ -182,7 +182,7 @@ export class EntryFinder {
   }
 
   async #loadIndex(handle: FileHandle, end: Anchor): Promise<EntryTable> {
-    const table = new EntryTable(this.#identity.headerEnd);
+    const table = new EntryTable(this.#identity.headerEnd, end.seq);
     if (!this.#trustsIndex) return table;
     const blocks = (await readBlocks(this.#identity.places.index)).filter((block) => block.end.offset <= end.offset);
     if (!(await this.#fits(handle, blocks))) return table;

@@ -18,14 +18,17 @@ export class EntryTable {
   #count = 0;
   #end: number;
   #lineOffset: number;
-  #hashes = new Uint32Array(CAPACITY_MIN);
+  #hashes: Uint32Array;
   /** Open addressing: positions plus one, zero for a free place. */
-  #slots = new Uint32Array(CAPACITY_MIN * 2);
+  #slots: Uint32Array;
   readonly #anchorSeqs: number[] = [0];
   readonly #anchorOffsets: number[];
 
-  /** A table of a log whose first entry's line begins at that offset. */
-  constructor(offset: number) {
+  /** A table of a log whose first entry's line begins at that offset, with room for a number of entries. */
+  constructor(offset: number, count = 0) {
+    const capacity = Math.max(CAPACITY_MIN, 2 ** Math.ceil(Math.log2(count + 1)));
+    this.#hashes = new Uint32Array(capacity);
+    this.#slots = new Uint32Array(capacity * 2);
     this.#end = offset;
     this.#lineOffset = offset;
     this.#anchorOffsets = [offset];

@@ -12,11 +12,12 @@ export async function listFiles(
   after: ListPosition | null,
 ): Promise<Omit<SessionPage, "next">> {
   const { heads, damaged } = await look(files, query);
-  const matching = heads.filter((head) => after === null || compareForListing(listPosition(head), after) > 0);
-  matching.sort((a, b) => compareForListing(listPosition(a), listPosition(b)));
+  const placed = heads.map((head) => ({ ...listPosition(head), head }));
+  const matching = after === null ? placed : placed.filter((place) => compareForListing(place, after) > 0);
+  matching.sort(compareForListing);
   // Of a file that cannot be read nobody knows whose it is, so it is not shown to one user among many.
   const shown = after === null && query.userId === undefined ? damaged : [];
-  return { items: matching.slice(0, limit), damaged: shown };
+  return { items: matching.slice(0, limit).map(({ head }) => head), damaged: shown };
 }
 
 /** How many sessions a query asks for. */

@@ -5,15 +5,18 @@ import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { checksum, CHECK_BYTES, type FileStamp, headOf } from "./index-block.ts";
-import { indexSize, readLastBlock } from "./index-file.ts";
+import { readLastBlock } from "./index-file.ts";
 import { type LogIdentity, StaleView } from "./log-access.ts";
 import { readHeader } from "./log-header.ts";
 import { type LogStart, LogState } from "./log-state.ts";
+import { INDEX_TO_REPLACE } from "./pending-index.ts";
 import { type Places, placesOf } from "./places.ts";
-import { readChunk, readLines } from "./read-lines.ts";
+import { type ByteSource, readAhead, readChunk, readLines } from "./read-lines.ts";
 import { openRead, ReadMarks } from "./read-log.ts";
 import { salvage, type SalvagedLog } from "./salvage.ts";
 
+/** Up to which size a file is read as a whole, and no index is looked for, as there is none of so little. */
+const SMALL_FILE_BYTES = 128 * 1024;
 /** How often what is known is loaded anew when the file changes again meanwhile. */
 const ATTEMPTS_MAX = 3;
 
@@ -218,12 +221,14 @@ export class LogFile {
     else await this.#load(handle, stamp, { useIndex: true });
   }
 
-  async #load(handle: FileHandle, stamp: FileStamp, options: { readonly useIndex: boolean }): Promise<void> {
+  async #load(file: FileHandle, stamp: FileStamp, options: { readonly useIndex: boolean }): Promise<void> {
+    const small = stamp.size <= SMALL_FILE_BYTES;
+    const handle = small ? await readAhead(file, stamp.size) : file;
     await this.#judge(handle, stamp, async () => {
       const { header, end, check } = await readHeader(handle, this.places.log);
       const identity = { places: this.places, ino: stamp.ino, headerEnd: end, headerCheck: check };
       const head = emptyHead(header);
-      const start = options.useIndex ? await startFromIndex(handle, identity, head, stamp) : null;
+      const start = options.useIndex && !small ? await startFromIndex(handle, identity, head, stamp) : null;
       try {
         if (start !== null) return await foldTail(handle, new LogState(identity, start), stamp);
       } catch (error) {
@@ -238,7 +243,7 @@ export class LogFile {
    * Takes over what the task finds, or what it finds wrong with the file, so that the file is not read again until it
    * changes. Until then what was known before stays, for those who are reading.
    */
-  async #judge(handle: FileHandle, stamp: FileStamp, task: () => Promise<LogState>): Promise<void> {
+  async #judge(handle: ByteSource, stamp: FileStamp, task: () => Promise<LogState>): Promise<void> {
     let state: LogState | null = null;
     let problem: SessionError | null = null;
     let salvaged: SalvagedLog | null = null;
@@ -284,35 +289,31 @@ function isSame(stamp: FileStamp | null, { ino, size, mtimeMs }: FileStamp): boo
 }
 
 /** Reads and folds what the file has more. */
-async function foldTail(handle: FileHandle, state: LogState, stamp: FileStamp): Promise<LogState> {
+async function foldTail(handle: ByteSource, state: LogState, stamp: FileStamp): Promise<LogState> {
   for await (const lines of readLines(handle, state.size, stamp.size)) await state.fold(lines);
   state.touch(timeOf(stamp.mtimeMs));
   return state;
 }
 
 /** Whether the log still ends, where it ended, in the bytes that it ended in. */
-async function isUnchanged(handle: FileHandle, { size, tail }: LogState): Promise<boolean> {
+async function isUnchanged(handle: ByteSource, { size, tail }: LogState): Promise<boolean> {
   return tail.equals(await readChunk(handle, size - tail.length, tail.length));
 }
 
-async function startFromHeader(
-  handle: FileHandle,
-  { headerEnd, places }: LogIdentity,
-  head: SessionHead,
-): Promise<LogStart> {
+async function startFromHeader(handle: ByteSource, { headerEnd }: LogIdentity, head: SessionHead): Promise<LogStart> {
   const at = Math.max(0, headerEnd - CHECK_BYTES);
   return {
     head,
     end: { seq: 0, offset: headerEnd },
     lines: 1,
     tail: await readChunk(handle, at, headerEnd - at),
-    index: { at: 0, size: await indexSize(places.index) },
+    index: INDEX_TO_REPLACE,
   };
 }
 
 /** Where the index lets a fold begin; null when it is missing, or not of this file as it is now. */
 async function startFromIndex(
-  handle: FileHandle,
+  handle: ByteSource,
   identity: LogIdentity,
   { header }: SessionHead,
   stamp: FileStamp,

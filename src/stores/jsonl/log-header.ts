@@ -1,4 +1,3 @@
-import type { FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import { checkHeader, type SessionHeader } from "../../session/header.ts";
@@ -6,7 +5,7 @@ import { HEADER_BYTES_MAX } from "../../session/limits.ts";
 import { checksum } from "./index-block.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
-import { readChunk } from "./read-lines.ts";
+import { type ByteSource, readChunk } from "./read-lines.ts";
 
 const FIRST_BYTES = 16 * 1024;
 /** A character of a header takes at most six bytes. */
@@ -26,15 +25,15 @@ export interface LogHeader {
  * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later version.
  * @throws {SessionDamagedError} when the line is that of a session, but cannot be read.
  */
-export async function readHeader(handle: FileHandle, path: string): Promise<LogHeader> {
-  const line = await readFirstLine(handle);
+export async function readHeader(source: ByteSource, path: string): Promise<LogHeader> {
+  const line = await readFirstLine(source);
   return { header: parseHeader(line, path), end: line.offset + line.length, check: checksum(line.bytes) };
 }
 
 /** The first line of a file, as far as a header can reach. */
-export async function readFirstLine(handle: FileHandle): Promise<RawLine> {
+export async function readFirstLine(source: ByteSource): Promise<RawLine> {
   for (let size = FIRST_BYTES; ; size = LINE_BYTES_MAX) {
-    const chunk = await readChunk(handle, 0, size);
+    const chunk = await readChunk(source, 0, size);
     const newline = chunk.indexOf(NEWLINE);
     if (newline >= 0) return { offset: 0, length: newline + 1, bytes: chunk.subarray(0, newline) };
     if (chunk.length < size || size === LINE_BYTES_MAX) return { offset: 0, length: chunk.length, bytes: chunk };

@@ -6,7 +6,7 @@ import { type Anchor, hashId } from "./entry-run.ts";
 import { type BlockCut, checksum, CHECK_BYTES } from "./index-block.ts";
 import type { LogIdentity } from "./log-access.ts";
 import { parseLine, type RawLine } from "./log-line.ts";
-import { type IndexEnd, PendingIndex } from "./pending-index.ts";
+import { INDEX_UNKNOWN, type IndexEnd, PendingIndex } from "./pending-index.ts";
 
 /** How many entries that are not in the index are remembered of a log that is not in use. */
 const RESTING_ENTRIES_MAX = 4096;
@@ -76,7 +76,11 @@ export class LogState {
 
   /** Folds whole lines that follow. @throws {SessionDamagedError} at the first that cannot follow. */
   async fold(lines: readonly RawLine[]): Promise<void> {
-    for (const line of lines) await this.#foldLine(line);
+    for (const line of lines) {
+      const entries = parseLine(line, this.#head.version);
+      if (typeof entries === "string") throw this.#damage(line, entries);
+      if (!this.#foldAtLeaf(line, entries)) await this.#foldLine(line, entries);
+    }
   }
 
   /** Takes over a line that was written, with what it makes of the head. */
@@ -100,13 +104,23 @@ export class LogState {
     this.finder = new EntryFinder(this.identity, { empty: false });
     if (this.#head.leafId !== null) this.finder.addPath(this.#head.leafId, this.#head.path);
     // Where the index ends, and what it lacks, is found out when it is written.
-    if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX)
-      this.pending = new PendingIndex(this.end, { at: -1, size: -1 });
+    if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX) this.pending = new PendingIndex(this.end, INDEX_UNKNOWN);
   }
 
-  async #foldLine(line: RawLine): Promise<void> {
-    const entries = parseLine(line, this.#head.version);
-    if (typeof entries === "string") throw this.#damage(line, entries);
+  /** Folds a single entry of which nothing has to be looked up, as nearly all are; else does nothing. */
+  #foldAtLeaf(line: RawLine, entries: readonly Entry[]): boolean {
+    const entry = entries[0] as Entry;
+    if (entries.length > 1 || entry.type === "leaf" || this.finder.mayHold(entry.id)) return false;
+    if (!isNode(entry)) this.advance(line, entries, stepHead(this.#head, entry, EMPTY_PATH, this.#head.updatedAt));
+    else if (entry.parentId === this.#head.leafId) {
+      const path = stepPath(this.#head.path, entry);
+      this.finder.addPath(entry.id, path);
+      this.advance(line, entries, stepHead(this.#head, entry, path, this.#head.updatedAt));
+    } else return false;
+    return true;
+  }
+
+  async #foldLine(line: RawLine, entries: readonly Entry[]): Promise<void> {
     const own: Paths | null = entries.length === 1 ? null : new Map();
     let head = this.#head;
     for (const entry of entries) {

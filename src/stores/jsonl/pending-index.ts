@@ -14,9 +14,15 @@ const BYTES_PER_HEAD_BYTE = 256;
 export interface IndexEnd {
   /** The offset at which the next block belongs. */
   readonly at: number;
-  /** The size of the file, which is larger when a crash cut a block short. */
-  readonly size: number;
+  /** The size of the file, which is larger when a crash cut a block short; null when it does not matter. */
+  readonly size: number | null;
 }
+
+/** Says that what is pending is all of the log, so that it takes the place of whatever index there is. */
+export const INDEX_TO_REPLACE: IndexEnd = { at: 0, size: null };
+
+/** Says that nobody knows what the index has. */
+export const INDEX_UNKNOWN: IndexEnd = { at: -1, size: -1 };
 
 /** What the index does not have yet: the entries after its last block, and where further blocks can end. */
 export class PendingIndex {
@@ -78,7 +84,7 @@ export class PendingIndex {
     last: BlockCut | null,
     log: { readonly headerCheck: number; readonly stamp: FileStamp },
   ): Promise<boolean> {
-    if ((await indexSize(path)) !== this.#file.size) return false;
+    if (this.#file.size !== null && (await indexSize(path)) !== this.#file.size) return false;
     const cuts = last !== null && last.end.offset > this.#from.offset ? [...this.#cuts, last] : this.#cuts;
     let from = this.#run.from;
     let text = "";

@@ -1,4 +1,3 @@
-import type { FileHandle } from "node:fs/promises";
 import { LINE_BYTES_MAX, NEWLINE, type RawLine } from "./log-line.ts";
 
 const CHUNK_BYTES = 256 * 1024;
@@ -6,14 +5,30 @@ const BACKWARD_CHUNK_BYTES = 64 * 1024;
 /** How much of a line that is too long is kept, to say what it was. */
 const BEGINNING_BYTES = 64 * 1024;
 
+/** What bytes can be read from: an open file, or a file that was read as a whole. */
+export interface ByteSource {
+  read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+}
+
+/** The bytes of a file that is read as a whole, since that is cheaper than reading its parts. */
+export async function readAhead(source: ByteSource, size: number): Promise<ByteSource> {
+  const bytes = await readChunk(source, 0, size);
+  return {
+    async read(buffer, offset, length, position) {
+      const end = Math.min(bytes.length, position + length);
+      return { bytesRead: position >= end ? 0 : bytes.copy(buffer, offset, position, end) };
+    },
+  };
+}
+
 /**
  * The whole lines between two offsets, in groups as they are read. What stands after the last line's end is a write that
  * was cut short, and not a line.
  */
-export async function* readLines(handle: FileHandle, from: number, to: number): AsyncGenerator<RawLine[], undefined> {
+export async function* readLines(source: ByteSource, from: number, to: number): AsyncGenerator<RawLine[], undefined> {
   const open = new OpenLine(from);
   for (let at = from; at < to; ) {
-    const chunk = await readChunk(handle, at, Math.min(CHUNK_BYTES, to - at));
+    const chunk = await readChunk(source, at, Math.min(CHUNK_BYTES, to - at));
     if (chunk.length === 0) return;
     const lines: RawLine[] = [];
     let start = 0;
@@ -29,7 +44,7 @@ export async function* readLines(handle: FileHandle, from: number, to: number): 
 
 /** The lines before an offset at which a line begins, the last one first, in groups as they are read. */
 export async function* readLinesBackward(
-  handle: FileHandle,
+  source: ByteSource,
   from: number,
   downTo: number,
 ): AsyncGenerator<RawLine[], undefined> {
@@ -39,7 +54,7 @@ export async function* readLinesBackward(
   let rest: Buffer[] | null = null;
   for (let at = from; at > downTo; ) {
     const length = Math.min(size, at - downTo);
-    const chunk = await readChunk(handle, at - length, length);
+    const chunk = await readChunk(source, at - length, length);
     if (chunk.length < length) return;
     at -= length;
     const lines: RawLine[] = [];
@@ -65,11 +80,11 @@ export async function* readLinesBackward(
 }
 
 /** As many bytes as there are, up to `length`. */
-export async function readChunk(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+export async function readChunk(source: ByteSource, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafeSlow(length);
   let filled = 0;
   while (filled < length) {
-    const { bytesRead } = await handle.read(buffer, filled, length - filled, position + filled);
+    const { bytesRead } = await source.read(buffer, filled, length - filled, position + filled);
     if (bytesRead === 0) break;
     filled += bytesRead;
   }
@@ -77,9 +92,9 @@ export async function readChunk(handle: FileHandle, position: number, length: nu
 }
 
 /** How many lines end before an offset. */
-export async function countLines(handle: FileHandle, to: number): Promise<number> {
+export async function countLines(source: ByteSource, to: number): Promise<number> {
   let count = 0;
-  for await (const lines of readLines(handle, 0, to)) count += lines.length;
+  for await (const lines of readLines(source, 0, to)) count += lines.length;
   return count;
 }
 

@@ -1,4 +1,4 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
@@ -10,7 +10,7 @@ import type { FileStamp } from "./index-block.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
-import { readLines } from "./read-lines.ts";
+import { type ByteSource, readLines } from "./read-lines.ts";
 import { recoverLine, type RecoveredItem } from "./recover-line.ts";
 import { relink } from "./relink.ts";
 
@@ -66,7 +66,7 @@ export class SalvagedLog {
 }
 
 /** Reads all that can be read of a damaged file. The file is not touched. */
-export async function salvage(handle: FileHandle, path: string, stamp: FileStamp): Promise<SalvagedLog> {
+export async function salvage(handle: ByteSource, path: string, stamp: FileStamp): Promise<SalvagedLog> {
   const damage: Damage[] = [];
   const first = await readFirstLine(handle);
   const whole = first.length > first.bytes.length;

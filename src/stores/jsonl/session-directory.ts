@@ -134,8 +134,14 @@ export class SessionDirectory {
   /** Looks which files there are. */
   async scan(): Promise<void> {
     const names = new Set(await this.names());
-    for (const [name, file] of this.#files) if (!names.has(name) && !file.held) this.forget(file);
+    let changed = false;
+    for (const [name, file] of this.#files) {
+      if (names.has(name) || file.held) continue;
+      this.forget(file);
+      changed = true;
+    }
     for (const name of names) {
+      if (this.#files.has(name) && !changed) continue;
       const file = this.fileOf(name);
       const id = parseFileName(name)?.id;
       // Of a file and its beginnings, the finished one counts.
@@ -171,7 +177,9 @@ export class SessionDirectory {
 
   #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFile[] {
     const ids = new Map<string, LogFile>();
-    const files = [...this.#files.values()].sort((a, b) => Number(isPartial(a)) - Number(isPartial(b)));
+    const all = [...this.#files.values()];
+    const partial = all.filter(isPartial);
+    const files = partial.length === 0 ? all : [...all.filter((file) => !isPartial(file)), ...partial];
     return files.flatMap((file): ListedFile[] => {
       const problem = failures.get(file) ?? file.problem;
       if (problem !== null) return [{ file, head: null, damaged: damagedOf(file, problem) }];

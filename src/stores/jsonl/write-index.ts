@@ -1,11 +1,11 @@
 import type { FileHandle } from "node:fs/promises";
 import { hashId } from "./entry-run.ts";
 import { checksum, CHECK_BYTES, type IndexBlock } from "./index-block.ts";
-import { indexSize, readLastBlock } from "./index-file.ts";
+import { readLastBlock } from "./index-file.ts";
 import { StaleView } from "./log-access.ts";
 import { parseLine } from "./log-line.ts";
 import type { LogState } from "./log-state.ts";
-import { PendingIndex } from "./pending-index.ts";
+import { INDEX_TO_REPLACE, INDEX_UNKNOWN, PendingIndex } from "./pending-index.ts";
 import { readChunk, readLines } from "./read-lines.ts";
 
 /**
@@ -28,7 +28,7 @@ export async function writeIndex(
     state.pending = await findPending(state, handle);
     if (state.pending.isWorthwhile(state.size)) await state.pending.write(identity.places.index, state.cut, log);
   } catch {
-    state.pending = new PendingIndex(state.end, { at: -1, size: -1 });
+    state.pending = new PendingIndex(state.end, INDEX_UNKNOWN);
   }
 }
 
@@ -39,10 +39,7 @@ async function findPending(state: LogState, handle: FileHandle): Promise<Pending
   const pending =
     last !== null && (await isOf(last.block, state, handle))
       ? new PendingIndex(last.block.end, { at: last.end, size: last.size })
-      : new PendingIndex(
-          { seq: 0, offset: identity.headerEnd },
-          { at: 0, size: await indexSize(identity.places.index) },
-        );
+      : new PendingIndex({ seq: 0, offset: identity.headerEnd }, INDEX_TO_REPLACE);
   for await (const lines of readLines(handle, pending.run.from.offset, end.offset)) {
     for (const line of lines) {
       const entries = parseLine(line, pending.run.endSeq);
