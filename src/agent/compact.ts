@@ -47,7 +47,10 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
     async () => {
       // Turns that came meanwhile are kept word for word, but on another branch the summary would be of the wrong story.
       if (await tree.isActive(plan.firstKeptEntryId)) return;
-      throw new SessionError("CONFLICT", `The leaf of session ${tree.id} moved to another branch while it was being compacted; nothing was changed.`);
+      throw new SessionError(
+        "CONFLICT",
+        `The leaf of session ${tree.id} moved to another branch while it was being compacted; nothing was changed.`,
+      );
     },
   );
   await hooks.after("compact", { sessionId: tree.id, entry });
@@ -63,12 +66,21 @@ async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: 
   const wishes = instructions === undefined ? {} : { instructions };
   const parts: Summary[] = [];
   if (tellsAnything(plan.summarize)) {
-    parts.push(await summarize(model, { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes }, signal));
+    parts.push(
+      await summarize(
+        model,
+        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes },
+        signal,
+      ),
+    );
   } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary, usage: undefined });
   if (tellsAnything(plan.turnPrefix)) {
     const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
     parts.push({ text: `## The turn under way\n${prefix.text}`, usage: prefix.usage });
   }
   const spent = parts.flatMap((part) => (part.usage === undefined ? [] : [part.usage]));
-  return { text: parts.map((part) => part.text).join("\n\n"), usage: spent.length === 0 ? undefined : spent.reduce(addUsage) };
+  return {
+    text: parts.map((part) => part.text).join("\n\n"),
+    usage: spent.length === 0 ? undefined : spent.reduce(addUsage),
+  };
 }

@@ -29,7 +29,13 @@ export type ModelReply = AssistantMessage;
 /** A piece of an answer that is still being written. */
 export type ModelDelta =
   | { readonly type: "text-delta" | "thinking-delta"; readonly text: string }
-  | { readonly type: "tool-call-delta"; readonly index: number; readonly id?: string; readonly name?: string; readonly arguments?: string }
+  | {
+      readonly type: "tool-call-delta";
+      readonly index: number;
+      readonly id?: string;
+      readonly name?: string;
+      readonly arguments?: string;
+    }
   | { readonly type: "finish"; readonly stopReason: StopReason; readonly usage?: Usage };
 
 /**

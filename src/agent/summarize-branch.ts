@@ -21,7 +21,11 @@ export async function summarizeBranch(
     return null;
   }
   const { instructions, signal } = options;
-  const summary = await summarize(options.model, { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) }, signal);
+  const summary = await summarize(
+    options.model,
+    { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) },
+    signal,
+  );
   signal?.throwIfAborted();
   return tree.branchWithSummary(entryId, summary.text, fileOperations(entries));
 }

@@ -15,11 +15,19 @@ export interface Summary {
  *
  * @throws {SessionError} `SUMMARY_FAILED` for an answer that is empty, cut by length, or anything but text.
  */
-export async function summarize(model: Model, request: SummaryRequest, signal: AbortSignal | undefined): Promise<Summary> {
-  const reply = await model.complete({ messages: summaryMessages(request), toolChoice: "none" }, signal === undefined ? {} : { signal });
+export async function summarize(
+  model: Model,
+  request: SummaryRequest,
+  signal: AbortSignal | undefined,
+): Promise<Summary> {
+  const reply = await model.complete(
+    { messages: summaryMessages(request), toolChoice: "none" },
+    signal === undefined ? {} : { signal },
+  );
   const name = `${model.provider}/${model.id}`;
   if ((reply.toolCalls?.length ?? 0) > 0) throw failed(`${name} called a tool instead of writing a summary`);
-  if (reply.stopReason !== undefined && reply.stopReason !== "stop") throw failed(`${name} stopped with "${reply.stopReason}" before the summary was whole`);
+  if (reply.stopReason !== undefined && reply.stopReason !== "stop")
+    throw failed(`${name} stopped with "${reply.stopReason}" before the summary was whole`);
   const text = textOf(reply.content).trim();
   if (text === "") throw failed(`${name} wrote an empty summary`);
   return { text, usage: reply.usage };

@@ -32,7 +32,14 @@ export interface SummaryRequest {
 
 /** The messages that ask a model for a summary: the conversation as quoted text, so that it is read and not continued. */
 export function summaryMessages(request: SummaryRequest): Message[] {
-  const task = request.kind === "turn" ? TURN_TASK : request.kind === "branch" ? BRANCH_TASK : request.previousSummary ? UPDATE_TASK : HISTORY_TASK;
+  const task =
+    request.kind === "turn"
+      ? TURN_TASK
+      : request.kind === "branch"
+        ? BRANCH_TASK
+        : request.previousSummary
+          ? UPDATE_TASK
+          : HISTORY_TASK;
   const parts = [
     `<conversation>\n${transcriptOf(request.entries)}\n</conversation>`,
     ...(request.previousSummary ? [`<earlier-summary>\n${request.previousSummary}\n</earlier-summary>`] : []),

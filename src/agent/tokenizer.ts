@@ -18,7 +18,8 @@ const PIECE_CHARACTERS = 1000;
 function inPieces(tokenizer: TextTokenizer): TextTokenizer {
   return (text) => {
     let tokens = 0;
-    for (let at = 0; at < text.length; at += PIECE_CHARACTERS) tokens += tokenizer(text.slice(at, at + PIECE_CHARACTERS));
+    for (let at = 0; at < text.length; at += PIECE_CHARACTERS)
+      tokens += tokenizer(text.slice(at, at + PIECE_CHARACTERS));
     return tokens;
   };
 }

@@ -54,7 +54,8 @@ export function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], op
     if (target !== null) ids.add(target);
   }
   // The path of the leaf is in the head; only a fact that names the leaf needs the entry itself.
-  if (head.leafId !== null && !drafts.some(({ id, body }) => id === head.leafId || targetOf(body) === head.leafId)) ids.delete(head.leafId);
+  if (head.leafId !== null && !drafts.some(({ id, body }) => id === head.leafId || targetOf(body) === head.leafId))
+    ids.delete(head.leafId);
   return [...ids];
 }
 
@@ -66,7 +67,8 @@ export function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], op
 export function planAppend(input: AppendInput): AppendPlan {
   const { head, drafts, options } = input;
   const existing = drafts.map((draft) => existingEntry(head.header.id, draft, input.found));
-  if (drafts.length > 0 && existing.every((entry) => entry !== null)) return { entries: existing as Entry[], added: [], head };
+  if (drafts.length > 0 && existing.every((entry) => entry !== null))
+    return { entries: existing as Entry[], added: [], head };
   checkGuard(input);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {
     throw new SessionConflictError(head.header.id, options.expectedVersion, head.version);
@@ -138,7 +140,11 @@ class Chain {
     // `idsToFind` leaves out the leaf that the append begins at, and a copied log may hang several nodes on it.
     if (id === this.#input.head.leafId) return this.#input.head.path;
     const path = this.#find(id).path;
-    if (path === null) throw new SessionError("INVALID_ENTRY", `Entry ${show(id)} of session ${this.#sessionId} is a fact, not a turn; choose a node of the tree.`);
+    if (path === null)
+      throw new SessionError(
+        "INVALID_ENTRY",
+        `Entry ${show(id)} of session ${this.#sessionId} is a fact, not a turn; choose a node of the tree.`,
+      );
     return path;
   }
 
@@ -147,7 +153,10 @@ class Chain {
     if (target === null) return;
     const { entry: found } = this.#find(target);
     if (entry.type === "compaction_undone" && found.type !== "compaction") {
-      throw new SessionError("INVALID_ENTRY", `Entry ${show(target)} of session ${this.#sessionId} is not a compaction.`);
+      throw new SessionError(
+        "INVALID_ENTRY",
+        `Entry ${show(target)} of session ${this.#sessionId} is not a compaction.`,
+      );
     }
   }
 
@@ -178,14 +187,18 @@ function existingEntry(sessionId: string, draft: CheckedDraft, found: ReadonlyMa
 
 function checkSame(sessionId: string, draft: CheckedDraft, entry: Entry): Entry {
   if (sameJson(draft.body, bodyOf(entry))) return entry;
-  throw new SessionError("ENTRY_EXISTS", `Session ${sessionId} already has an entry ${show(draft.id)} with other content; use another id.`);
+  throw new SessionError(
+    "ENTRY_EXISTS",
+    `Session ${sessionId} already has an entry ${show(draft.id)} with other content; use another id.`,
+  );
 }
 
 function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void {
   if (guard === undefined) return;
   const allowed = guard.status === undefined ? null : [guard.status].flat();
   if (allowed !== null && !allowed.includes(head.status)) throw statusError(head.header.id, head.status);
-  if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken) throw new LeaseLostError(head.header.id, guard.leaseToken);
+  if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken)
+    throw new LeaseLostError(head.header.id, guard.leaseToken);
 }
 
 function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {

@@ -42,12 +42,17 @@ export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
  * Plans a compaction of a path (root first; it may begin at the first entry that the context holds). Null when there is
  * nothing to summarise.
  */
-export function prepareCompaction(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): CompactionPlan | null {
+export function prepareCompaction(
+  path: readonly Entry[],
+  settings: Partial<CompactionSettings> = {},
+): CompactionPlan | null {
   const { keepRecentTokens, tokenizer, undone } = checkSettings(settings);
   const { compaction, entries: range } = contextPath(path, new Set(undone));
   const cut = cutPoint(range, keepRecentTokens, tokenizer);
   if (cut === null) return null;
-  const turnStart = startsTurn(range[cut] as Entry) ? cut : range.findLastIndex((entry, index) => index < cut && startsTurn(entry));
+  const turnStart = startsTurn(range[cut] as Entry)
+    ? cut
+    : range.findLastIndex((entry, index) => index < cut && startsTurn(entry));
   const split = turnStart >= 0 && turnStart < cut;
   const summarize = range.slice(0, split ? turnStart : cut);
   const turnPrefix = split ? range.slice(turnStart, cut) : [];
@@ -81,7 +86,11 @@ export function contextTokens(path: readonly Entry[], settings: Partial<Compacti
 }
 
 /** Whether a context is so full that the next answer might not fit. */
-export function shouldCompact(tokens: number, contextWindow: number, settings: Partial<CompactionSettings> = {}): boolean {
+export function shouldCompact(
+  tokens: number,
+  contextWindow: number,
+  settings: Partial<CompactionSettings> = {},
+): boolean {
   return tokens > contextWindow - checkSettings(settings).reserveTokens;
 }
 

@@ -135,7 +135,11 @@ function interrupted(call: ToolCall): ToolMessage {
     role: "tool",
     toolCallId: call.id,
     name: call.name,
-    content: JSON.stringify({ ok: false, error_kind: "interrupted", message: "The call was interrupted before it gave a result." }),
+    content: JSON.stringify({
+      ok: false,
+      error_kind: "interrupted",
+      message: "The call was interrupted before it gave a result.",
+    }),
     isError: true,
   };
 }

@@ -26,10 +26,15 @@ export interface CheckedDraft {
 export function checkDrafts(drafts: readonly EntryDraft[], options: { readonly verbatim: boolean }): CheckedDraft[] {
   if (!Array.isArray(drafts)) throw new SessionError("INVALID_ENTRY", "The entries to append are not a list.");
   if (!options.verbatim && drafts.length > APPEND_ENTRIES_MAX) {
-    throw new SessionError("TOO_LARGE", `One append takes at most ${APPEND_ENTRIES_MAX} entries, not ${drafts.length}; append them in parts.`);
+    throw new SessionError(
+      "TOO_LARGE",
+      `One append takes at most ${APPEND_ENTRIES_MAX} entries, not ${drafts.length}; append them in parts.`,
+    );
   }
   // Unlike `map`, this does not step over the holes of a sparse list.
-  return Array.from(drafts, (draft, index) => checkDraft(draft, drafts.length === 1 ? "The entry" : `Entry ${index}`, options.verbatim));
+  return Array.from(drafts, (draft, index) =>
+    checkDraft(draft, drafts.length === 1 ? "The entry" : `Entry ${index}`, options.verbatim),
+  );
 }
 
 function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): CheckedDraft {
@@ -39,15 +44,23 @@ function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): Checked
   const { id, timestamp, parentId } = draft;
   if (id !== undefined) checkName(id, "an entry");
   if (timestamp !== undefined && !isTimestamp(timestamp)) {
-    throw new SessionError("INVALID_ENTRY", `${what} has the timestamp ${show(timestamp)}, which is not an ISO-8601 time with milliseconds, in UTC.`);
+    throw new SessionError(
+      "INVALID_ENTRY",
+      `${what} has the timestamp ${show(timestamp)}, which is not an ISO-8601 time with milliseconds, in UTC.`,
+    );
   }
   const body = copyBody(draft, what);
   if (!isKnownType(body.type) && !verbatim) {
-    throw new SessionError("INVALID_ENTRY", `${what} has the unknown type ${show(body.type)}; use "custom" for data of your own.`);
+    throw new SessionError(
+      "INVALID_ENTRY",
+      `${what} has the unknown type ${show(body.type)}; use "custom" for data of your own.`,
+    );
   }
-  if (body.type === "lost") throw new SessionError("INVALID_ENTRY", `${what} is a placeholder of a salvaged file and cannot be stored.`);
+  if (body.type === "lost")
+    throw new SessionError("INVALID_ENTRY", `${what} is a placeholder of a salvaged file and cannot be stored.`);
   const problem = bodyProblem(body);
-  if (problem !== null) throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${problem}.`);
+  if (problem !== null)
+    throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${problem}.`);
   if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
   return {
     id: id ?? uuidv7(),

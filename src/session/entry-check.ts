@@ -9,15 +9,25 @@ type Check = (value: unknown) => string | null;
 const text: Check = (value) => (typeof value === "string" ? null : "is not a text");
 const filled: Check = (value) => (typeof value === "string" && value !== "" ? null : "is not a text, or empty");
 const flag: Check = (value) => (typeof value === "boolean" ? null : "is not true or false");
-const count: Check = (value) => (Number.isSafeInteger(value) && (value as number) >= 0 ? null : "is not a whole number of 0 or more");
-const amount: Check = (value) => (typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more");
+const count: Check = (value) =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? null : "is not a whole number of 0 or more";
+const amount: Check = (value) =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more";
 const time: Check = (value) => (isTimestamp(value) ? null : "is not an ISO-8601 time with milliseconds, in UTC");
 const object: Check = (value) => (isFields(value) ? null : "is not an object");
 const anything: Check = () => null;
-const oneOf = (...words: readonly string[]): Check => (value) =>
-  words.includes(value as string) ? null : `is not one of ${words.join(", ")}`;
-const listOf = (item: Check): Check => (value) => (Array.isArray(value) && value.every((each) => item(each) === null) ? null : "is not a list of texts");
-const nullOr = (check: Check): Check => (value) => (value === null ? null : check(value));
+const oneOf =
+  (...words: readonly string[]): Check =>
+  (value) =>
+    words.includes(value as string) ? null : `is not one of ${words.join(", ")}`;
+const listOf =
+  (item: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every((each) => item(each) === null) ? null : "is not a list of texts";
+const nullOr =
+  (check: Check): Check =>
+  (value) =>
+    value === null ? null : check(value);
 const name: Check = (value) => {
   try {
     checkName(value, "an");
@@ -55,7 +65,8 @@ function partProblem(part: unknown): string | null {
 const toolCalls: Check = (value) => {
   if (!Array.isArray(value)) return "is not a list";
   const whole = value.every(
-    (call) => isFields(call) && filled(call.id) === null && filled(call.name) === null && typeof call.arguments === "string",
+    (call) =>
+      isFields(call) && filled(call.id) === null && filled(call.name) === null && typeof call.arguments === "string",
   );
   return whole ? null : "has a call without id, name, or arguments as text";
 };

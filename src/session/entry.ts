@@ -30,7 +30,12 @@ export type NodeBody =
       readonly details?: JsonValue;
       readonly usage?: Usage;
     }
-  | { readonly type: "branch_summary"; readonly summary: string; readonly fromId: string | null; readonly details?: JsonValue }
+  | {
+      readonly type: "branch_summary";
+      readonly summary: string;
+      readonly fromId: string | null;
+      readonly details?: JsonValue;
+    }
   | {
       readonly type: "custom_message";
       readonly customType: string;

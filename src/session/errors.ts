@@ -149,9 +149,13 @@ export class SessionDamagedError extends SessionError {
   readonly offset: number;
   readonly reason: string;
   constructor(init: { path: string; line: number; offset: number; reason: string; cause?: unknown }) {
-    super("DAMAGED", `${init.path} is damaged at line ${init.line}: ${init.reason}; open it with salvage to see the rest.`, {
-      cause: init.cause,
-    });
+    super(
+      "DAMAGED",
+      `${init.path} is damaged at line ${init.line}: ${init.reason}; open it with salvage to see the rest.`,
+      {
+        cause: init.cause,
+      },
+    );
     this.path = init.path;
     this.line = init.line;
     this.offset = init.offset;
@@ -190,6 +194,7 @@ export class UnknownEntryError extends SessionError {
 
 /** A caller's value, quoted and cut so that it cannot fill a terminal or hide in a message. */
 export function show(value: unknown): string {
-  const text = typeof value === "string" ? value : String(typeof value === "object" && value !== null ? typeof value : value);
+  const text =
+    typeof value === "string" ? value : String(typeof value === "object" && value !== null ? typeof value : value);
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

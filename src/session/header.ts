@@ -125,7 +125,10 @@ function copyHeader(value: unknown): Record<string, unknown> {
   try {
     const copy = copyJson(value, "header") as Record<string, unknown>;
     if (new TextEncoder().encode(JSON.stringify(copy)).length > HEADER_BYTES_MAX) {
-      throw new SessionError("TOO_LARGE", `The session's header is larger than ${HEADER_BYTES_MAX} bytes; keep large values in entries.`);
+      throw new SessionError(
+        "TOO_LARGE",
+        `The session's header is larger than ${HEADER_BYTES_MAX} bytes; keep large values in entries.`,
+      );
     }
     return copy;
   } catch (error) {
@@ -141,7 +144,10 @@ function checkLineage(value: unknown): void {
   for (const parent of parents) checkSessionId(parent);
   if (typeof operator !== "string") throw invalid("lineage.operator is not a text");
   if (!LINEAGE_KINDS.has(kind as string)) throw invalid(`lineage.kind ${show(kind)} is not known`);
-  if (!Array.isArray(extras) || !extras.every((pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string")) {
+  if (
+    !Array.isArray(extras) ||
+    !extras.every((pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string")
+  ) {
     throw invalid("lineage.extras is not a list of pairs");
   }
 }
@@ -151,8 +157,10 @@ function checkForkPoint(value: unknown): void {
   if (!isObject(value)) throw invalid("forkedFrom is neither null nor an object");
   checkSessionId(value.sessionId);
   if (value.entryId !== null) checkName(value.entryId, "an entry");
-  if (!Number.isSafeInteger(value.version) || (value.version as number) < 0) throw invalid("forkedFrom.version is not a count");
-  if (value.branchName !== undefined && typeof value.branchName !== "string") throw invalid("forkedFrom.branchName is not a text");
+  if (!Number.isSafeInteger(value.version) || (value.version as number) < 0)
+    throw invalid("forkedFrom.version is not a count");
+  if (value.branchName !== undefined && typeof value.branchName !== "string")
+    throw invalid("forkedFrom.branchName is not a text");
 }
 
 function checkSandbox(value: unknown): void {
@@ -160,7 +168,8 @@ function checkSandbox(value: unknown): void {
   if (!isObject(value)) throw invalid("sandbox is neither null nor an object");
   if (typeof value.backend !== "string") throw invalid("sandbox.backend is not a text");
   if (value.spec === undefined) throw invalid("sandbox.spec is missing");
-  if (value.handleId !== null && typeof value.handleId !== "string") throw invalid("sandbox.handleId is neither null nor a text");
+  if (value.handleId !== null && typeof value.handleId !== "string")
+    throw invalid("sandbox.handleId is neither null nor a text");
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -34,7 +34,10 @@ export class HookRunner {
       const result = await this.#call(hooks, name, event);
       if (typeof result !== "object") continue;
       if ("cancel" in result && result.cancel) {
-        throw new SessionError("CANCELLED", `A ${name} handler stopped this${result.reason === undefined ? "" : `: ${result.reason}`}.`);
+        throw new SessionError(
+          "CANCELLED",
+          `A ${name} handler stopped this${result.reason === undefined ? "" : `: ${result.reason}`}.`,
+        );
       }
       if ("summary" in result) last = result;
     }

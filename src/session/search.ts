@@ -20,15 +20,20 @@ const SNIPPET_CHARACTERS = 120;
  * @throws {SessionError} `INVALID_QUERY` for an empty or too long search, or a pattern that is not a regular expression.
  */
 export function parseSearch(query: string): SearchTerm[] {
-  if (typeof query !== "string" || query.trim() === "") throw new SessionError("INVALID_QUERY", "The search is empty; give at least one word.");
+  if (typeof query !== "string" || query.trim() === "")
+    throw new SessionError("INVALID_QUERY", "The search is empty; give at least one word.");
   if (query.length > SEARCH_CHARACTERS_MAX) {
-    throw new SessionError("INVALID_QUERY", `The search has ${query.length} characters; it may have ${SEARCH_CHARACTERS_MAX}.`);
+    throw new SessionError(
+      "INVALID_QUERY",
+      `The search has ${query.length} characters; it may have ${SEARCH_CHARACTERS_MAX}.`,
+    );
   }
   const terms: SearchTerm[] = [];
   for (const match of query.matchAll(/(?<=^|\s)re:(?<pattern>.*)$|"(?<phrase>[^"]*)"|(?<word>[^\s"]+)/gs)) {
     const { pattern, phrase, word } = match.groups as { pattern?: string; phrase?: string; word?: string };
     if (pattern !== undefined) terms.push({ type: "pattern", pattern: compile(pattern.trim()) });
-    else if ((phrase ?? word ?? "").trim() !== "") terms.push({ type: "text", text: (phrase ?? word ?? "").toLowerCase() });
+    else if ((phrase ?? word ?? "").trim() !== "")
+      terms.push({ type: "text", text: (phrase ?? word ?? "").toLowerCase() });
   }
   if (terms.length === 0) throw new SessionError("INVALID_QUERY", "The search is empty; give at least one word.");
   return terms;
@@ -56,7 +61,11 @@ export function entryText(entry: Entry): string {
 }
 
 /** The match to show for one message, with the text around it on one line. */
-export function matchOf(entry: Entry, text: string, found: { readonly index: number; readonly length: number }): SearchMatch {
+export function matchOf(
+  entry: Entry,
+  text: string,
+  found: { readonly index: number; readonly length: number },
+): SearchMatch {
   const start = Math.max(0, found.index - Math.floor(SNIPPET_CHARACTERS / 3));
   const end = Math.min(text.length, start + SNIPPET_CHARACTERS);
   // Half of a surrogate pair at a cut would not survive UTF-8.
@@ -70,7 +79,8 @@ export function matchOf(entry: Entry, text: string, found: { readonly index: num
 }
 
 function compile(pattern: string): RegExp {
-  if (pattern === "") throw new SessionError("INVALID_QUERY", "The search has no pattern after re:, which would match everything.");
+  if (pattern === "")
+    throw new SessionError("INVALID_QUERY", "The search has no pattern after re:, which would match everything.");
   try {
     return new RegExp(pattern, "iu");
   } catch (cause) {

@@ -36,14 +36,22 @@ export interface ReadRange {
 export interface StoreDriver {
   readonly capabilities: StoreCapabilities;
   /** `SESSION_EXISTS` when the id is taken, also by a deleted session. Drafts are verbatim. */
-  create(header: SessionHeader, drafts: readonly CheckedDraft[], options: { maxOpenPerUser?: number }): Promise<SessionHead>;
+  create(
+    header: SessionHeader,
+    drafts: readonly CheckedDraft[],
+    options: { maxOpenPerUser?: number },
+  ): Promise<SessionHead>;
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult>;
   head(sessionId: string): Promise<SessionHead | null>;
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** Fills in the header's `forkedFrom`, keeping a `branchName` that is there. An unknown `at` is an `UnknownEntryError`. */
-  fork(sourceId: string, header: SessionHeader, options: { at: string | null | undefined; maxForks?: number }): Promise<SessionHead>;
+  fork(
+    sourceId: string,
+    header: SessionHeader,
+    options: { at: string | null | undefined; maxForks?: number },
+  ): Promise<SessionHead>;
   /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
   list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
   count(query: SessionQuery): Promise<number>;

@@ -1,4 +1,4 @@
-import { type Entry } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import { compactionMessage, messagesOf } from "./context.ts";
 import type { Content, Message } from "./message.ts";
 
