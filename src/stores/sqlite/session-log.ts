@@ -30,6 +30,18 @@ interface EntryRow {
   readonly seq: number;
   readonly id: string;
   readonly state: string;
+  /** The state of the row that holds the facts, where it was fetched along. */
+  readonly facts?: string | null;
+}
+
+/** A session's row, with the entry that is its own last one at the version asked for. */
+interface SessionRow extends Origin {
+  readonly updated_at: string;
+  readonly header: string;
+  readonly seq: number | null;
+  readonly entry_id: string | null;
+  readonly state: string | null;
+  readonly facts: string | null;
 }
 
 interface StoredRow extends EntryRow {
@@ -43,6 +55,7 @@ export class SessionLog {
   readonly #handle: SqliteHandle;
   readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
   readonly #locate: SqliteStatement;
+  readonly #sessions: SqliteStatement;
   readonly #find: SqliteStatement;
   readonly #row: SqliteStatement;
 
@@ -52,6 +65,13 @@ export class SessionLog {
       `SELECT key, origin_version, (
          SELECT seq FROM entries WHERE session_key = key ORDER BY seq DESC LIMIT 1
        ) AS last FROM sessions WHERE id = ? AND deleted_at IS NULL`,
+    );
+    this.#sessions = handle.prepare(
+      `SELECT sessions.key AS key, origin_key, origin_version, updated_at, header,
+         entries.seq AS seq, entries.id AS entry_id, entries.state AS state, facts.state AS facts
+       FROM json_each(?) AS wanted JOIN sessions ON sessions.key = wanted.value ->> 0
+       LEFT JOIN entries ON entries.session_key = sessions.key AND entries.seq = wanted.value ->> 1
+       LEFT JOIN entries AS facts ON facts.session_key = sessions.key AND facts.seq = entries.state ->> '$.facts'`,
     );
     this.#row = handle.prepare(`SELECT ${ROW} FROM entries WHERE session_key = ? AND seq = ?`);
     this.#find = handle.prepare(
@@ -88,27 +108,28 @@ export class SessionLog {
   }
 
   /** A session, live or deleted, at a version; null when it has been purged. */
-  loadVersion({ id, key, version }: SessionVersion): LoadedSession | null {
-    const known = this.#cache.get(id);
-    const same = known?.key === key ? known : undefined;
-    if (same?.head.version === version) return same;
-    const loaded = this.#loadAgain(key, version, same);
-    if (loaded !== null) this.remember(loaded);
-    return loaded;
+  loadVersion(wanted: SessionVersion): LoadedSession | null {
+    return this.loadVersions([wanted])[0] ?? null;
+  }
+
+  /** Sessions, live or deleted, each at a version; those that have been purged are left out. */
+  loadVersions(wanted: readonly SessionVersion[]): LoadedSession[] {
+    const missing = wanted.filter(({ id, key, version }) => !isAt(this.#cache.get(id), key, version));
+    const fetched = new Map(this.#fetch(missing).map((row) => [row.key, row]));
+    return wanted.flatMap(({ id, key, version }) => {
+      const known = this.#cache.get(id);
+      const row = fetched.get(key);
+      if (row === undefined) return known !== undefined && isAt(known, key, version) ? known : [];
+      const loaded = this.#load(row, version, known?.key === key ? known : undefined);
+      this.remember(loaded);
+      return loaded;
+    });
   }
 
   /** The head after the first `version` entries, and the rows that hold its parts. */
   headAt(segments: readonly Segment[], header: SessionHeader, version: number): HeadPlace {
     if (version === 0) return { head: freezeJson(emptyHead(header)), leafSeq: null, factsSeq: null };
-    const row = this.#rowAt(segments, version - 1);
-    const state = JSON.parse(row.state) as EntryState;
-    const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
-    const leaf = leafSeq === null ? null : leafSeq === row.seq ? row : this.#rowAt(segments, leafSeq);
-    const path = leaf === null ? EMPTY_PATH : (this.#pathOf(segments, leaf) ?? EMPTY_PATH);
-    const factsSeq = typeof state.facts === "object" ? row.seq : (state.facts ?? null);
-    const facts = typeof state.facts === "number" ? this.#stateAt(segments, state.facts).facts : state.facts;
-    const head = decodeHead(version, state, { header, leafId: leaf?.id ?? null, path, facts });
-    return { head, leafSeq, factsSeq };
+    return this.#headOf(segments, header, this.#rowAt(segments, version - 1));
   }
 
   /** The id of the entry at a position. */
@@ -129,17 +150,32 @@ export class SessionLog {
     return row === undefined ? null : (JSON.parse(row.body) as Entry);
   }
 
-  #loadAgain(key: number, version: number, known: LoadedSession | undefined): LoadedSession | null {
-    const row = this.#handle
-      .prepare("SELECT key, origin_key, origin_version, updated_at, header FROM sessions WHERE key = ?")
-      .get<Origin & { updated_at: string; header: string }>([key]);
-    if (row === undefined) return null;
+  #fetch(wanted: readonly SessionVersion[]): SessionRow[] {
+    if (wanted.length === 0) return [];
+    return this.#sessions.all<SessionRow>([JSON.stringify(wanted.map(({ key, version }) => [key, version - 1]))]);
+  }
+
+  #load(row: SessionRow, version: number, known: LoadedSession | undefined): LoadedSession {
+    const { key, seq, entry_id: id, state, facts } = row;
     const header = known?.head.header ?? freezeJson(JSON.parse(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(this.#handle, row);
+    if (seq !== null && id !== null && state !== null) {
+      return { key, segments, ...this.#headOf(segments, header, { seq, id, state, facts }) };
+    }
     const place = this.headAt(segments, header, version);
-    if (version > row.origin_version) return { key, segments, ...place };
     // Nothing was appended yet, so that the last row, if any, tells another session's time.
     return { key, segments, ...place, head: Object.freeze({ ...place.head, updatedAt: row.updated_at }) };
+  }
+
+  #headOf(segments: readonly Segment[], header: SessionHeader, row: EntryRow): HeadPlace {
+    const state = JSON.parse(row.state) as EntryState;
+    const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
+    const leaf = leafSeq === null ? null : leafSeq === row.seq ? row : this.#rowAt(segments, leafSeq);
+    const path = leaf === null ? EMPTY_PATH : (this.#pathOf(segments, leaf) ?? EMPTY_PATH);
+    const factsSeq = typeof state.facts === "object" ? row.seq : (state.facts ?? null);
+    const facts = typeof state.facts === "number" ? this.#factsAt(segments, state.facts, row).facts : state.facts;
+    const head = decodeHead(row.seq + 1, state, { header, leafId: leaf?.id ?? null, path, facts });
+    return { head, leafSeq, factsSeq };
   }
 
   #findRow(segments: readonly Segment[], id: string, version: number): StoredRow | undefined {
@@ -160,6 +196,10 @@ export class SessionLog {
     return decodePath(JSON.parse(row.state) as EntryState, row.seq, settingsAt);
   }
 
+  #factsAt(segments: readonly Segment[], seq: number, { facts }: EntryRow): EntryState {
+    return typeof facts === "string" ? (JSON.parse(facts) as EntryState) : this.#stateAt(segments, seq);
+  }
+
   #stateAt(segments: readonly Segment[], seq: number): EntryState {
     return JSON.parse(this.#rowAt(segments, seq).state) as EntryState;
   }
@@ -173,4 +213,8 @@ export class SessionLog {
       `The database ${this.#handle.place} misses entry ${seq} of a session; it was purged just now, or the database is damaged.`,
     );
   }
+}
+
+function isAt(session: LoadedSession | undefined, key: number, version: number): boolean {
+  return session?.key === key && session.head.version === version;
 }
