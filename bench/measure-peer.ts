@@ -52,10 +52,12 @@ export async function measurePeer(input: PeerInput): Promise<PeerResult> {
       small = await begin(peer, join(input.folder, `small${round}`), input.turnsSmall);
     },
     run: () => takeTurns(small, turnsEachRound.small),
+    warmUp: async () => small.warmUp?.(),
     settle: async () => small.settle?.(),
   };
   const longConversation: Contender = {
     run: () => takeTurns(large, turnsEachRound.large),
+    warmUp: async () => large.warmUp?.(),
     settle: async () => large.settle?.(),
   };
   const samples = await race(

@@ -4,6 +4,8 @@ import { readIoCounters } from "./io-counters.ts";
 export interface Contender {
   /** Makes ready for a round; not measured. */
   prepare?(round: number): Promise<void>;
+  /** Goes first where the first call of a series costs more than the others; not measured. */
+  warmUp?(): Promise<void>;
   run(round: number): Promise<void>;
   /** Writes what is still to be written for the round. Its bytes count; its time does not. */
   settle?(): Promise<void>;
@@ -48,6 +50,7 @@ async function measure(contender: Contender, round: number): Promise<Sample> {
   await contender.settle?.();
   // What the round before left behind is not this round's to collect.
   globalThis.gc?.();
+  await contender.warmUp?.();
   const before = readIoCounters();
   const startedAt = performance.now();
   await contender.run(round);

@@ -19,6 +19,13 @@ const REASONS: readonly Reason[] = [
     above: "A short line is copied to the system's cache at once, which takes less time than handing it to a thread.",
   },
   {
+    what: /^jsonl, an append after a pause of/,
+    below:
+      "After a pause the lock among processes is taken anew and the file opened and looked at; when nobody appends for a " +
+      "moment, both are let go.",
+    above: "Taking the lock anew and looking at the file costs no more than opening it.",
+  },
+  {
     what: /^jsonl, durability fsync/,
     below: "The disk takes nearly all of the time; what is left is the work of an append without fsync.",
     above: "The disk takes nearly all of the time, on both sides.",

@@ -19,6 +19,8 @@ export interface Conversation {
   fill(turns: number): Promise<void>;
   /** Keeps one more turn. Resolves when it is kept. */
   turn(index: number): Promise<void>;
+  /** Goes before a series of turns whose first one would cost more than the others. */
+  warmUp?(): Promise<void>;
   /** Moves what a database still has in its write-ahead log to where it stays. */
   settle?(): Promise<void>;
   /** Lets go of everything that was opened, so that the two below begin afresh. */

@@ -27,6 +27,7 @@ async function openConversation(kind: DurableKind, folder: string): Promise<Conv
     },
     turn,
     settle: () => settleFiles(kind, folder),
+    warmUp: async () => void (await tree.appendMessage(messageOf(0))),
     close: () => store.close(),
     async readContext() {
       await using opened = await openStoreOf(kind, folder);

@@ -1,5 +1,6 @@
-import { open, readdir, readFile } from "node:fs/promises";
+import { appendFile, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createHeader, type SessionStore, SessionTree } from "skein";
 import { type BareDatabase, openBareDatabase } from "../bare-database.ts";
 import { directoryBytes } from "../directory-bytes.ts";
@@ -8,7 +9,7 @@ import { MESSAGE_CHARACTERS, messageOf } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
 import { atLeast, atMost, type Row, type Target } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
-import { settleFiles } from "../settle-files.ts";
+import { PAUSE_MS, settleFiles } from "../settle-files.ts";
 import { medianMs, timeRatio, writtenBytes } from "../statistics.ts";
 import { openStoreOf } from "../store-kind.ts";
 
@@ -22,6 +23,7 @@ export const appendSection: Section = {
     const lines = await linesOf(bench, bench.sizes.appends);
     return [
       ...(await appendToFile(bench, lines)),
+      await appendAfterPause(bench, lines),
       await appendSynced(bench, lines),
       ...(await appendToDatabase(bench, lines)),
     ];
@@ -34,7 +36,7 @@ async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row
   await using jsonl = await openStoreOf("jsonl", folder);
   await using memory = await openStoreOf("memory", "");
   const bare = await BareFile.open(join(await bench.fixtures.folder("bare"), "bare"), false);
-  const skein = await appender(jsonl, appends);
+  const skein = { ...(await appender(jsonl, appends)), settle: () => settleFiles("jsonl", folder) };
   const bytesBefore = await directoryBytes(folder);
   bench.progress("append: jsonl and memory against a bare file");
   const samples = await race(
@@ -43,7 +45,7 @@ async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row
   );
   await bare.close();
   const growth =
-    ((await directoryBytes(folder)) - bytesBefore) / (appends * (bench.sizes.rounds + bench.sizes.warmups));
+    ((await directoryBytes(folder)) - bytesBefore) / ((appends + 1) * (bench.sizes.rounds + bench.sizes.warmups));
   // The runtime wakes itself with writes of its own, which the bare loop shows: they reach no file.
   const wakeups = bytesPer(samples.bare, appends) - lines.reduce((sum, line) => sum + line.length, 0) / lines.length;
   const written = bytesPer(samples.jsonl, appends) - wakeups;
@@ -53,6 +55,23 @@ async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row
     bytesRow("jsonl, growth of all files for each message", growth, atMost(growth, BYTES_MAX, " B")),
     bytesRow("jsonl, bytes given to write calls for each message", written, atMost(written, BYTES_MAX, " B")),
   ];
+}
+
+/** The rhythm of an agent: by the time of the next append, the store has let go of its lock and its file. */
+async function appendAfterPause(bench: Bench, lines: readonly Buffer[]): Promise<Row> {
+  await using jsonl = await openStoreOf("jsonl", await bench.fixtures.folder("jsonl-paused"));
+  const path = join(await bench.fixtures.folder("bare-paused"), "bare");
+  const pause = (): Promise<void> => sleep(PAUSE_MS);
+  bench.progress("append: jsonl after a pause");
+  const samples = await race(
+    {
+      bare: { prepare: pause, run: () => appendFile(path, lines[0] as Buffer) },
+      jsonl: { run: (await appender(jsonl, 1)).run, prepare: pause },
+    },
+    { rounds: bench.sizes.rounds * 3, warmups: bench.sizes.warmups },
+  );
+  const what = `jsonl, an append after a pause of ${PAUSE_MS} ms`;
+  return speedRow(what, samples.jsonl, samples.bare, 1, null, "bare open + write + close");
 }
 
 async function appendSynced(bench: Bench, lines: readonly Buffer[]): Promise<Row> {
@@ -139,9 +158,9 @@ function inserter(database: BareDatabase, lines: readonly Buffer[]): Contender {
 async function appender(store: SessionStore, appends: number): Promise<Contender> {
   const { header } = await store.create(createHeader());
   const tree = await SessionTree.on(store, header.id);
-  // The first append opens the file and takes the lock; what is measured is the rest of a session's life.
-  await tree.appendMessage(messageOf(0));
   return {
+    // The first append of a series opens the file and takes the lock.
+    warmUp: async () => void (await tree.appendMessage(messageOf(0))),
     async run() {
       for (let index = 0; index < appends; index++) await tree.appendMessage(messageOf(index));
     },

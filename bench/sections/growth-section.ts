@@ -1,10 +1,12 @@
-import { createHeader, SessionTree } from "skein";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createHeader, type SessionStore, SessionTree } from "skein";
+import type { OpenFixture } from "../fixtures.ts";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
 import { messageOf } from "../message-of.ts";
-import { type Contender, race } from "../race.ts";
+import { type Contender, race, type Sample } from "../race.ts";
 import { atMost, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
-import { settleFiles } from "../settle-files.ts";
+import { PAUSE_MS, settleFiles } from "../settle-files.ts";
 import { medianMs, timeRatio, writtenBytes } from "../statistics.ts";
 import { openStoreOf, type StoreKind } from "../store-kind.ts";
 
@@ -22,52 +24,92 @@ export const growthSection: Section = {
 };
 
 async function measureGrowth(bench: Bench, kind: StoreKind): Promise<Row[]> {
-  const { entriesSmall, entriesLarge, growthAppends } = bench.sizes;
+  const { entriesSmall, entriesLarge } = bench.sizes;
   await using large = await bench.fixtures.open(kind, entriesLarge);
-  const smallFolder = await bench.fixtures.folder(`${kind}-small`);
-  await using smallStore = await openStoreOf(kind, smallFolder);
+  const folder = await bench.fixtures.folder(`${kind}-small`);
+  await using smallStore = await openStoreOf(kind, folder);
+  const small = { store: smallStore, folder };
   bench.progress(`growth: ${kind} at entry ${entriesSmall} and at entry ${entriesLarge}`);
-  let smallTree: SessionTree;
-  const small: Contender = {
+  const rows = await appendInSeries(bench, kind, small, large);
+  return kind === "memory" ? rows : [...rows, await appendAfterPause(bench, kind, small, large)];
+}
+
+interface SmallStore {
+  readonly store: SessionStore;
+  readonly folder: string;
+}
+
+async function appendInSeries(bench: Bench, kind: StoreKind, small: SmallStore, large: OpenFixture): Promise<Row[]> {
+  const { growthAppends, rounds, warmups } = bench.sizes;
+  let tree: SessionTree;
+  const short: Contender = {
     // A session of its own for each round, or it would not be short any more.
     async prepare() {
-      smallTree = await SessionTree.on(smallStore, (await smallStore.create(createHeader())).header.id);
-      for (let index = 0; index < entriesSmall; index++) await smallTree.appendMessage(messageOf(index));
+      tree = await shortSession(bench, small.store);
     },
-    run: () => appendMessages(smallTree, growthAppends),
-    settle: () => settleFiles(kind, smallFolder),
+    warmUp: () => appendMessages(tree, 1),
+    run: () => appendMessages(tree, growthAppends),
+    settle: () => settleFiles(kind, small.folder),
   };
   const long: Contender = {
+    warmUp: () => appendMessages(large.tree, 1),
     run: () => appendMessages(large.tree, growthAppends),
     settle: () => settleFiles(kind, large.folder),
   };
-  const samples = await race({ small, large: long }, { rounds: bench.sizes.rounds * 2, warmups: bench.sizes.warmups });
-  const growth = timeRatio(samples.large, samples.small);
-  const what = `${kind}, time of an append at entry ${formatCount(entriesLarge)}`;
-  const time: Row = {
-    section,
-    what,
-    measured: formatMs(medianMs(samples.large) / growthAppends),
-    against: `${formatMs(medianMs(samples.small) / growthAppends)} at entry ${formatCount(entriesSmall)}`,
-    ratio: growth,
-    target: atMost(growth, GROWTH_MAX),
-  };
+  const samples = await race({ small: short, large: long }, { rounds: rounds * 2, warmups });
+  const time = timeRow(bench, `${kind}, time of an append`, samples, growthAppends);
   if (kind === "memory") return [time];
-  const bytes = { small: writtenBytes(samples.small), large: writtenBytes(samples.large) };
   const appends = growthAppends * samples.large.length;
-  return [
-    time,
-    {
-      section,
-      what: what.replace("time", "bytes"),
-      measured: formatBytes(bytes.large / appends),
-      against: `${formatBytes(bytes.small / appends)} at entry ${formatCount(entriesSmall)}`,
-      ratio: bytes.large / bytes.small,
-      target: atMost(bytes.large / bytes.small, GROWTH_MAX),
-    },
-  ];
+  const bytes = { small: writtenBytes(samples.small) / appends, large: writtenBytes(samples.large) / appends };
+  const values = { measured: formatBytes(bytes.large), against: formatBytes(bytes.small) };
+  return [time, growthRow(bench, `${kind}, bytes of an append`, values, bytes.large / bytes.small)];
+}
+
+/** The rhythm of an agent: by the time of the next append, the store has let go of its lock and its file. */
+async function appendAfterPause(bench: Bench, kind: StoreKind, small: SmallStore, large: OpenFixture): Promise<Row> {
+  const { rounds, warmups } = bench.sizes;
+  const contender = (tree: SessionTree): Contender => ({
+    prepare: () => sleep(PAUSE_MS),
+    run: () => appendMessages(tree, 1),
+  });
+  const samples = await race(
+    { small: contender(await shortSession(bench, small.store)), large: contender(large.tree) },
+    { rounds: rounds * 3, warmups },
+  );
+  return timeRow(bench, `${kind}, time of an append after a pause of ${PAUSE_MS} ms,`, samples, 1);
+}
+
+async function shortSession(bench: Bench, store: SessionStore): Promise<SessionTree> {
+  const tree = await SessionTree.on(store, (await store.create(createHeader())).header.id);
+  await appendMessages(tree, bench.sizes.entriesSmall);
+  return tree;
 }
 
 async function appendMessages(tree: SessionTree, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await tree.appendMessage(messageOf(index));
+}
+
+function timeRow(
+  bench: Bench,
+  what: string,
+  samples: Readonly<Record<"small" | "large", Sample[]>>,
+  appends: number,
+): Row {
+  const values = {
+    measured: formatMs(medianMs(samples.large) / appends),
+    against: formatMs(medianMs(samples.small) / appends),
+  };
+  return growthRow(bench, what, values, timeRatio(samples.large, samples.small));
+}
+
+function growthRow(bench: Bench, what: string, values: { measured: string; against: string }, ratio: number): Row {
+  const { entriesSmall, entriesLarge } = bench.sizes;
+  return {
+    section,
+    what: `${what} at entry ${formatCount(entriesLarge)}`,
+    measured: values.measured,
+    against: `${values.against} at entry ${formatCount(entriesSmall)}`,
+    ratio,
+    target: atMost(ratio, GROWTH_MAX),
+  };
 }
