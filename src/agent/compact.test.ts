@@ -139,12 +139,13 @@ describe("a divided turn", () => {
       role: "assistant",
       content,
       usage: usage(tokens),
+      cost: tokens / 2,
       stopReason: "stop",
     });
     const model = scripted([reply("history", 10), reply("beginning", 1)]);
     const entry = asCompaction(await compact(tree, { model, settings, instructions: "Be brief." }));
     expect(entry.summary).toBe("history\n\n## The turn under way\nbeginning");
-    expect(entry.usage).toEqual(usage(11));
+    expect([entry.usage, entry.cost, tree.head.cost]).toEqual([usage(11), 5.5, 5.5]);
     expect(entry.firstKeptEntryId).toBe("a2");
     expect(asked(model, 0)).toContain("[user] first question");
     expect(asked(model, 0)).not.toContain("long job");

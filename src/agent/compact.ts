@@ -5,7 +5,7 @@ import type { SessionHooks } from "../session/hooks.ts";
 import { addUsage } from "../session/usage.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import type { Model } from "./model.ts";
-import { type Summary, summarize } from "./summarize.ts";
+import { type Summary, spendingOf, summarize } from "./summarize.ts";
 import { tellsAnything } from "./summary-prompt.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 
@@ -42,7 +42,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
       firstKeptEntryId: plan.firstKeptEntryId,
       tokensBefore: plan.tokensBefore,
       details: given?.details ?? plan.details,
-      ...(summary.usage === undefined ? {} : { usage: summary.usage }),
+      ...spendingOf(summary),
     },
     async () => {
       // Turns that came meanwhile are kept word for word, but on another branch the summary would be of the wrong story.
@@ -58,7 +58,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
 }
 
 function givenSummary(text: string): Summary {
-  if (typeof text === "string" && text.trim() !== "") return { text, usage: undefined };
+  if (typeof text === "string" && text.trim() !== "") return { text };
   throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
 }
 
@@ -73,14 +73,16 @@ async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: 
         signal,
       ),
     );
-  } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary, usage: undefined });
+  } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary });
   if (tellsAnything(plan.turnPrefix)) {
     const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
-    parts.push({ text: `## The turn under way\n${prefix.text}`, usage: prefix.usage });
+    parts.push({ ...prefix, text: `## The turn under way\n${prefix.text}` });
   }
-  const spent = parts.flatMap((part) => (part.usage === undefined ? [] : [part.usage]));
-  return {
-    text: parts.map((part) => part.text).join("\n\n"),
-    usage: spent.length === 0 ? undefined : spent.reduce(addUsage),
-  };
+  return parts.reduce((whole, part) => ({
+    text: `${whole.text}\n\n${part.text}`,
+    ...spendingOf({
+      ...(whole.usage === undefined ? part : { usage: addUsage(whole.usage, part.usage) }),
+      ...(whole.cost === undefined && part.cost === undefined ? {} : { cost: (whole.cost ?? 0) + (part.cost ?? 0) }),
+    }),
+  }));
 }

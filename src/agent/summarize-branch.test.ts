@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { assistant, call, result, user } from "../../test/sample-log.ts";
+import { assistant, call, result, usage, user } from "../../test/sample-log.ts";
 import { scripted } from "../models/scripted.ts";
 import { type Message, textOf } from "../session/message.ts";
 import { SessionTree } from "../tree/session-tree.ts";
@@ -21,7 +21,7 @@ const story = {
 describe("summarizeBranch", () => {
   test("moves the leaf and writes there what happened below where the paths part", async () => {
     const tree = await treeOf(story);
-    const model = scripted(["it did not work"]);
+    const model = scripted([{ role: "assistant", content: "it did not work", usage: usage(7), cost: 2 }]);
     const entry = await summarizeBranch(tree, "a", { model, instructions: "In one line." });
     expect(entry).toMatchObject({
       type: "branch_summary",
@@ -29,6 +29,8 @@ describe("summarizeBranch", () => {
       fromId: "d",
       summary: "it did not work",
       details: { readFiles: [], modifiedFiles: ["f.txt"] },
+      usage: usage(7),
+      cost: 2,
     });
     expect(tree.leafId).toBe(entry?.id);
     const asked = textOf(model.requests[0]?.messages.at(-1)?.content ?? null);

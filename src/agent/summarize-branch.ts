@@ -2,7 +2,7 @@ import type { Entry } from "../session/entry.ts";
 import { fileOperations } from "../session/file-operations.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import type { Model } from "./model.ts";
-import { summarize } from "./summarize.ts";
+import { spendingOf, summarize } from "./summarize.ts";
 
 /**
  * Moves the leaf and writes there what happened on the branch that is left: everything below where the two paths part.
@@ -27,5 +27,5 @@ export async function summarizeBranch(
     signal,
   );
   signal?.throwIfAborted();
-  return tree.branchWithSummary(entryId, summary.text, fileOperations(entries));
+  return tree.branchWithSummary(entryId, summary.text, fileOperations(entries), spendingOf(summary));
 }

@@ -4,10 +4,11 @@ import type { Usage } from "../session/usage.ts";
 import type { Model } from "./model.ts";
 import { type SummaryRequest, summaryMessages } from "./summary-prompt.ts";
 
-/** A summary, and what it cost to get. */
+/** A summary, and what it cost to get; whoever wrote it without a model spent nothing. */
 export interface Summary {
   readonly text: string;
-  readonly usage: Usage | undefined;
+  readonly usage?: Usage;
+  readonly cost?: number;
 }
 
 /**
@@ -30,7 +31,12 @@ export async function summarize(
     throw failed(`${name} stopped with "${reply.stopReason}" before the summary was whole`);
   const text = textOf(reply.content).trim();
   if (text === "") throw failed(`${name} wrote an empty summary`);
-  return { text, usage: reply.usage };
+  return { text, ...spendingOf(reply) };
+}
+
+/** What of a usage and a cost is known. */
+export function spendingOf({ usage, cost }: { usage?: Usage; cost?: number }): { usage?: Usage; cost?: number } {
+  return { ...(usage === undefined ? {} : { usage }), ...(cost === undefined ? {} : { cost }) };
 }
 
 function failed(problem: string): SessionError {

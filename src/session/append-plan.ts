@@ -3,6 +3,7 @@ import type { CheckedDraft } from "./draft.ts";
 import { bodyOf, type Entry, isNode, type SessionStatus } from "./entry.ts";
 import {
   LeaseLostError,
+  notANode,
   SessionCapacityError,
   SessionClosedError,
   SessionConflictError,
@@ -140,11 +141,7 @@ class Chain {
     // `idsToFind` leaves out the leaf that the append begins at, and a copied log may hang several nodes on it.
     if (id === this.#input.head.leafId) return this.#input.head.path;
     const path = this.#find(id).path;
-    if (path === null)
-      throw new SessionError(
-        "INVALID_ENTRY",
-        `Entry ${show(id)} of session ${this.#sessionId} is a fact, not a turn; choose a node of the tree.`,
-      );
+    if (path === null) throw notANode(this.#sessionId, id);
     return path;
   }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../internal/json.ts";
-import type { Entry, EntryOf, ThinkingLevel } from "./entry.ts";
-import { UnknownEntryError } from "./errors.ts";
+import { type Entry, type EntryOf, isNode, type ThinkingLevel } from "./entry.ts";
+import { notANode, UnknownEntryError } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "./fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "./message.ts";
 import { branchTo, indexEntries, leafOf, undoneIds } from "./tree.ts";
@@ -26,14 +26,16 @@ export interface ContextPath {
 /**
  * The context at a leaf (default: where the log's own leaf stands; null: before the root, which is an empty context).
  *
- * @throws {UnknownEntryError} if an explicit leaf is not among the entries.
+ * @throws {SessionError} `UNKNOWN_ENTRY` if an explicit leaf is not among the entries, `INVALID_ENTRY` if it is a fact.
  */
 export function buildContext(entries: Iterable<Entry>, leafId?: string | null): ModelContext {
   const all = [...entries];
   const index = indexEntries(all);
   const leaf = leafId === undefined ? leafOf(all) : leafId;
   if (leaf === null) return contextOf(EMPTY_PATH, { compaction: null, entries: [] });
-  if (!index.has(leaf)) throw new UnknownEntryError("of these entries", leaf);
+  const entry = index.get(leaf);
+  if (entry === undefined) throw new UnknownEntryError(null, leaf);
+  if (!isNode(entry)) throw notANode(null, leaf);
   const path = branchTo(index, leaf);
   return contextOf(path.reduce(stepPath, EMPTY_PATH), contextPath(path, undoneIds(all)));
 }

@@ -29,12 +29,15 @@ export type NodeBody =
       readonly tokensBefore: number;
       readonly details?: JsonValue;
       readonly usage?: Usage;
+      readonly cost?: number;
     }
   | {
       readonly type: "branch_summary";
       readonly summary: string;
       readonly fromId: string | null;
       readonly details?: JsonValue;
+      readonly usage?: Usage;
+      readonly cost?: number;
     }
   | {
       readonly type: "custom_message";

@@ -183,13 +183,25 @@ export class CheckpointNotFoundError extends SessionError {
 
 /** The entry that was named is not in the session. */
 export class UnknownEntryError extends SessionError {
-  readonly sessionId: string;
+  readonly sessionId: string | null;
   readonly entryId: string;
-  constructor(sessionId: string, entryId: string) {
-    super("UNKNOWN_ENTRY", `Session ${sessionId} has no entry ${show(entryId)}.`);
+  constructor(sessionId: string | null, entryId: string) {
+    super("UNKNOWN_ENTRY", `There is no entry ${show(entryId)} ${where(sessionId)}.`);
     this.sessionId = sessionId;
     this.entryId = entryId;
   }
+}
+
+/** The refusal of a fact where a node of the tree is needed. */
+export function notANode(sessionId: string | null, entryId: string): SessionError {
+  return new SessionError(
+    "INVALID_ENTRY",
+    `Entry ${show(entryId)} ${where(sessionId)} is a fact, not a turn; choose a node of the tree.`,
+  );
+}
+
+function where(sessionId: string | null): string {
+  return sessionId === null ? "among these" : `in session ${sessionId}`;
 }
 
 /** A caller's value, quoted and cut so that it cannot fill a terminal or hide in a message. */

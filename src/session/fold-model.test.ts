@@ -30,8 +30,16 @@ const bodies: fc.Arbitrary<EntryBody> = fc.oneof(
   ),
   fc.constant<EntryBody>({ type: "message", message: assistant("bare") }),
   tokens.map(
-    (spent): EntryBody => ({ type: "compaction", summary: "s", firstKeptEntryId: "x", tokensBefore: 1, usage: spent }),
+    (spent): EntryBody => ({
+      type: "compaction",
+      summary: "s",
+      firstKeptEntryId: "x",
+      tokensBefore: 1,
+      usage: spent,
+      cost: 2,
+    }),
   ),
+  tokens.map((spent): EntryBody => ({ type: "branch_summary", summary: "s", fromId: null, usage: spent, cost: 1 })),
   word.map((provider): EntryBody => ({ type: "model_change", provider: `p${provider}`, modelId: "m" })),
   word.map((level): EntryBody => ({ type: "thinking_level_change", thinkingLevel: `l${level}` })),
   fc.record({ set, unset: fc.subarray(["a", "b"]) }).map((fields): EntryBody => ({ type: "variables", ...fields })),
@@ -172,7 +180,7 @@ function pathOf(entries: readonly Entry[], id: string): PathSummary {
   return {
     depth: path.length,
     turnCount: path.filter((entry) => entry.type === "message").length,
-    ...spentOn(path),
+    ...spentOn(path.filter((entry) => entry.type === "message")),
     compactionId: path.findLast((entry) => entry.type === "compaction")?.id ?? null,
     model: models.at(-1) ?? null,
     thinkingLevel: path.findLast((entry) => entry.type === "thinking_level_change")?.thinkingLevel ?? "off",
@@ -190,13 +198,11 @@ function find(entries: readonly Entry[], id: string | null): Entry | undefined {
 }
 
 function spentOn(entries: readonly Entry[]): { usage: Usage; cost: number } {
-  const answers = entries.flatMap((entry) =>
-    entry.type === "message" && entry.message.role === "assistant" ? [entry.message] : [],
-  );
-  const spent = [
-    ...answers.flatMap((answer) => answer.usage ?? []),
-    ...entries.flatMap((entry) => (entry.type === "compaction" ? (entry.usage ?? []) : [])),
-  ];
+  const spending = entries.flatMap((entry): { usage?: Usage; cost?: number }[] => {
+    if (entry.type === "message") return entry.message.role === "assistant" ? [entry.message] : [];
+    return entry.type === "compaction" || entry.type === "branch_summary" ? [entry] : [];
+  });
+  const spent = spending.flatMap((each) => each.usage ?? []);
   const total = (field: "inputTokens" | "outputTokens" | "totalTokens" | "cacheReadTokens") =>
     spent.reduce((sum, each) => sum + (each[field] ?? 0), 0);
   return {
@@ -208,6 +214,6 @@ function spentOn(entries: readonly Entry[]): { usage: Usage; cost: number } {
         ? { cacheReadTokens: total("cacheReadTokens") }
         : {}),
     },
-    cost: answers.reduce((sum, answer) => sum + (answer.cost ?? 0), 0),
+    cost: spending.reduce((sum, each) => sum + (each.cost ?? 0), 0),
   };
 }

@@ -97,14 +97,33 @@ describe("totals", () => {
     expect(log.head).toMatchObject({ usage: { ...usage(30, 3), cacheReadTokens: 7 }, cost: 0.75, messageCount: 3 });
   });
 
-  test("include what a compaction's summary cost, on its path and in the whole", () => {
+  test("count what summaries cost in the whole, and not among the turns of a path", () => {
     const log = new SampleLog().say({ a: assistant("1", { usage: usage(10) }) });
     log.append([
-      { type: "compaction", id: "c", summary: "s", firstKeptEntryId: "a", tokensBefore: 10, usage: usage(5, 5) },
+      {
+        type: "compaction",
+        id: "c",
+        summary: "s",
+        firstKeptEntryId: "a",
+        tokensBefore: 10,
+        usage: usage(5, 5),
+        cost: 1,
+      },
     ]);
-    expect(log.head).toMatchObject({ usage: usage(15, 5), path: { usage: usage(15, 5), compactionId: "c" } });
-    log.append([{ type: "leaf", targetId: "a" }]);
-    expect(log.head).toMatchObject({ usage: usage(15, 5), path: { usage: usage(10), compactionId: null } });
+    expect(log.head).toMatchObject({
+      usage: usage(15, 5),
+      cost: 1,
+      path: { usage: usage(10), cost: 0, compactionId: "c" },
+    });
+    log.append([
+      { type: "leaf", targetId: "a" },
+      { type: "branch_summary", summary: "s", fromId: "c", usage: usage(1), cost: 2 },
+    ]);
+    expect(log.head).toMatchObject({
+      usage: usage(16, 5),
+      cost: 3,
+      path: { usage: usage(10), cost: 0, compactionId: null },
+    });
   });
 
   test("do not count a run's own usage twice", () => {

@@ -22,7 +22,7 @@ export interface PathSummary {
   readonly depth: number;
   /** How many of them are messages. */
   readonly turnCount: number;
-  /** Everything spent on the path, its compactions included. */
+  /** What its messages spent. */
   readonly usage: Usage;
   readonly cost: number;
   /** The last compaction on the path. */
@@ -51,7 +51,7 @@ export interface SessionHead {
   readonly messageCount: number;
   /** The beginning of the first user message that has text. */
   readonly firstMessage: string | null;
-  /** Everything ever spent, on all branches, compactions included. */
+  /** Everything ever spent, on all branches, summaries included. */
   readonly usage: Usage;
   readonly cost: number;
   /** Runs that started and have not ended, the latest last. */
@@ -110,7 +110,7 @@ export function stepPath(parent: PathSummary, node: Entry): PathSummary {
     case "message":
       return stepMessage(path, node);
     case "compaction":
-      return { ...path, compactionId: node.id, usage: addUsage(path.usage, node.usage) };
+      return { ...path, compactionId: node.id };
     case "model_change":
       return { ...path, model: { provider: node.provider, modelId: node.modelId } };
     case "thinking_level_change":
@@ -143,7 +143,9 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       foldMessage(next, entry);
       break;
     case "compaction":
+    case "branch_summary":
       next.usage = addUsage(head.usage, entry.usage);
+      next.cost += entry.cost ?? 0;
       break;
     case "leaf":
       next.leafId = entry.targetId;

@@ -58,10 +58,23 @@ export function buildTree(entries: Iterable<Entry>): TreeNode[] {
 
 /** The nodes whose parent is `parentId` (null: the roots), in the order of the appends, without pruned ones. */
 export function childrenOf(entries: Iterable<Entry>, parentId: string | null): Entry[] {
+  return groupChildren(entries).get(parentId) ?? [];
+}
+
+/** The nodes by their parent (null: the roots), in the order of the appends, without pruned ones. */
+export function groupChildren(entries: Iterable<Entry>): Map<string | null, Entry[]> {
   const all = [...entries];
   const pruned = prunedIds(all);
   const index = indexEntries(all.filter(isNode));
-  return [...index.values()].filter((entry) => !pruned.has(entry.id) && parentIdOf(entry, index) === parentId);
+  const children = new Map<string | null, Entry[]>();
+  for (const entry of index.values()) {
+    if (pruned.has(entry.id)) continue;
+    const parentId = parentIdOf(entry, index);
+    const siblings = children.get(parentId);
+    if (siblings === undefined) children.set(parentId, [entry]);
+    else siblings.push(entry);
+  }
+  return children;
 }
 
 /** The labels that count: of each entry the latest in log order. */
@@ -73,6 +86,18 @@ export function labelsOf(entries: Iterable<Entry>): Map<string, string> {
     else labels.set(entry.targetId, entry.label);
   }
   return labels;
+}
+
+/** The `label` entries that count for what is on a path. */
+export function labelsOn(path: readonly Entry[], entries: Iterable<Entry>): Entry[] {
+  const onPath = new Set(path.map((entry) => entry.id));
+  const latest = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (entry.type !== "label" || !onPath.has(entry.targetId)) continue;
+    latest.delete(entry.targetId);
+    if (entry.label !== null) latest.set(entry.targetId, entry);
+  }
+  return [...latest.values()];
 }
 
 /** The entries at which a branch was pruned. */

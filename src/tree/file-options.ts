@@ -1,5 +1,5 @@
 import type { SessionHooks } from "../session/hooks.ts";
-import type { HookReport } from "../session/run-hooks.ts";
+import { type HookReport, HookRunner } from "../session/run-hooks.ts";
 
 /** How a tree treats its session. */
 export interface TreeOptions {
@@ -25,4 +25,10 @@ export interface FileOptions extends TreeOptions {
   readonly salvage?: boolean;
   /** What to do when another writer has the file open: write in turn (default), open it read-only, or refuse. */
   readonly ifInUse?: "share" | "read-only" | "refuse";
+}
+
+/** The handlers of the options; where the caller does not want to hear of failures, they are process warnings. */
+export function hookRunner(options: TreeOptions): HookRunner {
+  const report: HookReport = (error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`);
+  return new HookRunner(options.hooks === undefined ? [] : [options.hooks].flat(), options.onHookError ?? report);
 }

@@ -1,6 +1,6 @@
 import { contextOf, contextPath, type ModelContext } from "../session/context.ts";
 import type { Entry } from "../session/entry.ts";
-import { SessionError, UnknownEntryError } from "../session/errors.ts";
+import { notANode, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 
@@ -116,10 +116,7 @@ async function pathAt(store: SessionStore, head: SessionHead, leafId: string | n
   const path = await store.path(head.header.id, leafId);
   if (path !== null) return path;
   if ((await store.getEntry(head.header.id, leafId)) === null) throw new UnknownEntryError(head.header.id, leafId);
-  throw new SessionError(
-    "INVALID_ENTRY",
-    `Entry ${leafId} of session ${head.header.id} is a fact, not a turn; choose a node of the tree.`,
-  );
+  throw notANode(head.header.id, leafId);
 }
 
 /** The latest compaction on a path that was not undone. */

@@ -1,22 +1,38 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { ModelContext } from "../session/context.ts";
-import { type Entry, type EntryDraft, type EntryOf, isNode, type ThinkingLevel } from "../session/entry.ts";
-import { SessionConflictError, SessionError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
+import {
+  type Entry,
+  type EntryDraft,
+  type EntryOf,
+  type EntryStamp,
+  isNode,
+  type ThinkingLevel,
+} from "../session/entry.ts";
+import {
+  notANode,
+  SessionConflictError,
+  SessionError,
+  SessionNotFoundError,
+  UnknownEntryError,
+} from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
 import { type CompactionView, inspectCompaction } from "../session/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
-import { HookRunner } from "../session/run-hooks.ts";
+import type { HookRunner } from "../session/run-hooks.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
-import type { TreeNode } from "../session/tree.ts";
+import { labelsOn, type TreeNode } from "../session/tree.ts";
+import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
-import type { FileOptions, TreeOptions } from "./file-options.ts";
+import { type FileOptions, hookRunner, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
 const TRIES_MAX = 20;
+
+type SummaryFields = Omit<EntryOf<"branch_summary">, keyof EntryStamp | "type" | "fromId">;
 
 /**
  * One session opened for reading, navigating and appending.
@@ -143,9 +159,7 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Replaces what lies before `firstKeptEntryId` by a summary, in the context only. */
-  appendCompaction(
-    init: Omit<EntryOf<"compaction">, "type" | "id" | "parentId" | "timestamp" | "seq">,
-  ): Promise<Entry> {
+  appendCompaction(init: Omit<EntryOf<"compaction">, keyof EntryStamp | "type">): Promise<Entry> {
     return this.append({ ...init, type: "compaction" });
   }
 
@@ -190,33 +204,32 @@ export class SessionTree implements AsyncDisposable {
 
   /** Moves the leaf to an entry; null moves it before the root, so that the next node is a new root. */
   async branch(entryId: string | null): Promise<void> {
-    const event = { sessionId: this.id, fromId: this.leafId, targetId: entryId };
-    const given = await this.#hooks.before("beforeTree", event);
-    if (given === null) await this.append({ type: "leaf", targetId: entryId });
-    else await this.#moveWithSummary(entryId, given.summary, given.details);
-    await this.#hooks.after("tree", event);
+    await this.#move(entryId, null);
   }
 
-  /** Moves the leaf and appends there a summary of the branch that is left. */
-  async branchWithSummary(entryId: string | null, summary: string, details?: JsonValue): Promise<Entry> {
-    const event = { sessionId: this.id, fromId: this.leafId, targetId: entryId };
-    const given = await this.#hooks.before("beforeTree", event);
-    const entry = await this.#moveWithSummary(entryId, given?.summary ?? summary, given?.details ?? details);
-    await this.#hooks.after("tree", event);
-    return entry;
+  /** Moves the leaf and appends there a summary of the branch that is left, with what it cost to write. */
+  async branchWithSummary(
+    entryId: string | null,
+    summary: string,
+    details?: JsonValue,
+    spent: { readonly usage?: Usage; readonly cost?: number } = {},
+  ): Promise<Entry> {
+    const [, entry] = await this.#move(entryId, { summary, ...(details === undefined ? {} : { details }), ...spent });
+    return entry as Entry;
   }
 
   /** A new session that holds only the path to an entry, its labels, and a link back. This tree stays as it is. */
   async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
-    const entries = await this.#pathWithLabels(entryId);
-    const version = entries.filter(isNode).length;
+    const path = await this.getBranch(entryId);
+    if (!path.every(isNode)) throw notANode(this.id, entryId);
+    const labels = labelsOn(path, await this.entries());
     const header = derivedHeader(
       this.#head,
-      { cwd: this.header.cwd, entryId, version, operator: "createBranchedSession" },
+      { cwd: this.header.cwd, entryId, version: path.length, operator: "createBranchedSession" },
       options,
     );
-    const tree = new SessionTree(await this.#backing.derive(header, entries, options), options);
+    const tree = new SessionTree(await this.#backing.derive(header, [...path, ...labels], options), options);
     await this.#hooks.after("fork", { sessionId: this.id, entryId, newSessionId: tree.id });
     return tree;
   }
@@ -227,10 +240,7 @@ export class SessionTree implements AsyncDisposable {
     if (entry !== null && !isNode(entry)) throw notANode(this.id, entryId);
     await this.appendIf({ type: "prune", targetId: entryId }, async () => {
       if (!(await this.isActive(entryId))) return;
-      throw new SessionError(
-        "ACTIVE_PATH",
-        `Entry ${entryId} is on the active path of session ${this.id}; branch elsewhere first.`,
-      );
+      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path; branch elsewhere first.`);
     });
   }
 
@@ -274,8 +284,8 @@ export class SessionTree implements AsyncDisposable {
   /** What a compaction dropped from the context, and what it kept. Reads the whole path to it. */
   async inspectCompaction(entryId: string): Promise<CompactionView> {
     const view = inspectCompaction(await this.getBranch(entryId), entryId);
-    if (view !== null) return view;
-    throw new SessionError("INVALID_ENTRY", `Entry ${entryId} of session ${this.id} is not a compaction.`);
+    if (view === null) throw new SessionError("INVALID_ENTRY", `Entry ${entryId} is not a compaction.`);
+    return view;
   }
 
   /** All entries in log order, facts included. */
@@ -370,34 +380,16 @@ export class SessionTree implements AsyncDisposable {
     await this.close();
   }
 
-  async #moveWithSummary(entryId: string | null, summary: string, details: JsonValue | undefined): Promise<Entry> {
+  /** Moves the leaf; a handler's summary counts more than the caller's. */
+  async #move(entryId: string | null, given: SummaryFields | null): Promise<readonly Entry[]> {
     const { leafId: fromId } = await this.refresh();
-    const { entries } = await this.appendAll([
-      { type: "leaf", targetId: entryId },
-      { type: "branch_summary", summary, fromId, ...(details === undefined ? {} : { details }) },
-    ]);
-    return entries[1] as Entry;
-  }
-
-  /** The path to a node, followed by the labels of what is on it, as they stand. */
-  async #pathWithLabels(entryId: string): Promise<Entry[]> {
-    const path = await this.getBranch(entryId);
-    const target = path.at(-1) as Entry;
-    if (!isNode(target)) throw notANode(this.id, entryId);
-    const onPath = new Set(path.map((entry) => entry.id));
-    const current = await this.getLabels();
-    const labels = new Map<string, Entry>();
-    for (const entry of await this.entries()) {
-      if (
-        entry.type === "label" &&
-        entry.label !== null &&
-        onPath.has(entry.targetId) &&
-        current.get(entry.targetId) === entry.label
-      ) {
-        labels.set(entry.targetId, entry);
-      }
-    }
-    return [...path, ...labels.values()];
+    const event = { sessionId: this.id, fromId, targetId: entryId };
+    const summary = (await this.#hooks.before("beforeTree", event)) ?? given;
+    const drafts: EntryDraft[] = [{ type: "leaf", targetId: entryId }];
+    if (summary !== null) drafts.push({ type: "branch_summary", fromId, ...summary });
+    const { entries } = await this.appendAll(drafts);
+    await this.#hooks.after("tree", event);
+    return entries;
   }
 
   async #updatedView(): Promise<TreeView> {
@@ -405,17 +397,4 @@ export class SessionTree implements AsyncDisposable {
     await this.#view.update(this.#backing.store);
     return this.#view;
   }
-}
-
-function hookRunner(options: TreeOptions): HookRunner {
-  const report =
-    options.onHookError ?? ((error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`));
-  return new HookRunner(options.hooks === undefined ? [] : [options.hooks].flat(), report);
-}
-
-function notANode(sessionId: string, entryId: string): SessionError {
-  return new SessionError(
-    "INVALID_ENTRY",
-    `Entry ${entryId} of session ${sessionId} is a fact, not a turn; choose a node of the tree.`,
-  );
 }

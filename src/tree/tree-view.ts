@@ -1,6 +1,6 @@
-import { type Entry, isNode } from "../session/entry.ts";
+import type { Entry } from "../session/entry.ts";
 import type { SessionStore } from "../session/store.ts";
-import { buildTree, indexEntries, labelsOf, prunedIds, type TreeNode } from "../session/tree.ts";
+import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/tree.ts";
 
 /** All entries of a session, read once and then kept up with; made only when someone asks for all of them. */
 export class TreeView {
@@ -32,7 +32,7 @@ export class TreeView {
   }
 
   children(parentId: string | null): Entry[] {
-    this.#children ??= groupByParent(this.#entries);
+    this.#children ??= groupChildren(this.#entries);
     return this.#children.get(parentId)?.slice() ?? [];
   }
 
@@ -43,20 +43,6 @@ export class TreeView {
   labels(): ReadonlyMap<string, string> {
     return labelsOf(this.#entries);
   }
-}
-
-function groupByParent(entries: readonly Entry[]): Map<string | null, Entry[]> {
-  const index = indexEntries(entries);
-  const pruned = prunedIds(entries);
-  const children = new Map<string | null, Entry[]>();
-  for (const entry of entries) {
-    if (!isNode(entry) || pruned.has(entry.id)) continue;
-    const parentId = entry.parentId !== null && index.has(entry.parentId) ? entry.parentId : null;
-    const siblings = children.get(parentId);
-    if (siblings === undefined) children.set(parentId, [entry]);
-    else siblings.push(entry);
-  }
-  return children;
 }
 
 /** Entries are shared by all who ask, so none of them may change one. */
