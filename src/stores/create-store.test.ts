@@ -199,6 +199,32 @@ test("begins a watch where the log stood when it was asked for, however slowly t
   expect((await next).value).toEqual(entries[0]);
 });
 
+test.for([1, 2])("ends a watch in peace when the store is closed in read %i of the head for it", async (read) => {
+  const memory = memoryDriver();
+  let refuse: (error: Error) => void = () => {};
+  const pending = new Promise<never>((_, reject) => {
+    refuse = reject;
+  });
+  let calls = 0;
+  const head: StoreDriver["head"] = (id) => (++calls === read ? pending : memory.head(id));
+  const store = await storeWithSession(driverOn(memory, { head }));
+  const next = store.watch("a")[Symbol.asyncIterator]().next();
+  await expect.poll(() => calls).toBe(read);
+  await store.close();
+  refuse(new Error("the connection is closed"));
+  expect((await next).done).toBe(true);
+});
+
+test("asks the driver's leases for nothing once it is closed", async () => {
+  const info = { sessionId: "a", runId: "run", token: 1, expiresAt: "2024-01-01T00:00:00.000Z" };
+  const leases = { acquire: async () => info, renew: fail, release: fail, current: fail };
+  const store = await storeWithSession(driverOn(memoryDriver(), { leases }));
+  const lease = await store.lease("a", "run", 1000);
+  await store.close();
+  await lease.release();
+  await expect(lease.renew()).rejects.toMatchObject({ code: "STORE_CLOSED" });
+});
+
 test("ends a watch with the error that reading fails with", async () => {
   const memory = memoryDriver();
   let broken = false;

@@ -68,7 +68,7 @@ export class WatchHub {
     signal?.addEventListener("abort", stop, { once: true });
     add(this.#watchers, sessionId, wakeup);
     try {
-      const end = await this.#end(sessionId, wakeup);
+      const end = await this.#end(sessionId);
       let position = after ?? end;
       let pollMs = POLL_MS_MIN;
       while (!wakeup.stopped) {
@@ -84,19 +84,22 @@ export class WatchHub {
         else if (await wakeup.wait(this.#polling ? pollMs : null)) pollMs = POLL_MS_MIN;
         else pollMs = Math.min(POLL_MS_MAX, pollMs * 2);
       }
+    } catch (error) {
+      // Closing the store while it reads for a watcher is the end of the watch, not a failure of it.
+      if (!wakeup.stopped) throw error;
     } finally {
       signal?.removeEventListener("abort", stop);
       remove(this.#watchers, sessionId, wakeup);
     }
   }
 
-  async #end(sessionId: string, wakeup: Wakeup): Promise<number> {
+  async #end(sessionId: string): Promise<number> {
     const finding = this.#driver.head(sessionId);
     add(this.#starting, sessionId, finding);
     try {
       const head = await finding;
-      if (head === null && !wakeup.stopped) throw new SessionNotFoundError(sessionId);
-      return (head?.version ?? 0) - 1;
+      if (head === null) throw new SessionNotFoundError(sessionId);
+      return head.version - 1;
     } finally {
       remove(this.#starting, sessionId, finding);
     }
@@ -104,20 +107,14 @@ export class WatchHub {
 
   /** What came after a position, at most a batch of it; null when the session or the watch has ended. */
   async #next(sessionId: string, after: number, wakeup: Wakeup): Promise<Entry[] | null> {
-    try {
-      const head = await this.#driver.head(sessionId);
-      if (head === null || wakeup.stopped) return null;
-      const entries: Entry[] = [];
-      if (head.version <= after + 1) return entries;
-      // The batch is taken whole, so that a slow reader holds no cursor of the store open.
-      for await (const entry of this.#driver.read(sessionId, readRange({ after, limit: BATCH_ENTRIES })))
-        entries.push(entry);
-      return entries;
-    } catch (error) {
-      // Closing the store while it reads for a watcher is the end of the watch, not a failure of it.
-      if (wakeup.stopped) return null;
-      throw error;
-    }
+    const head = await this.#driver.head(sessionId);
+    if (head === null || wakeup.stopped) return null;
+    const entries: Entry[] = [];
+    if (head.version <= after + 1) return entries;
+    // The batch is taken whole, so that a slow reader holds no cursor of the store open.
+    const range = readRange({ after, limit: BATCH_ENTRIES });
+    for await (const entry of this.#driver.read(sessionId, range)) entries.push(entry);
+    return entries;
   }
 }
 

@@ -143,6 +143,8 @@ export const listCases: readonly StoreCase[] = [
         { cursor: "" },
         { cursor: "garbage" },
         { cursor: Buffer.from('{"id":"a"}').toString("base64url") },
+        { cursor: Buffer.from(`{"modifiedAt":"${OLD}","id":"a","more":1}`).toString("base64url") },
+        { cursor: Buffer.from(`{"modifiedAt":"${OLD}","id":"../a"}`).toString("base64url") },
         { cursor: 7 },
         null,
         "all",

@@ -119,6 +119,9 @@ export const searchCases: readonly StoreCase[] = [
           ["3", 3],
         ],
       );
+      await store.append("a", [user("needle and thread", { id: "5" })]);
+      const late = (await store.search("thread needle"))[0]?.matches.map(({ entryId }) => entryId);
+      assert.deepEqual(late, ["1", "2", "3"]);
       const [first] = hit?.matches ?? [];
       assert.match(first?.text ?? "", /^….*before needle here after.*…$/);
       assert.ok((first?.text.length ?? 0) < 200);
