@@ -1,0 +1,206 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import fc from "fast-check";
+import { expect, onTestFinished, test } from "vitest";
+import type { EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import { aggregateByScan } from "../aggregate-by-scan.ts";
+import { openMemoryStore } from "../memory/index.ts";
+import type { SqliteDatabase } from "./sqlite-handle.ts";
+import { openSqliteStore } from "./sqlite-store.ts";
+
+const time = (second: number): string => new Date(Date.UTC(2025, 0, 1) + second * 1000).toISOString();
+const say = (second: number): EntryDraft => ({
+  type: "message",
+  timestamp: time(second),
+  message: { role: "user", content: "hello" },
+});
+
+/** A store in memory that is the model, and two on one file that must together be like it. */
+async function openAll(clock: () => Date): Promise<{ model: SessionStore; stores: [SessionStore, SessionStore] }> {
+  const directory = await mkdtemp(join(tmpdir(), "skein-sqlite-"));
+  const path = join(directory, "skein.db");
+  const stores: [SessionStore, SessionStore] = [
+    await openSqliteStore({ path, clock }),
+    await openSqliteStore({ path, clock }),
+  ];
+  onTestFinished(async () => {
+    await Promise.all(stores.map((store) => store.close()));
+    await rm(directory, { recursive: true, force: true });
+  });
+  return { model: openMemoryStore({ clock }), stores };
+}
+
+async function pages(store: SessionStore, query: SessionQuery): Promise<unknown[]> {
+  const found: unknown[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<SessionStore["list"]>> = await store.list(
+      cursor === null ? query : { ...query, cursor },
+    );
+    found.push(page.items);
+    cursor = page.next;
+  } while (cursor !== null);
+  return found;
+}
+
+const change = fc.record({
+  session: fc.nat(5),
+  type: fc.constantFrom("say", "say", "say", "status", "delete", "undelete", "fork", "look"),
+  second: fc.nat(5),
+  by: fc.nat(1),
+});
+
+test("lists, counts and expires as the model does, whoever appended and whenever someone looked", {
+  timeout: 60_000,
+}, async () => {
+  let now = 0;
+  const { model, stores } = await openAll(() => new Date(Date.UTC(2025, 0, 2) + now));
+  let run = 0;
+  let made = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(change, { maxLength: 30 }), fc.nat(3), async (changes, limit) => {
+      const userId = `user-${run++}`;
+      const sessions = [0, 1, 2, 3, 4, 5].map((index) => `${userId}-${index}`);
+      const onBoth = async (by: number, act: (store: SessionStore) => Promise<unknown>): Promise<void> => {
+        now += 1000;
+        const [expected, actual] = [
+          await act(model).catch((error) => error.code),
+          await act(stores[by] as SessionStore).catch((error) => error.code),
+        ];
+        expect(typeof actual).toEqual(typeof expected);
+      };
+      for (const id of sessions.slice(0, 4)) {
+        const header = createHeader({ id, userId, cwd: `/${id}`, createdAt: time(3) });
+        await onBoth(0, (store) => store.create(header));
+      }
+      for (const { session, type, second, by } of changes) {
+        const id = sessions[session] as string;
+        const status: EntryDraft = { type: "status", status: second % 2 ? "closed" : "suspended" };
+        const drafts: EntryDraft[] = [{ ...(type === "say" ? say(second) : status), id: `e-${made++}` }];
+        if (type === "say" || type === "status") await onBoth(by, (store) => store.append(id, drafts));
+        if (type === "delete") await onBoth(by, (store) => store.delete(id));
+        if (type === "undelete") await onBoth(by, (store) => store.undelete(id));
+        const fork = createHeader({ id: sessions[4 + (second % 2)] as string, userId, createdAt: time(second) });
+        if (type === "fork") await onBoth(by, (store) => store.fork(id, fork));
+        if (type === "look") await (stores[by] as SessionStore).search("hello", { userId });
+      }
+      const parentId = sessions[0] as string;
+      for (const store of stores) {
+        for (const query of [
+          { userId },
+          { userId, status: ["active"] },
+          { userId, deleted: true },
+          { parentId },
+        ] as const) {
+          expect(await pages(store, { ...query, limit: limit + 1 })).toEqual(
+            await pages(model, { ...query, limit: limit + 1 }),
+          );
+          expect(await store.count(query)).toBe(await model.count(query));
+        }
+        const before = new Date(Date.UTC(2025, 0, 2) + now - 3000).toISOString();
+        expect(await store.listExpired(before, 1000)).toEqual(await model.listExpired(before, 1000));
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("shows the latest times of more sessions than it keeps books of, to others and after reopening", async () => {
+  let second = 0;
+  const { stores } = await openAll(() => new Date(Date.UTC(2025, 0, 2) + second * 1000));
+  const [first, other] = stores;
+  const ids = Array.from({ length: 600 }, (_, index) => `s${String(index).padStart(3, "0")}`);
+  for (const id of ids) await first.create(createHeader({ id, createdAt: time(0) }));
+  for (const id of ids) await first.append(id, [say(++second)]);
+  const newest = [...ids].reverse();
+  expect((await other.list({ limit: 1000 })).items.map(({ header }) => header.id)).toEqual(newest);
+  // Its rows were brought up to date by the other; the next append must be seen all the same.
+  await first.append("s000", [say(++second)]);
+  expect((await other.list({ limit: 2 })).items.map(({ header, version }) => [header.id, version])).toEqual([
+    ["s000", 2],
+    ["s599", 1],
+  ]);
+  expect((await other.listExpired(time(86400 + 3), 10)).map(({ header }) => header.id)).toEqual(["s001"]);
+});
+
+test("lists a page of many sessions without looking at the others", async () => {
+  const database = new Database(":memory:");
+  await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
+  for (let i = 0; i < 300; i++) await store.create(createHeader({ id: `s${i}`, userId: `u${i % 3}`, cwd: "/w" }));
+  // Headers that are not JSON any more would be noticed if they were read.
+  database.exec("UPDATE sessions SET header = 'broken' WHERE key <= 290");
+  expect((await store.list({ limit: 5 })).items).toHaveLength(5);
+  for (const filter of [
+    "deleted_at IS NULL",
+    "user_id = 'u1' AND deleted_at IS NULL",
+    "cwd = '/w' AND deleted_at IS NULL",
+  ]) {
+    const plan = database
+      .prepare(`EXPLAIN QUERY PLAN SELECT id FROM sessions WHERE ${filter} ORDER BY modified_at DESC, id DESC LIMIT 5`)
+      .all() as { detail: string }[];
+    expect(plan.map(({ detail }) => detail).join()).not.toMatch(/TEMP B-TREE/);
+  }
+});
+
+const answer = fc.record({
+  session: fc.nat(2),
+  second: fc.nat(3 * 86400),
+  model: fc.constantFrom("one", "two", undefined),
+  tokens: fc.nat(1000),
+  cached: fc.option(fc.nat(100), { nil: undefined }),
+  calls: fc.nat(2),
+});
+
+test("adds up what reading every session through adds up", { timeout: 60_000 }, async () => {
+  await using store = await openSqliteStore({ path: ":memory:" });
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(answer, { maxLength: 20 }), async (answers) => {
+      const userId = `user-${run++}`;
+      const cwd = `/${userId}`;
+      const ids = [0, 1, 2].map((index) => `${userId}-${index}`);
+      await store.create(createHeader({ id: ids[0] as string, userId, cwd }));
+      await store.append(ids[0] as string, [
+        say(1),
+        { type: "custom", customType: "t", data: { message: { cost: 5 } } },
+      ]);
+      await store.fork(ids[0] as string, createHeader({ id: ids[1] as string, userId, cwd }));
+      await store.create(createHeader({ id: ids[2] as string, cwd }));
+      for (const { session, second, model, tokens, cached, calls } of answers) {
+        const usage = {
+          inputTokens: tokens,
+          outputTokens: 1,
+          totalTokens: tokens + 1,
+          ...(cached !== undefined && { cacheReadTokens: cached }),
+        };
+        const toolCalls = Array.from({ length: calls }, () => ({ id: "t", name: "n", arguments: "{}" }));
+        const message = { role: "assistant", content: null, usage, cost: tokens / 4, toolCalls } as const;
+        const named = model === undefined ? message : { ...message, provider: "p", model };
+        await store.append(ids[session] as string, [{ type: "message", timestamp: time(second), message: named }]);
+      }
+      const source = {
+        list: async (filter: SessionQuery) => store.list({ ...filter, limit: 1000 }),
+        read: (id: string, range: { after: number }) => store.read(id, { after: range.after }),
+      };
+      for (const groupBy of [[], ["day"], ["model"], ["user"], ["user", "model", "day"]] as const) {
+        for (const query of [
+          { cwd, groupBy },
+          { cwd, groupBy, userId, from: time(86400), to: time(2 * 86400) },
+        ]) {
+          const sort = (rows: unknown[]): unknown[] => rows.map((row) => JSON.stringify(row, keysSorted)).sort();
+          expect(sort(await store.aggregate(query))).toEqual(sort(await aggregateByScan(source, query)));
+        }
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+function keysSorted(_key: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,89 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import { expect, onTestFinished, test } from "vitest";
+import { createHeader } from "../../session/header.ts";
+import { hasNodeSqlite } from "./open-node-sqlite.ts";
+import { connectionOf, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
+import { openSqliteStore } from "./sqlite-store.ts";
+
+async function makeDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "skein-sqlite-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+test("makes the directories of its file", async () => {
+  const path = join(await makeDirectory(), "some", "where", "skein.db");
+  await using store = await openSqliteStore({ path });
+  await store.create(createHeader({ id: "a" }));
+  expect(existsSync(path)).toBe(true);
+});
+
+test("holds what is durable and shared against a database in memory", async () => {
+  await using memory = await openSqliteStore({ path: ":memory:" });
+  expect(memory.capabilities).toMatchObject({ durable: false, shared: false, forkByReference: true, search: "index" });
+  await memory.create(createHeader({ id: "a" }));
+  expect(await memory.count()).toBe(1);
+  await using file = await openSqliteStore({ path: join(await makeDirectory(), "skein.db") });
+  expect(file.capabilities).toEqual({
+    durable: true,
+    shared: true,
+    forkByReference: true,
+    search: "index",
+    watch: "poll",
+    lease: "shared",
+    aggregate: "native",
+  });
+});
+
+test.each([
+  [{ path: "" }],
+  [{ path: "a\0b" }],
+  [{ path: ":memory:", driver: "sqlite3" }],
+  [{ path: ":memory:", durability: "none" }],
+  [{ path: ":memory:", clock: 1 }],
+  [null],
+])("refuses the options %j", async (options) => {
+  await expect(openSqliteStore(options as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});
+
+test.skipIf(hasNodeSqlite())("says what to do when the driver that was asked for is missing", async () => {
+  const opening = openSqliteStore({ path: ":memory:", driver: "node:sqlite" });
+  await expect(opening).rejects.toMatchObject({ code: "DRIVER_MISSING" });
+  await expect(opening).rejects.toThrow(/Node 22\.13 or later, or install the package libsql/);
+});
+
+test("works on a connection of the caller's, and leaves it open", async () => {
+  const database = new Database(":memory:") as unknown as SqliteDatabase;
+  const store = await openSqliteStore({ path: ":memory:", database });
+  await store.create(createHeader({ id: "a" }));
+  await store.close();
+  expect(database.prepare("SELECT id FROM sessions").all()).toMatchObject([{ id: "a" }]);
+  // Another store on it finds the session; its statements were not the first one's.
+  await using again = await openSqliteStore({ path: ":memory:", database });
+  expect((await again.head("a"))?.version).toBe(0);
+});
+
+test("binds nothing but texts, numbers and null, which a driver could not survive", () => {
+  const handle = new SqliteHandle(connectionOf(new Database(":memory:") as unknown as SqliteDatabase), "test");
+  const statement = handle.prepare("SELECT ? AS value, ? AS other");
+  for (const value of [true, undefined, new Date(), Buffer.from("x"), {}, Symbol("s")]) {
+    expect(() => statement.get([value as never, 1])).toThrow(TypeError);
+  }
+  expect(statement.get([null, "x"])).toMatchObject({ value: null, other: "x" });
+});
+
+test("gives the whole file to whoever copies it after closing", async () => {
+  const path = join(await makeDirectory(), "skein.db");
+  const store = await openSqliteStore({ path });
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [{ type: "custom", customType: "t" }]);
+  await store.close();
+  await rm(`${path}-wal`, { force: true });
+  await rm(`${path}-shm`, { force: true });
+  await using again = await openSqliteStore({ path });
+  expect((await again.head("a"))?.version).toBe(1);
+});

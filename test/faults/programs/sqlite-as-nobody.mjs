@@ -1,0 +1,41 @@
+// Opens a database as a user without rights and tries every kind of write; prints what happened as one line of JSON.
+// node sqlite-as-nobody.mjs <path>
+import { createHeader } from "../../../dist/session/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [path = ""] = process.argv.slice(2);
+if (process.getuid?.() === 0) process.setuid?.(65534);
+/** @param {() => Promise<unknown>} call */
+const codeOf = async (call) => {
+  try {
+    await call();
+    return "done";
+  } catch (error) {
+    return /** @type {{ code?: string }} */ (error).code;
+  }
+};
+/** @type {import("../../../dist/session/index.js").SessionStore | undefined} */
+let store;
+const opened = await codeOf(async () => {
+  store = await openSqliteStore({ path });
+});
+const result = {
+  opened,
+  codes: /** @type {unknown[]} */ ([]),
+  version: /** @type {number | undefined} */ (undefined),
+  listed: 0,
+};
+if (store !== undefined) {
+  const open = store;
+  result.codes = [
+    await codeOf(() => open.append("a", [{ type: "message", message: { role: "user", content: "no" } }])),
+    await codeOf(() => open.create(createHeader({ id: "b" }))),
+    await codeOf(() => open.fork("a", createHeader({ id: "c" }))),
+    await codeOf(() => open.delete("a")),
+    await codeOf(() => open.lease("a", "run", 1000)),
+  ];
+  result.version = (await open.head("a"))?.version;
+  result.listed = (await open.list()).items.length;
+  await open.close();
+}
+console.log(JSON.stringify(result));
