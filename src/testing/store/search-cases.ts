@@ -122,6 +122,8 @@ export const searchCases: readonly StoreCase[] = [
       await store.append("a", [user("needle and thread", { id: "5" })]);
       const late = (await store.search("thread needle"))[0]?.matches.map(({ entryId }) => entryId);
       assert.deepEqual(late, ["1", "2", "3"]);
+      await store.append("a", [user(`alpha${" beta".repeat(100)} omega`)]);
+      assert.match((await store.search("omega alpha"))[0]?.matches[0]?.text ?? "", /^alpha beta/);
       const [first] = hit?.matches ?? [];
       assert.match(first?.text ?? "", /^….*before needle here after.*…$/);
       assert.ok((first?.text.length ?? 0) < 200);
