@@ -23,11 +23,11 @@ test("makes the directories of its file", async () => {
 });
 
 test("holds what is durable and shared against a database in memory", async () => {
-  await using memory = await openSqliteStore({ path: ":memory:" });
+  await using memory = await openSqliteStore({ path: ":memory:", driver: "libsql" });
   expect(memory.capabilities).toMatchObject({ durable: false, shared: false, forkByReference: true, search: "index" });
   await memory.create(createHeader({ id: "a" }));
   expect(await memory.count()).toBe(1);
-  await using file = await openSqliteStore({ path: join(await makeDirectory(), "skein.db") });
+  await using file = await openSqliteStore({ path: join(await makeDirectory(), "skein.db"), driver: "libsql" });
   expect(file.capabilities).toEqual({
     durable: true,
     shared: true,
