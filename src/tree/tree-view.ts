@@ -1,3 +1,4 @@
+import { freezeDeep } from "../internal/freeze-deep.ts";
 import type { Entry } from "../session/entry.ts";
 import type { SessionStore } from "../session/store.ts";
 import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/tree.ts";
@@ -15,8 +16,9 @@ export class TreeView {
 
   /** Reads what was appended since the last call. */
   async update(store: SessionStore): Promise<void> {
+    // Entries are shared by all who ask, so none of them may change one.
     const before = this.#entries.length;
-    for await (const entry of store.read(this.#sessionId, { after: before - 1 })) this.#entries.push(deepFreeze(entry));
+    for await (const entry of store.read(this.#sessionId, { after: before - 1 })) this.#entries.push(freezeDeep(entry));
     if (this.#entries.length === before) return;
     this.#children = null;
     this.#tree = null;
@@ -43,11 +45,4 @@ export class TreeView {
   labels(): ReadonlyMap<string, string> {
     return labelsOf(this.#entries);
   }
-}
-
-/** Entries are shared by all who ask, so none of them may change one. */
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  for (const key in value) deepFreeze(value[key]);
-  return Object.freeze(value);
 }

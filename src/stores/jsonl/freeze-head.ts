@@ -1,5 +1,5 @@
 import type { SessionHead } from "../../session/fold.ts";
-import { freezeDeep } from "../memory/freeze-deep.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 
 /** Freezes a head and all in it, looking closer only at what is new in most heads. */
 export function freezeHead(head: SessionHead): SessionHead {

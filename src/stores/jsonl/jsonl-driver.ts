@@ -14,7 +14,7 @@ import type {
   SessionQuery,
   StoreCapabilities,
 } from "../../session/store.ts";
-import { freezeDeep } from "../memory/freeze-deep.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { FileLeases } from "./file-leases.ts";
 import { endLease } from "./lease-file.ts";

@@ -21,7 +21,7 @@ import type {
   SessionQuery,
   StoreCapabilities,
 } from "../../session/store.ts";
-import { freezeDeep } from "./freeze-deep.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
 import { isOpen, type MemorySession, SessionTable } from "./session-table.ts";
 

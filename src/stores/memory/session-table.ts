@@ -2,7 +2,7 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import { freezeDeep } from "./freeze-deep.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { MemoryLog } from "./memory-log.ts";
 
 /** One session as it is kept. */

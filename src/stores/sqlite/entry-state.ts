@@ -2,7 +2,7 @@ import type { StoredEntry } from "../../session/append-plan.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
-import { freezeJson } from "./freeze-json.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 
 /**
  * What a row of the log says beside its entry, as JSON: the path that ends at it, if it is a node, and the head after
@@ -110,7 +110,7 @@ export function decodePath(state: EntryState, seq: number, settingsAt: (seq: num
 /** The settings that a row itself holds. */
 export function settingsIn(state: EntryState, seq: number): Settings {
   if (typeof state.settings !== "object") throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
-  return placeSettings(freezeJson(state.settings), seq);
+  return placeSettings(freezeDeep(state.settings), seq);
 }
 
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
@@ -149,7 +149,7 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
   if (path !== before.path) {
     if (path.usage !== before.path.usage) Object.freeze(path.usage);
     if (path.model !== before.path.model) Object.freeze(path.model);
-    if (path.settings !== before.path.settings) freezeJson(path.settings);
+    if (path.settings !== before.path.settings) freezeDeep(path.settings);
     Object.freeze(path);
   }
   if (head.usage !== before.usage) Object.freeze(head.usage);
@@ -189,7 +189,7 @@ function decodeSettings(
   settingsAt: (seq: number) => Settings,
 ): Settings {
   if (settings === undefined) return EMPTY_PATH.settings;
-  return typeof settings === "number" ? settingsAt(settings) : placeSettings(freezeJson(settings), seq);
+  return typeof settings === "number" ? settingsAt(settings) : placeSettings(freezeDeep(settings), seq);
 }
 
 function placeSettings(settings: Settings, seq: number): Settings {

@@ -4,7 +4,7 @@ import { SessionError } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "./entry-state.ts";
-import { freezeJson } from "./freeze-json.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { LruCache } from "./lru-cache.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT, type Origin, type Segment, segmentAt, segmentsOf } from "./segments.ts";
@@ -128,7 +128,7 @@ export class SessionLog {
 
   /** The head after the first `version` entries, and the rows that hold its parts. */
   headAt(segments: readonly Segment[], header: SessionHeader, version: number): HeadPlace {
-    if (version === 0) return { head: freezeJson(emptyHead(header)), leafSeq: null, factsSeq: null };
+    if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null };
     return this.#headOf(segments, header, this.#rowAt(segments, version - 1));
   }
 
@@ -157,7 +157,7 @@ export class SessionLog {
 
   #load(row: SessionRow, version: number, known: LoadedSession | undefined): LoadedSession {
     const { key, seq, entry_id: id, state, facts } = row;
-    const header = known?.head.header ?? freezeJson(JSON.parse(row.header) as SessionHeader);
+    const header = known?.head.header ?? freezeDeep(JSON.parse(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(this.#handle, row);
     if (seq !== null && id !== null && state !== null) {
       return { key, segments, ...this.#headOf(segments, header, { seq, id, state, facts }) };

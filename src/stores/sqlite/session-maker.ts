@@ -6,7 +6,7 @@ import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { HeadPlace } from "./entry-state.ts";
 import { encodePlan, type EntryWriter } from "./entry-writer.ts";
-import { freezeJson } from "./freeze-json.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Origin, segmentAt, segmentsOf } from "./segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -33,7 +33,7 @@ export class SessionMaker {
     { maxOpenPerUser }: { maxOpenPerUser?: number },
   ): SessionHead {
     const now = this.#clock().toISOString();
-    const empty = freezeJson<SessionHead>({ ...emptyHead(header), updatedAt: now });
+    const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
     const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
     const start: HeadPlace = { head: empty, leafSeq: null, factsSeq: null };
     const { rows, place } = encodePlan(start, plan, NOTHING_FOUND);
@@ -60,9 +60,9 @@ export class SessionMaker {
       this.#checkFree(header.id);
       if (maxForks !== undefined) this.#checkForks(sourceId, maxForks);
       const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
-      const forked = freezeJson({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
+      const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
       const place = this.#log.headAt(source.segments, forked, version);
-      const head = freezeJson<SessionHead>({ ...place.head, updatedAt: this.#clock().toISOString() });
+      const head = freezeDeep<SessionHead>({ ...place.head, updatedAt: this.#clock().toISOString() });
       // The holder of the last entry taken over, so that no part of a chain of forks is empty.
       const originKey = version === 0 ? null : segmentAt(source.segments, version - 1).key;
       return this.#insert({ ...place, head }, originKey, version);
