@@ -213,3 +213,17 @@ function canonical(value: unknown): string {
   const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${pairs.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`).join()}}`;
 }
+
+test("says where a value contains itself in a sentence of readable length", () => {
+  const loop: Record<string, unknown> = {};
+  loop.again = loop;
+  const error = (() => {
+    try {
+      copyJson(loop);
+    } catch (caught) {
+      return caught as NotJson;
+    }
+  })();
+  expect(error?.message).toMatch(/^value\.again\.again.*… nests deeper/);
+  expect(error?.message.length).toBeLessThan(200);
+});

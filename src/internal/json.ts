@@ -7,12 +7,16 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 /** How deep a value may nest; deeper ones would overflow the stack of some reader. */
 export const JSON_DEPTH_MAX = 200;
 
+const PATH_CHARACTERS_SHOWN = 100;
+
 /** Says where in a value something stands that JSON cannot carry. */
 export class NotJson extends Error {
   readonly path: string;
   readonly problem: string;
   constructor(path: string, problem: string, options?: { cause?: unknown }) {
-    super(`${path} ${problem}`, options);
+    // A value that contains itself has a path as long as it may be; its beginning says enough.
+    const shown = path.length > PATH_CHARACTERS_SHOWN ? `${path.slice(0, PATH_CHARACTERS_SHOWN)}…` : path;
+    super(`${shown} ${problem}`, options);
     this.path = path;
     this.problem = problem;
   }
