@@ -345,6 +345,16 @@ test("lists a file that is still being written by a run, and knows it again when
   const store = await openStore(directory);
   expect((await store.list()).items.map(({ header }) => header.id)).toEqual(["a"]);
   await store.append("a", [user("five", "5")]);
+  const point = {
+    id: "c",
+    sessionId: "a",
+    version: 5,
+    leafId: "5",
+    createdAt: TIME,
+    parentCheckpointId: null,
+    metadata: {},
+  };
+  await store.saveCheckpoint(point);
   const final = partial.replace(".__partial__", "");
   await rename(partial, final);
   await new Promise((resolve) => setTimeout(resolve, 40));
@@ -352,6 +362,7 @@ test("lists a file that is still being written by a run, and knows it again when
   expect(await idsOf(store)).toEqual(["1", "2", "3", "4", "5", "6"]);
   expect((await stat(final)).size).toBeGreaterThan(0);
   expect((await store.list()).damaged).toEqual([]);
+  expect(await store.listCheckpoints("a")).toEqual([point]);
 });
 
 test("says which of two files with one session is not shown", async () => {

@@ -162,6 +162,30 @@ test("an index of another session, or of the file before it was rewritten, is no
   await checkHeadIsFold(third, "a");
 });
 
+test("an index with a piece missing, or of a file that was rewritten in place and grew, is not believed", async () => {
+  const directory = await makeDirectory();
+  const { store, path } = await makeSession(directory);
+  for (let i = 0; i < 85; i++) await store.append("a", [user(i === 84 ? "short" : LONG, `e${i}`)]);
+  await store.close();
+  const lines = (await readFile(indexOf(path), "utf8")).split("\n");
+  expect(lines.length).toBeGreaterThan(4);
+  await writeFile(indexOf(path), lines.toSpliced(1, 1).join("\n"));
+  const second = await openStore(directory);
+  for (const i of [0, 20, 40, 84]) expect(await second.getEntry("a", `e${i}`)).toMatchObject({ id: `e${i}`, seq: i });
+  expect((await second.path("a", "e30"))?.depth).toBe(31);
+  await second.close();
+  await writeFile(indexOf(path), lines.join("\n"));
+  // The same header and file, other entries of the same lengths, and one more.
+  const text = (await readFile(path, "utf8")).replaceAll(/"e(\d+)"/g, '"f$1"');
+  const last = text.trimEnd().split("\n").at(-1) as string;
+  await writeFile(path, `${text}${last.replace('"f84"', '"f85"').replace('"f83"', '"f84"')}\n`);
+  const third = await openStore(directory);
+  expect((await idsOf(third)).at(-1)).toBe("f85");
+  expect(await third.head("a")).toMatchObject({ leafId: "f85", version: 86, path: { depth: 86 } });
+  expect(await third.getEntry("a", "e3")).toBeNull();
+  await checkHeadIsFold(third, "a");
+});
+
 test("reads of a large session only what it needs, and finds damage in the rest when it comes there", async () => {
   const directory = await makeDirectory();
   const time = new Date("2026-01-15T10:30:00.000Z");
@@ -212,6 +236,14 @@ test("notices a cut, a growth, a new file and a lost file behind its back", asyn
   await store.append("a", [user("five", "5")]);
   expect(await idsOf(reader)).toEqual(["1", "3", "4", "5"]);
   await rested();
+  // Rewritten in place, and longer, with nobody looking in between.
+  const text = (await readFile(path, "utf8")).replaceAll('"3"', '"three"').replaceAll('"5"', '"five"');
+  await writeFile(path, text);
+  for (const each of [reader, store]) {
+    expect(await idsOf(each)).toEqual(["1", "three", "4", "five"]);
+    expect((await each.head("a"))?.leafId).toBe("five");
+    expect((await each.list()).items[0]?.leafId).toBe("five");
+  }
   await rm(path);
   for (const each of [reader, store]) {
     expect(await each.head("a")).toBeNull();

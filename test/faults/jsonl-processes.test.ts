@@ -64,7 +64,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     await store.close();
     const command = `ulimit -f 40; exec ${[process.execPath, program("jsonl-fill-disk.mjs"), directory, durability].map((word) => `'${word}'`).join(" ")}`;
     const report = JSON.parse(execFileSync("bash", ["-c", command], { encoding: "utf8" }));
-    expect(report).toMatchObject({ code: "STORE_FAILED", small: true });
+    expect(report).toMatchObject({ code: "STORE_FAILED", whole: true, small: true });
     expect(report.message).toContain(path);
     expect(report.acknowledged.length).toBeGreaterThan(20);
     expect(report.version).toBe(report.acknowledged.length + 1);

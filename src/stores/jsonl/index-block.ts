@@ -4,7 +4,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { Anchor, EntryRun } from "./entry-run.ts";
 
 /** How many bytes before a block's end its check covers. */
-export const CHECK_BYTES = 256;
+export const CHECK_BYTES = 1024;
 
 /** How the log's file looked when a block was written. */
 export interface FileStamp {

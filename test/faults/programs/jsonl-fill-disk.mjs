@@ -1,5 +1,6 @@
 // Appends to session `a` until the file system refuses, and prints what happened as one line of JSON.
 // node jsonl-fill-disk.mjs <directory> <durability>
+import { readFileSync } from "node:fs";
 import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
 
 const [directory = "", durability] = process.argv.slice(2);
@@ -20,6 +21,7 @@ for (let i = 0; i < 1000 && failure === null; i++) {
   }
 }
 const head = await store.head("a");
+const whole = readFileSync((await store.pathOf("a")) ?? "").at(-1) === 10;
 // A smaller one still fits.
 const small = await store.append("a", [{ id: "small", type: "session_info", name: "s" }]).then(
   () => true,
@@ -32,6 +34,7 @@ console.log(
     message: failure?.message,
     cause: failure?.cause?.code ?? null,
     version: head?.version,
+    whole,
     small,
   }),
 );
