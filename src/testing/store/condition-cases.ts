@@ -89,6 +89,8 @@ export const conditionCases: readonly StoreCase[] = [
       await store.append("a", [name("n", { id: "fact" })]);
       await unchanged(store, "a", async () => {
         await refuses(store.append("a", [user("x")], { onto: "nowhere" }), "UNKNOWN_ENTRY", { entryId: "nowhere" });
+        await refuses(store.append("a", [name("a fact")], { onto: "nowhere" }), "UNKNOWN_ENTRY");
+        await refuses(store.append("a", [name("a fact")], { onto: "fact" }), "INVALID_ENTRY");
         await refuses(store.append("a", [user("x")], { onto: "fact" }), "INVALID_ENTRY");
         await refuses(store.append("a", [leaf("fact")]), "INVALID_ENTRY");
         await refuses(store.append("a", [user("x")], { onto: "" }), "INVALID_ID");
