@@ -44,6 +44,11 @@ export class DirectoryLock {
     return new Promise((resolve, reject) => this.#queue.push({ run: () => task().then(resolve), reject }));
   }
 
+  /** Stays the same for as long as no other holder can have changed the directory. */
+  get generation(): number {
+    return this.#queue.generation;
+  }
+
   close(): Promise<void> {
     return this.#queue.close();
   }

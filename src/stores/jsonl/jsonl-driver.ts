@@ -125,6 +125,7 @@ export class JsonlDriver implements StoreDriver {
       if (file === null) return false;
       await moveFromTrash(file);
       this.#files.trash.forget(file);
+      this.#files.live.changed();
       return true;
     });
   }
@@ -139,6 +140,7 @@ export class JsonlDriver implements StoreDriver {
         await removeFromTrash(this.#files.trash.fileOf(name));
         count += 1;
       }
+      this.#files.trash.changed();
       return count;
     });
   }

@@ -37,6 +37,7 @@ export class LockedQueue<J> {
   #heldSinceMs = 0;
   #usedAtMs = 0;
   #lookedAtMs = 0;
+  #generation = 0;
 
   constructor(lockPath: string, work: QueueWork<J>, options: { readonly lockTimeoutMs: number }) {
     this.#lock = new FileLock(lockPath);
@@ -47,6 +48,11 @@ export class LockedQueue<J> {
   push(job: J): void {
     this.#jobs.push(job);
     this.#draining ??= this.#drain();
+  }
+
+  /** How often the lock has been taken: while this stays the same, no other holder came between. */
+  get generation(): number {
+    return this.#generation;
   }
 
   /** Whether the lock is held and nothing is under way, so that a job may be done at once; tell with `used` that it was. */
@@ -92,6 +98,7 @@ export class LockedQueue<J> {
   async #take(): Promise<void> {
     const holder = await this.#lock.acquire(this.#timeoutMs);
     if (holder !== null) throw this.#work.busy(holder);
+    this.#generation += 1;
     try {
       await this.#work.begin();
     } catch (error) {

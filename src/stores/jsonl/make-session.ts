@@ -97,7 +97,8 @@ async function lastEntry(source: LogFile, sourceId: string, at: string | null | 
 }
 
 async function checkFree(files: SessionFiles, id: string): Promise<void> {
-  if (!(await files.live.has(id)) && !(await files.trash.has(id))) return;
+  const { generation } = files.lock;
+  if (!(await files.live.has(id, generation)) && !(await files.trash.has(id, generation))) return;
   throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
 }
 

@@ -24,10 +24,13 @@ export class SessionDirectory {
   readonly path: string;
   readonly #salvages: boolean;
   readonly #files = new Map<string, LogFile>();
+  /** Files whose names do not say whose they are. */
+  readonly #unnamed = new Set<LogFile>();
   readonly #byId = new Map<string, LogFile>();
   /** Files that were opened by path; they come before what the names say. */
   readonly #opened = new Map<string, LogFile>();
   readonly #warm = new Set<LogFile>();
+  #scannedIn = -1;
 
   constructor(path: string, options: { readonly salvage: boolean }) {
     this.path = path;
@@ -54,19 +57,19 @@ export class SessionDirectory {
     await this.scan();
     const named = await this.#confirm(sessionId);
     if (named !== null) return named;
-    for (const [name, file] of this.#files) {
-      if (parseFileName(name) === null && (await file.identify()) === sessionId) this.#byId.set(sessionId, file);
-    }
+    for (const file of this.#unnamed) if ((await file.identify()) === sessionId) this.#byId.set(sessionId, file);
     return this.#confirm(sessionId);
   }
 
-  /** Whether a file of the directory is that session's. */
-  async has(sessionId: string): Promise<boolean> {
-    await this.scan();
+  /**
+   * Whether a file of the directory is that session's. Which files there are is looked up once in each `generation` of the
+   * directory's lock, since nobody else makes any meanwhile.
+   */
+  async has(sessionId: string, generation: number): Promise<boolean> {
+    if (this.#scannedIn !== generation) await this.scan();
+    this.#scannedIn = generation;
     if (this.#byId.has(sessionId) || this.#opened.has(sessionId)) return true;
-    for (const [name, file] of this.#files) {
-      if (parseFileName(name) === null && (await file.identify()) === sessionId) return true;
-    }
+    for (const file of this.#unnamed) if ((await file.identify()) === sessionId) return true;
     return false;
   }
 
@@ -107,10 +110,16 @@ export class SessionDirectory {
   /** Forgets a file that is gone. */
   forget(file: LogFile): void {
     this.#files.delete(basename(file.places.log));
+    this.#unnamed.delete(file);
     this.#warm.delete(file);
     for (const index of [this.#byId, this.#opened]) {
       for (const [id, other] of index) if (other === file) index.delete(id);
     }
+  }
+
+  /** Says that files were moved here or away, so that they are looked for anew. */
+  changed(): void {
+    this.#scannedIn = -1;
   }
 
   /** Notes that a file is in use, so that others give up what they keep in memory first. */
@@ -228,6 +237,7 @@ export class SessionDirectory {
     if (known !== undefined) return known;
     const file = new LogFile(join(this.path, name), { salvage: this.#salvages });
     this.#files.set(name, file);
+    if (parseFileName(name) === null) this.#unnamed.add(file);
     return file;
   }
 }

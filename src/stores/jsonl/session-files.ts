@@ -69,6 +69,7 @@ export class SessionFiles {
   async forget(file: LogFile): Promise<void> {
     const writer = this.#writers.get(file);
     this.live.forget(file);
+    this.trash.changed();
     await writer?.close();
     this.#writers.delete(file);
   }
