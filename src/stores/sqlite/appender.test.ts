@@ -120,17 +120,36 @@ test("decides by the current head and not by the one it remembers", async () => 
   });
   await second.append("a", [{ type: "status", status: "active" }]);
   await first.append("a", [message], { expectedVersion: 4, guard: { status: "active" } });
+  await second.append("a", [{ ...message, id: "three" }]);
+  await first.append("a", [{ type: "label", targetId: "three", label: "seen" }]);
+  await second.append("a", [{ type: "label", targetId: "three", label: null }]);
+  expect((await first.append("a", [{ ...message, id: "one" }])).version).toBe(8);
   await second.append("a", [message]);
-  await expect(first.append("a", [message], { expectedVersion: 5 })).rejects.toMatchObject({
+  await expect(first.append("a", [message], { expectedVersion: 8 })).rejects.toMatchObject({
     code: "CONFLICT",
-    actual: 6,
+    actual: 9,
   });
+});
+
+test("checks in the statement that writes whether a lease has run out", async () => {
+  let nowMs = Date.UTC(2025, 0, 1);
+  await using store = await openSqliteStore({ path: ":memory:", clock: () => new Date(nowMs) });
+  await store.create(createHeader({ id: "a" }));
+  const { token: leaseToken } = await store.lease("a", "run", 1000);
+  for (let i = 0; i < 3; i++) await store.append("a", [message], { guard: { leaseToken } });
+  nowMs += 1000;
+  await expect(store.append("a", [message], { guard: { leaseToken } })).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect((await store.head("a"))?.version).toBe(3);
 });
 
 test("appends nothing to a session that another connection deleted, or made anew under the same id", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
-  await first.append("a", [message, message]);
+  await first.append("a", [message, { ...message, id: "kept" }]);
+  await second.delete("a");
+  await expect(first.append("a", [{ ...message, id: "kept" }])).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  await second.undelete("a");
+  await first.head("a");
   await second.delete("a");
   await expect(first.append("a", [message])).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   expect(await first.head("a")).toBe(null);

@@ -127,20 +127,24 @@ test("shows the latest times of more sessions than it keeps books of, to others 
   expect((await other.listExpired(time(86400 + 3), 10)).map(({ header }) => header.id)).toEqual(["s001"]);
 });
 
-test("lists a page of many sessions without looking at the others", async () => {
+test("lists a page of many sessions without reading the others", async () => {
   const database = new Database(":memory:");
-  await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
-  for (let i = 0; i < 300; i++) await store.create(createHeader({ id: `s${i}`, userId: `u${i % 3}`, cwd: "/w" }));
-  // Headers that are not JSON any more would be noticed if they were read.
-  database.exec("UPDATE sessions SET header = 'broken' WHERE key <= 290");
-  expect((await store.list({ limit: 5 })).items).toHaveLength(5);
-  for (const filter of [
-    "deleted_at IS NULL",
-    "user_id = 'u1' AND deleted_at IS NULL",
-    "cwd = '/w' AND deleted_at IS NULL",
-  ]) {
+  const options = { path: ":memory:", database: database as unknown as SqliteDatabase };
+  await using maker = await openSqliteStore(options);
+  const ids = Array.from({ length: 300 }, (_, index) => `s${String(index).padStart(3, "0")}`);
+  for (const id of ids) await maker.create(createHeader({ id, userId: "u", cwd: "/w", createdAt: time(0) }));
+  for (const [index, id] of ids.entries()) if (index % 3 === 0) await maker.append(id, [say(index)]);
+  // A header that is not JSON any more is noticed when it is read; the other store remembers none.
+  database.exec("UPDATE sessions SET header = 'broken' WHERE id NOT IN ('s297', 's294', 's291')");
+  await using store = await openSqliteStore(options);
+  expect((await store.list({ limit: 2 })).items.map(({ header }) => header.id)).toEqual(["s297", "s294"]);
+  await expect(store.list({ limit: 3 })).rejects.toThrow();
+  for (const filter of ["", "AND user_id = 'u'", "AND cwd = '/w'"]) {
     const plan = database
-      .prepare(`EXPLAIN QUERY PLAN SELECT id FROM sessions WHERE ${filter} ORDER BY modified_at DESC, id DESC LIMIT 5`)
+      .prepare(
+        `EXPLAIN QUERY PLAN SELECT id FROM sessions WHERE deleted_at IS NULL ${filter}
+         ORDER BY modified_at DESC, id DESC LIMIT 5`,
+      )
       .all() as { detail: string }[];
     expect(plan.map(({ detail }) => detail).join()).not.toMatch(/TEMP B-TREE/);
   }

@@ -112,3 +112,28 @@ test("spares what a deleted fork would need when it is brought back", async () =
   await checkHeadIsFold(store, "a");
   await checkHeadIsFold(store, "c");
 });
+
+test("does not purge a session that is brought back at the last moment", async () => {
+  const database = new Database(":memory:");
+  const prepare = (sql: string): ReturnType<SqliteDatabase["prepare"]> => {
+    const statement = database.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>;
+    if (!sql.startsWith("SELECT key, id FROM sessions WHERE deleted_at <")) return statement;
+    // Another process does so after the sessions to purge were chosen.
+    return {
+      run: (...values) => statement.run(...values),
+      get: (...values) => statement.get(...values),
+      all: (...values) => {
+        const chosen = statement.all(...values);
+        database.exec("UPDATE sessions SET deleted_at = NULL WHERE id = 'a'");
+        return chosen;
+      },
+    };
+  };
+  const exec = (sql: string): unknown => database.exec(sql);
+  await using store = await openSqliteStore({ path: ":memory:", database: { prepare, exec, close: () => {} } });
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [say("still here")]);
+  await store.delete("a");
+  expect(await store.purge(LATER)).toBe(0);
+  await checkHeadIsFold(store, "a");
+});
