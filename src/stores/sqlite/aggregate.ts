@@ -3,42 +3,48 @@ import { USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 import { filterOf } from "./session-filter.ts";
 import type { SqliteHandle, SqlValue } from "./sqlite-handle.ts";
 
-/** What a row is grouped by, as SQL over one message. */
-const KEYS: Readonly<Record<AggregateKey, string>> = {
-  day: "substr(time, 1, 10)",
-  model: `CASE WHEN assistant AND body ->> '$.message.provider' IS NOT NULL AND body ->> '$.message.model' IS NOT NULL
-    THEN (body ->> '$.message.provider') || '/' || (body ->> '$.message.model') END`,
-  user: "user_id",
-};
-
 type SumRow = Readonly<Record<string, SqlValue>>;
+
+const ANSWER = "body ->> '$.message.role' = 'assistant'";
+
+/** What is taken of one message; only an assistant's counts for more than itself. */
+const FIELDS: readonly string[] = [
+  "key",
+  "user_id AS user",
+  "body ->> '$.timestamp' AS time",
+  // Text joined with null is null, so that a model needs both.
+  `CASE WHEN ${ANSWER} THEN (body ->> '$.message.provider') || '/' || (body ->> '$.message.model') END AS model`,
+  `CASE WHEN ${ANSWER} THEN json_array_length(body, '$.message.toolCalls') END AS toolCalls`,
+  `CASE WHEN ${ANSWER} THEN body ->> '$.message.cost' END AS cost`,
+  ...USAGE_FIELDS.map((field) => `CASE WHEN ${ANSWER} THEN body ->> '$.message.usage.${field}' END AS ${field}`),
+];
+
+const SUMS: readonly string[] = [
+  "count(DISTINCT key) AS sessions",
+  "count(*) AS messages",
+  ...["toolCalls", "cost", ...USAGE_FIELDS].map((field) => `sum(${field}) AS ${field}`),
+];
+
+const KEYS: Readonly<Record<AggregateKey, string>> = { day: "substr(time, 1, 10)", model: "model", user: "user" };
 
 /** Adds up the messages that each session itself appended, in the database. */
 export function aggregate(handle: SqliteHandle, query: AggregateQuery): AggregateRow[] {
   const { groupBy, from = "", to = "\uffff", ...sessions } = query;
   const filter = filterOf(sessions);
   const keys = groupBy.map((key) => `${KEYS[key]} AS "${key}"`);
+  const groups = groupBy.map((_, index) => index + 1).join(", ");
   const rows = handle
     .prepare(
-      `WITH messages AS MATERIALIZED (
-         SELECT key, user_id, body, body ->> '$.timestamp' AS time, body ->> '$.message.role' = 'assistant' AS assistant
-         FROM sessions JOIN entries ON session_key = key
+      `WITH messages AS (
+         SELECT ${FIELDS.join(", ")} FROM sessions JOIN entries ON session_key = key
          WHERE body ->> '$.type' = 'message' AND ${filter.sql}
        )
        SELECT ${[...keys, ...SUMS].join(", ")} FROM messages WHERE time >= ? AND time < ?
-       ${groupBy.length === 0 ? "" : `GROUP BY ${groupBy.map((_, index) => index + 1).join(", ")}`}`,
+       ${groups === "" ? "" : `GROUP BY ${groups}`}`,
     )
     .all<SumRow>([...filter.values, from, to]);
   return rows.map((row) => rowOf(row, groupBy));
 }
-
-const SUMS: readonly string[] = [
-  "count(DISTINCT key) AS sessions",
-  "count(*) AS messages",
-  "sum(CASE WHEN assistant THEN json_array_length(body, '$.message.toolCalls') END) AS toolCalls",
-  "sum(CASE WHEN assistant THEN body ->> '$.message.cost' END) AS cost",
-  ...USAGE_FIELDS.map((field) => `sum(CASE WHEN assistant THEN body ->> '$.message.usage.${field}' END) AS ${field}`),
-];
 
 function rowOf(row: SumRow, groupBy: readonly AggregateKey[]): AggregateRow {
   const usage: Record<string, number> = {};

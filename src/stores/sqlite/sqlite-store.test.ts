@@ -87,3 +87,20 @@ test("gives the whole file to whoever copies it after closing", async () => {
   await using again = await openSqliteStore({ path });
   expect((await again.head("a"))?.version).toBe(1);
 });
+
+test("tries again when others turn the write-ahead log on at the same moment", async () => {
+  const database = new Database(join(await makeDirectory(), "skein.db"));
+  let refused = 0;
+  const exec = (sql: string): unknown => {
+    if (sql.includes("journal_mode") && refused++ < 3)
+      throw Object.assign(new Error("locked"), { code: "SQLITE_BUSY" });
+    return database.exec(sql);
+  };
+  const prepare = database.prepare.bind(database) as unknown as SqliteDatabase["prepare"];
+  const close = (): unknown => database.close();
+  const store = await openSqliteStore({ path: "skein.db", database: { prepare, exec, close } });
+  await store.create(createHeader({ id: "a" }));
+  expect(refused).toBe(4);
+  await store.close();
+  database.close();
+});
