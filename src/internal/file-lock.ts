@@ -31,8 +31,8 @@ const self = { pid: process.pid, host: hostname(), startedAt: startOf("self") };
  * A lock among processes: a file that names its holder.
  *
  * - It appears with its content in one step, so nobody sees it half made.
- * - The lock of a process that has died is taken over at once, by exactly one of those who wait; on another machine, when
- *   it has been silent for a minute.
+ * - The lock of a process that has died is taken over at once, by exactly one of those who wait; on another
+ *   machine, when it has been silent for a minute.
  * - Who waits puts a wish beside it, so that a busy holder can give way.
  */
 export class FileLock {
@@ -117,8 +117,9 @@ export class FileLock {
   }
 
   /**
-   * Removes the lock of a holder that is gone. The right to do so is itself made exclusively, and passes on when whoever
-   * has it dies too; the lock is read again under that right, so that a later holder's lock is never removed.
+   * Removes the lock of a holder that is gone. The right to do so is itself made exclusively, and passes on when
+   * whoever has it dies too; the lock is read again under that right, so that a later holder's lock is never
+   * removed.
    */
   async #takeOver(owner: LockOwner): Promise<boolean> {
     const holder = await this.#holder();

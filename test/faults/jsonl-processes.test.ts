@@ -62,7 +62,8 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     const directory = await makeDirectory();
     const { store, path } = await makeSession(directory, [user("before", "before")]);
     await store.close();
-    const command = `ulimit -f 40; exec ${[process.execPath, program("jsonl-fill-disk.mjs"), directory, durability].map((word) => `'${word}'`).join(" ")}`;
+    const words = [process.execPath, program("jsonl-fill-disk.mjs"), directory, durability];
+    const command = `ulimit -f 40; exec ${words.map((word) => `'${word}'`).join(" ")}`;
     const report = JSON.parse(execFileSync("bash", ["-c", command], { encoding: "utf8" }));
     expect(report).toMatchObject({ code: "STORE_FAILED", whole: true, small: true });
     expect(report.message).toContain(path);

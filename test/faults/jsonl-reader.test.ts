@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
@@ -103,6 +103,19 @@ test("makes a session whole or not at all, and leaves nothing half made behind",
   await store.close();
   expect(await readdir(directory)).toEqual(expect.not.arrayContaining([expect.stringContaining("tmp")]));
   expect(await readdir(join(directory, ".index"))).toEqual([]);
+  // What a process that was killed in the middle has left goes with the next session.
+  const ago = new Date(Date.now() - 3_600_000);
+  for (const [name, time] of [
+    ["old.tmp", ago],
+    ["new.tmp", new Date()],
+  ] as const) {
+    await writeFile(join(directory, ".index", name), "half");
+    await utimes(join(directory, ".index", name), time, time);
+  }
+  const again = await openStore(directory);
+  await again.create(createHeader());
+  await again.close();
+  expect(await readdir(join(directory, ".index"))).toEqual(["new.tmp"]);
 });
 
 test("two processes that make sessions of one user at once stay below the limit", async () => {

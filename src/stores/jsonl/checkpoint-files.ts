@@ -27,8 +27,8 @@ interface KnownFile {
 const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
 
 /**
- * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What others write is
- * found by looking at the file; whoever writes must hold the directory's lock.
+ * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What
+ * others write is found by looking at the file; whoever writes must hold the directory's lock.
  */
 export class CheckpointFiles {
   readonly #directory: string;

@@ -5,6 +5,7 @@ import { damageAt, withLog } from "./log-access.ts";
 import { formatLine, parseLine } from "./log-line.ts";
 import type { LogState } from "./log-state.ts";
 import { readChunk, readLines } from "./read-lines.ts";
+import { writeAll } from "./write-lines.ts";
 
 const COPY_BYTES = 1024 * 1024;
 
@@ -24,13 +25,10 @@ export async function copyLog(state: LogState, version: number, header: SessionH
   });
 }
 
-/** Writes all of the bytes, or throws. */
-export async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
-  const { bytesWritten } = await handle.write(bytes);
-  if (bytesWritten !== bytes.length) throw new Error(`only ${bytesWritten} of ${bytes.length} bytes could be written`);
-}
-
-/** Where the whole lines of the first entries end, and those of the entries that are only a part of the line after it. */
+/**
+ * Where the whole lines of the first entries end, and those of the entries that are only a part of the line after
+ * it.
+ */
 async function endOf(
   state: LogState,
   version: number,

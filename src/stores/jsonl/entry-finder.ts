@@ -14,8 +14,8 @@ import { readChunk, readLines } from "./read-lines.ts";
 const SPANS_MAX = 8;
 
 /**
- * Finds entries of a log by id, and the paths of its nodes. What it needs is loaded when it is first asked: from the index
- * as far as that goes, from the log for the rest. Every find is checked in the log.
+ * Finds entries of a log by id, and the paths of its nodes. What it needs is loaded when it is first asked: from
+ * the index as far as that goes, from the log for the rest. Every find is checked in the log.
  */
 export class EntryFinder {
   readonly #identity: LogIdentity;

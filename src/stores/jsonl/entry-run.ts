@@ -9,7 +9,10 @@ export interface Anchor {
   readonly offset: number;
 }
 
-/** The part of an entry's id that indexes keep: 24 bits. Two ids may share it, so a find is always checked in the file. */
+/**
+ * The part of an entry's id that indexes keep: 24 bits. Two ids may share it, so a find is always checked in the
+ * file.
+ */
 export function hashId(id: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < id.length; i++) hash = Math.imul(hash ^ id.charCodeAt(i), 0x01000193);
@@ -23,7 +26,10 @@ export function isAnchorDue(last: Anchor, seq: number, offset: number): boolean 
   return seq - last.seq >= ANCHOR_ENTRIES || offset - last.offset >= ANCHOR_BYTES;
 }
 
-/** The entries of a piece of a log, in a few bytes each: what their ids hash to, and where some of their lines begin. */
+/**
+ * The entries of a piece of a log, in a few bytes each: what their ids hash to, and where some of their lines
+ * begin.
+ */
 export class EntryRun {
   readonly from: Anchor;
   /** Not at `from` itself; ascending. */

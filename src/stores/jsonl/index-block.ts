@@ -83,7 +83,10 @@ export function formatBlock(
   return withChecksum(json);
 }
 
-/** The line that says how the log looked when nobody wrote to it. It stands after the last block, until the next one. */
+/**
+ * The line that says how the log looked when nobody wrote to it. It stands after the last block, until the next
+ * one.
+ */
 export function formatRest({ ino, size, mtimeMs }: FileStamp): string {
   return withChecksum(JSON.stringify({ rest: [ino, size, mtimeMs] }));
 }

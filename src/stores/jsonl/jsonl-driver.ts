@@ -22,6 +22,7 @@ import { countFiles, listFiles, listIdle } from "./list-files.ts";
 import { type LogFile, missingAsNull } from "./log-file.ts";
 import { StaleView } from "./log-access.ts";
 import { createSession, forkSession } from "./make-session.ts";
+import { removeHalfMade } from "./new-file.ts";
 import { openIterator } from "./open-iterator.ts";
 import { trashedName } from "./places.ts";
 import { type Damage, readDamage } from "./salvage.ts";
@@ -46,6 +47,7 @@ export class JsonlDriver implements StoreDriver {
   readonly leases: FileLeases;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
+  #tidied: Promise<void> | null = null;
 
   constructor(options: SessionFilesOptions) {
     this.#files = new SessionFiles(options);
@@ -58,7 +60,11 @@ export class JsonlDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return this.#change(async () => freezeDeep(await createSession(this.#files, header, drafts, options)));
+    return this.#change(async () => {
+      this.#tidied ??= removeHalfMade(this.#files.options.directory);
+      await this.#tidied;
+      return freezeDeep(await createSession(this.#files, header, drafts, options));
+    });
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {

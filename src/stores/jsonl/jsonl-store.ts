@@ -31,7 +31,8 @@ export interface JsonlStore extends SessionStore {
   /**
    * Takes in a file of any name, wherever it is, and gives its session's id; from then on that id means this file.
    *
-   * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later version.
+   * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later
+   * version.
    * @throws {SessionDamagedError} for a damaged one, unless the store salvages.
    */
   openFile(path: string): Promise<string>;
@@ -40,8 +41,8 @@ export interface JsonlStore extends SessionStore {
 }
 
 /**
- * Opens a store that keeps each session in a file `<UTC timestamp>_<id>.jsonl` of one directory. Several processes may use
- * the directory at once. Reading writes nothing.
+ * Opens a store that keeps each session in a file `<UTC timestamp>_<id>.jsonl` of one directory. Several processes
+ * may use the directory at once. Reading writes nothing.
  *
  * @throws {SessionError} `INVALID_OPTION`.
  */

@@ -24,8 +24,8 @@ export interface QueueWork<J> {
 }
 
 /**
- * Does jobs one after another under a lock among processes. The lock is kept while there is work, so that it costs nothing a
- * job, and let go soon after, or when another process has waited for a moment.
+ * Does jobs one after another under a lock among processes. The lock is kept while there is work, so that it costs
+ * nothing a job, and let go soon after, or when another process has waited for a moment.
  */
 export class LockedQueue<J> {
   readonly #lock: FileLock;
@@ -55,7 +55,10 @@ export class LockedQueue<J> {
     return this.#generation;
   }
 
-  /** Whether the lock is held and nothing is under way, so that a job may be done at once; tell with `used` that it was. */
+  /**
+   * Whether the lock is held and nothing is under way, so that a job may be done at once; tell with `used` that it
+   * was.
+   */
   get ready(): boolean {
     return this.#draining === null && this.#lock.held && this.#lock.silentMs < SILENCE_MS_MAX;
   }

@@ -17,7 +17,10 @@ export interface LogIdentity {
   readonly headerCheck: number;
 }
 
-/** Opens a log's file for reading, runs the task, and closes it. @throws {StaleView} when another file is in its place. */
+/**
+ * Opens a log's file for reading, runs the task, and closes it. @throws {StaleView} when another file is in its
+ * place.
+ */
 export async function withLog<T>(identity: LogIdentity, task: (handle: FileHandle) => Promise<T>): Promise<T> {
   const handle = await openLog(identity);
   try {

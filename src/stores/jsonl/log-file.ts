@@ -21,8 +21,8 @@ const SMALL_FILE_BYTES = 128 * 1024;
 const ATTEMPTS_MAX = 3;
 
 /**
- * One session's file, and what is known of it. What others append is found by looking at the file's size and time; nothing
- * here writes.
+ * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
+ * nothing here writes.
  */
 export class LogFile {
   readonly places: Places;

@@ -6,15 +6,13 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
-import { copyLog, writeAll } from "./copy-log.ts";
+import { copyLog } from "./copy-log.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
 import { makeFile } from "./new-file.ts";
 import { sessionFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
-
-/** How many bytes of a new session's entries are written at once. */
-const WRITE_BYTES = 1024 * 1024;
+import { writeLines } from "./write-lines.ts";
 
 /** Makes a session's file. Call it under the directory's lock. */
 export async function createSession(
@@ -28,20 +26,8 @@ export async function createSession(
   const now = files.now().toISOString();
   const { added } = planAppend({ head: emptyHead(header), drafts, options: { verbatim: true }, found: new Map(), now });
   const path = join(files.options.directory, sessionFileName(header));
-  await makeFile(
-    path,
-    async (handle) => {
-      let text = `${JSON.stringify(header)}\n`;
-      for (const { entry } of added) {
-        text += `${formatEntry(entry)}\n`;
-        if (text.length < WRITE_BYTES) continue;
-        await writeAll(handle, Buffer.from(text));
-        text = "";
-      }
-      await writeAll(handle, Buffer.from(text));
-    },
-    files.options,
-  );
+  const lines = [JSON.stringify(header), ...added.map(({ entry }) => formatEntry(entry))];
+  await makeFile(path, (handle) => writeLines(handle, lines), files.options);
   return readNew(files, path, header.id);
 }
 

@@ -1,12 +1,16 @@
-import { type FileHandle, link, open, rename, unlink } from "node:fs/promises";
+import { type FileHandle, link, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { WriteOptions } from "./log-appender.ts";
+import { missingAsNull } from "./log-file.ts";
 import { exists } from "./session-directory.ts";
 import { INDEX_FOLDER } from "./places.ts";
 import { storeFailed } from "./store-failure.ts";
 import { syncDirectoryOf } from "./sync-directory.ts";
+
+/** How old something half made must be to belong to nobody. */
+const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
 /**
  * Makes a file that is there with all its content, or not at all, and never in place of another. Call it under the
@@ -35,6 +39,18 @@ export async function makeFile(
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
   } finally {
     await unlink(temporary).catch(() => {});
+  }
+}
+
+/** Removes what processes that were killed while they made a file have left of it. */
+export async function removeHalfMade(directory: string): Promise<void> {
+  const folder = join(directory, INDEX_FOLDER);
+  const names = (await readdir(folder).catch(missingAsNull)) ?? [];
+  for (const name of names) {
+    if (!name.endsWith(".tmp")) continue;
+    const path = join(folder, name);
+    const stats = await stat(path).catch(missingAsNull);
+    if (stats !== null && Date.now() - stats.mtimeMs > LEFTOVER_MS_MIN) await unlink(path).catch(missingAsNull);
   }
 }
 

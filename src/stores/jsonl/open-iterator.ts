@@ -1,6 +1,9 @@
 import { asStoreError } from "./store-failure.ts";
 
-/** An iterator that is opened at its first step; what goes wrong in one becomes a `SessionError`. Null gives nothing. */
+/**
+ * An iterator that is opened at its first step; what goes wrong in one becomes a `SessionError`. Null gives
+ * nothing.
+ */
 export function openIterator<T>(open: () => Promise<AsyncGenerator<T> | null>): AsyncIterableIterator<T> {
   let inner: AsyncGenerator<T> | null = null;
   let opened = false;

@@ -4,8 +4,8 @@ const RECENT_MAX = 512;
 const MILESTONES_MAX = 8192;
 
 /**
- * Remembers the paths of some nodes: of the latest ones, and of one in every few levels of the tree, so that from any node
- * a known ancestor is not far. Takes a bounded number of them, however long the log.
+ * Remembers the paths of some nodes: of the latest ones, and of one in every few levels of the tree, so that from
+ * any node a known ancestor is not far. Takes a bounded number of them, however long the log.
  */
 export class PathCache {
   /** The latest, and those before them: dropping a whole generation is cheaper than one path at a time. */

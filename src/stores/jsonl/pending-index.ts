@@ -76,8 +76,8 @@ export class PendingIndex {
   }
 
   /**
-   * Writes the blocks that are due, and a last one up to `last`. Resolves to false when the index file is not the one that
-   * the blocks continue. Call it under the log's lock.
+   * Writes the blocks that are due, and a last one up to `last`. Resolves to false when the index file is not the
+   * one that the blocks continue. Call it under the log's lock.
    */
   async write(
     path: string,
@@ -102,7 +102,10 @@ export class PendingIndex {
     return true;
   }
 
-  /** Notes how the log looks now that nobody writes to it, so that a change in place is noticed. Needs the log's lock. */
+  /**
+   * Notes how the log looks now that nobody writes to it, so that a change in place is noticed. Needs the log's
+   * lock.
+   */
   async writeRest(path: string, stamp: FileStamp): Promise<void> {
     // Without a block, nothing is taken from the index anyway.
     if (this.#file.at <= 0 || (await indexSize(path)) !== this.#file.size) return;

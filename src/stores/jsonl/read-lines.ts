@@ -22,8 +22,8 @@ export async function readAhead(source: ByteSource, size: number): Promise<ByteS
 }
 
 /**
- * The whole lines between two offsets, in groups as they are read. What stands after the last line's end is a write that
- * was cut short, and not a line.
+ * The whole lines between two offsets, in groups as they are read. What stands after the last line's end is a write
+ * that was cut short, and not a line.
  */
 export async function* readLines(source: ByteSource, from: number, to: number): AsyncGenerator<RawLine[], undefined> {
   const open = new OpenLine(from);

@@ -20,7 +20,10 @@ export interface RecoveredItem {
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
 /** How each entry begins as it is written. Nothing inside an entry has a parent, so nothing inside is taken for one. */
 const BEGINNINGS = new RegExp(`\\{"type":${TEXT},"id":${TEXT},"parentId":(?:null|${TEXT}),"timestamp":"`, "g");
-/** An id of the entry itself, and not of something in it: it stands after the type that begins the line, or before the parent. */
+/**
+ * An id of the entry itself, and not of something in it: it stands after the type that begins the line, or before
+ * the parent.
+ */
 const OWN_ID = new RegExp(`^\\[?\\{"type":${TEXT},"id":(${TEXT})|"id":(${TEXT}),"parentId":`);
 const PARENT_ID = new RegExp(`"parentId":(null|${TEXT})`);
 const TIMESTAMP = new RegExp(`"timestamp":(${TEXT})`);

@@ -11,8 +11,8 @@ export interface RelinkedLog {
 }
 
 /**
- * Puts what was recovered in a form that folds: a `lost` node for each entry that cannot be read or cannot stand where it
- * does, chained where its neighbours say it was. Each one is added to `damage`.
+ * Puts what was recovered in a form that folds: a `lost` node for each entry that cannot be read or cannot stand
+ * where it does, chained where its neighbours say it was. Each one is added to `damage`.
  */
 export function relink(items: readonly RecoveredItem[], createdAt: string, damage: Damage[]): RelinkedLog {
   const links = new Links(items, createdAt, damage);

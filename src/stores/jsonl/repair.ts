@@ -9,6 +9,7 @@ import { placesOf } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
 import { syncDirectoryOf } from "./sync-directory.ts";
+import { writeAll, writeLines } from "./write-lines.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -24,8 +25,8 @@ export interface RepairReport {
 
 /**
  * Makes for good what opening with `salvage` shows: in place of each entry that cannot be read, a `custom` entry
- * `skein.lost` with its id and parent, so that all others keep their path. The bytes that are taken out are kept beside the
- * file.
+ * `skein.lost` with its id and parent, so that all others keep their path. The bytes that are taken out are kept
+ * beside the file.
  *
  * @throws {SessionBusyError} while another process writes to the file.
  */
@@ -58,7 +59,7 @@ async function keepBytes(handle: FileHandle, path: string, damage: readonly Dama
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
   const side = await open(sideFile, "wx");
   try {
-    for (const [offset, length] of pieces) await side.write(await readChunk(handle, offset, length));
+    for (const [offset, length] of pieces) await writeAll(side, await readChunk(handle, offset, length));
     await side.sync();
   } finally {
     await side.close();
@@ -70,8 +71,7 @@ async function rewrite(path: string, { head, entries }: SalvagedLog): Promise<vo
   const temporary = `${path}.${process.pid}.tmp`;
   const file = await open(temporary, "w");
   try {
-    await file.write(`${JSON.stringify(head.header)}\n`);
-    for (const entry of entries) await file.write(`${formatEntry(stored(entry))}\n`);
+    await writeLines(file, [JSON.stringify(head.header), ...entries.map((entry) => formatEntry(stored(entry)))]);
     await file.sync();
   } finally {
     await file.close();

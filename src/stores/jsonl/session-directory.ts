@@ -62,8 +62,8 @@ export class SessionDirectory {
   }
 
   /**
-   * Whether a file of the directory is that session's. Which files there are is looked up once in each `generation` of the
-   * directory's lock, since nobody else makes any meanwhile.
+   * Whether a file of the directory is that session's. Which files there are is looked up once in each `generation`
+   * of the directory's lock, since nobody else makes any meanwhile.
    */
   async has(sessionId: string, generation: number): Promise<boolean> {
     if (this.#scannedIn !== generation) await this.scan();

@@ -31,7 +31,10 @@ export async function removeFromTrash({ places }: LogFile): Promise<void> {
     await unlink(path).catch(missingAsNull);
 }
 
-/** What belongs to a log stays with the live sessions while only a part is moved, so that a crash in between loses none of it. */
+/**
+ * What belongs to a log stays with the live sessions while only a part is moved, so that a crash in between loses
+ * none of it.
+ */
 async function moveSidecars(from: Places, to: Places): Promise<void> {
   for (const part of ["index", "checkpoints", "lease"] as const) {
     if (!(await exists(from[part]))) continue;

@@ -9,9 +9,9 @@ import { INDEX_TO_REPLACE, INDEX_UNKNOWN, PendingIndex } from "./pending-index.t
 import { readChunk, readLines } from "./read-lines.ts";
 
 /**
- * Writes to the index what it lacks: the blocks that are due and, before the log rests, one up to its end, or at least how
- * the log looks then. An index that
- * cannot be written is left as it is, since it only saves time. Call it under the log's lock.
+ * Writes to the index what it lacks: the blocks that are due and, before the log rests, one up to its end, or at
+ * least how the log looks then. An index that cannot be written is left as it is, since it only saves time. Call it
+ * under the log's lock.
  */
 export async function writeIndex(
   state: LogState,
