@@ -141,8 +141,11 @@ test("removes what killed processes left beside it", async () => {
   const path = await lockPath();
   const ago = new Date(Date.now() - 120_000);
   await writeFile(path, owner({}));
-  for (const name of ["old.dead", "old.tmp", "young.tmp"]) await writeFile(`${path}.${name}`, owner({}));
-  for (const name of ["old.dead", "old.tmp"]) await utimes(`${path}.${name}`, ago, ago);
+  for (const name of ["old.dead", "young.dead", "young.tmp", "empty.tmp"])
+    await writeFile(`${path}.${name}`, name === "empty.tmp" ? "" : owner({}));
+  await writeFile(`${path}.living.tmp`, owner({ pid: process.pid }));
+  await utimes(`${path}.old.dead`, ago, ago);
   expect(await new FileLock(path).acquire(1000)).toBeNull();
-  expect((await left(path)).toSorted()).toEqual(["file.lock", "file.lock.young.tmp"]);
+  const kept = ["file.lock", "file.lock.empty.tmp", "file.lock.living.tmp", "file.lock.young.dead"];
+  expect((await left(path)).toSorted()).toEqual(kept);
 });

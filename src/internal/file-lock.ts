@@ -272,7 +272,10 @@ async function removeLeftovers(path: string): Promise<void> {
     if (!name.startsWith(prefix) || !/\.(?:dead|tmp)$/.test(name)) continue;
     const leftover = join(directory, name);
     const holder = await readHolder(leftover).catch(() => null);
-    if (holder === null || Date.now() - holder.modifiedMs < LEFTOVER_MS_MIN) continue;
+    if (holder === null) continue;
+    // A right may still be part of a taking over that is under way; what was only prepared is of no use to anyone.
+    const settled = name.endsWith(".tmp") && holder.owner !== null;
+    if (!settled && Date.now() - holder.modifiedMs < LEFTOVER_MS_MIN) continue;
     if (await isGone(holder, leftover)) await remove(leftover);
   }
 }
