@@ -99,6 +99,8 @@ export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsy
   if (version < MIGRATIONS.length) handle.transaction(() => migrate(handle));
   handle.exec(`PRAGMA synchronous = ${durability === "fsync" ? "FULL" : "NORMAL"}`);
   handle.exec("PRAGMA foreign_keys = ON");
+  // Bringing the log home waits for the disk; every 16 MB instead of every 4, appends wait for it a quarter as often.
+  handle.exec("PRAGMA wal_autocheckpoint = 4000");
 }
 
 function migrate(handle: SqliteHandle): void {

@@ -173,7 +173,9 @@ export class SqliteDriver implements StoreDriver {
     if (!this.#ownsHandle) return;
     try {
       // Not every driver brings the write-ahead log home when it closes; whoever copies the file wants it whole.
-      this.#handle.exec("PRAGMA wal_checkpoint");
+      // It is not worth waiting for, as the last to close does it for all.
+      this.#handle.exec("PRAGMA busy_timeout = 0");
+      this.#handle.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
       // Nothing is lost: the next one to open the database finds the log.
     }
