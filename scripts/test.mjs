@@ -13,12 +13,12 @@ await main(async () => {
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 
-  const runs = [await runVitest(chosen, process.execPath, {})];
+  const runs = [await runVitest(chosen, process.execPath)];
   if (chosen.length > 0) {
     console.log("Only the chosen tests were run; the Node 24 part was left out.");
   } else {
     console.log(`Running ${storeSuite} on Node 24 with node:sqlite.`);
-    runs.push(await runVitest([storeSuite], await ensureNode24(), { SKEIN_SQLITE_DRIVER: "node:sqlite" }));
+    runs.push(await runVitest([storeSuite], await ensureNode24()));
   }
   const total = runs.reduce(add);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
@@ -32,15 +32,14 @@ await main(async () => {
  * the closing line never looks better than the exit code.
  * @param {readonly string[]} args
  * @param {string} node
- * @param {Record<string, string>} env
  * @returns {Promise<Counts>}
  */
-async function runVitest(args, node, env) {
+async function runVitest(args, node) {
   const folder = mkdtempSync(join(tmpdir(), "skein-test-"));
   const report = join(folder, "report.json");
   try {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const code = await runPackage("vitest/vitest.mjs", ["run", ...reporters, ...args], { node, env });
+    const code = await runPackage("vitest/vitest.mjs", ["run", ...reporters, ...args], { node });
     const counts = existsSync(report) ? readReport(report) : { passed: 0, failed: 0, skipped: 0 };
     if (counts.failed > 0) return counts;
     if (counts.passed === 0) return fail(counts, "This run executed no test, which counts as one failure.");
@@ -62,11 +61,30 @@ function readReport(path) {
     (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
       file.status === "failed" && file.assertionResults.every((test) => test.status !== "failed"),
   );
+  const silent = printSkipped(report.testResults);
   return {
     passed: report.numPassedTests,
-    failed: report.numFailedTests + broken.length,
+    failed: report.numFailedTests + broken.length + silent,
     skipped: report.numPendingTests + report.numTodoTests,
   };
+}
+
+/**
+ * Prints how many tests were skipped for which reason, and returns how many were skipped without one.
+ * @param {{ assertionResults: { status: string, fullName: string, meta: { skipReason?: string } }[] }[]} files
+ */
+function printSkipped(files) {
+  const reasons = new Map();
+  let silent = 0;
+  for (const { status, fullName, meta } of files.flatMap((file) => file.assertionResults)) {
+    if (status === "passed" || status === "failed") continue;
+    if (meta.skipReason === undefined) {
+      console.error(`"${fullName}" was skipped without a reason, which counts as one failure.`);
+      silent += 1;
+    } else reasons.set(meta.skipReason, (reasons.get(meta.skipReason) ?? 0) + 1);
+  }
+  for (const [reason, count] of reasons) console.log(`${count} skipped because ${reason}.`);
+  return silent;
 }
 
 /**

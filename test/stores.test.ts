@@ -1,9 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, type TestContext, test } from "vitest";
 import type { SessionStore } from "../src/session/store.ts";
 import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts";
+import { skipBecause } from "./skip.ts";
 import { type Backend, backends, sqliteDrivers } from "./store-backends.ts";
 
 test("gives every case a name of its own", () => {
@@ -18,11 +19,11 @@ test("runs every SQLite driver that this Node has", () => {
 
 for (const backend of backends) {
   describe(`the ${backend.name} store`, () => {
-    for (const storeCase of storeCases) test(storeCase.name, ({ skip }) => runCase(backend, storeCase, skip));
+    for (const storeCase of storeCases) test(storeCase.name, (context) => runCase(backend, storeCase, context));
   });
 }
 
-async function runCase(backend: Backend, storeCase: StoreCase, skip: (note: string) => never): Promise<void> {
+async function runCase(backend: Backend, storeCase: StoreCase, test: TestContext): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "skein-store-"));
   const handles: SessionStore[] = [];
   const open = async (): Promise<SessionStore> => {
@@ -35,7 +36,7 @@ async function runCase(backend: Backend, storeCase: StoreCase, skip: (note: stri
     const reason = skipReason(storeCase, context);
     if (reason !== null) {
       expect(backend.skips).toContain(reason);
-      skip(reason);
+      skipBecause(test, reason);
     }
     await storeCase.run(context);
   } finally {

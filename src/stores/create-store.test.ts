@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { skipBecause } from "../../test/skip.ts";
 import type { Entry } from "../session/entry.ts";
 import { createHeader } from "../session/header.ts";
 import type { StoreDriver } from "../session/store-driver.ts";
@@ -32,13 +33,13 @@ async function storeWithSession(driver: StoreDriver): Promise<SessionStore> {
 
 describe("a store made of a driver that several processes share", () => {
   for (const storeCase of storeCases.filter(({ needs }) => needs !== undefined)) {
-    test(storeCase.name, async ({ skip }) => {
+    test(storeCase.name, async (running) => {
       const memory = memoryDriver();
       const capabilities = { ...memory.capabilities, durable: true, shared: true, watch: "poll" } as const;
       const open = (): SessionStore => createStore(driverOn(memory, { capabilities }));
       const context = { store: open(), reopen: async () => open() };
       const reason = skipReason(storeCase, context);
-      if (reason !== null) skip(reason);
+      if (reason !== null) skipBecause(running, reason);
       await storeCase.run(context);
       await context.store.close();
     });
