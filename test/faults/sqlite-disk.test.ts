@@ -1,5 +1,7 @@
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { chmod, cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
@@ -55,23 +57,19 @@ test("refuses appends when the database has its full size, and goes on when ther
 });
 
 test.runIf(process.getuid?.() === 0).each([
-  ["a file that may only be read", 0o644, 0o755],
-  ["a file that may only be read in a directory that anyone may write", 0o644, 0o777],
-])("says so when it is %s", async (_name, fileMode, directoryMode) => {
+  // Without a place for its log, SQLite cannot even read.
+  ["a file and a directory", 0o755, { opened: "STORE_FAILED", codes: [], listed: 0 }],
+  ["a file", 0o777, { opened: "done", codes: Array(5).fill("STORE_FAILED"), version: 1, listed: 1 }],
+])("says so when %s may not be written to", async (_name, directoryMode, result) => {
   const path = await makePath();
-  const store = await openStore(path);
-  await store.create(createHeader({ id: "a" }));
-  await store.append("a", [message]);
-  await store.close();
+  // The end of a process, other than closing, surely leaves no file beside the database.
+  await runProgram("sqlite-append.mjs", [path, "a", "made", "1"]);
+  expect(await readdir(dirname(path))).toEqual([basename(path)]);
   await chmod(dirname(path), directoryMode);
-  await chmod(path, fileMode);
+  await chmod(path, 0o644);
   const before = await readFile(path);
   const [line = "{}"] = await runProgram("sqlite-as-nobody.mjs", [path]);
-  const { opened, codes, version, listed } = JSON.parse(line);
-  if (opened === "done") {
-    expect(codes).toEqual(Array(5).fill("STORE_FAILED"));
-    expect([version, listed]).toEqual([1, 1]);
-  } else expect(opened).toBe("STORE_FAILED");
+  expect(JSON.parse(line)).toEqual(result);
   expect(await readFile(path)).toEqual(before);
 });
 
@@ -151,6 +149,17 @@ test("reports a damaged page, and what lies on others can still be read", async 
   const damaged = await openStore(path);
   await expect(damaged.listCheckpoints("a")).rejects.toMatchObject({ code: "STORE_FAILED" });
   expect(await entriesOf(damaged, "a")).toHaveLength(200);
+});
+
+test("says what to install when there is no driver", async () => {
+  const directory = dirname(await makePath());
+  // A copy of the package where no other package can be found.
+  await cp(fileURLToPath(new URL("../../dist", import.meta.url)), join(directory, "dist"), { recursive: true });
+  await writeFile(join(directory, "package.json"), '{ "type": "module" }');
+  const script = `const { openSqliteStore } = await import("./dist/stores/sqlite/index.js");
+    await openSqliteStore({ path: ":memory:", driver: "libsql" }).catch(({ code, message }) => console.log(code, message))`;
+  const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: directory }).toString();
+  expect(said).toMatch(/^DRIVER_MISSING .*install the package libsql, or run on Node 22\.13 or later/);
 });
 
 async function checkAcknowledged(path: string, acknowledged: readonly string[]): Promise<void> {

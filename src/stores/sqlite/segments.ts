@@ -38,6 +38,11 @@ export function segmentsOf(handle: SqliteHandle, session: Origin): readonly Segm
   return Object.freeze(segments.reverse());
 }
 
+/** The parts of the log of a new session that begins with another's first `version` entries. */
+export function segmentsAfter(segments: readonly Segment[], version: number, key: number): readonly Segment[] {
+  return Object.freeze([...clipSegments(segments, 0, version), { key, start: version, end: SEQ_MAX }]);
+}
+
 /** The part that holds a position. */
 export function segmentAt(segments: readonly Segment[], seq: number): Segment {
   let [low, high] = [0, segments.length - 1];

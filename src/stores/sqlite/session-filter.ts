@@ -20,7 +20,7 @@ export function filterOf(query: Omit<SessionQuery, "limit" | "cursor">): Session
   if (userId !== undefined) add("user_id = ?", userId);
   if (cwd !== undefined) add("cwd = ?", cwd);
   if (status !== undefined) {
-    const statuses = [status].flat();
+    const statuses = [...new Set([status].flat())];
     add(`status IN (${statuses.map(() => "?").join(", ")})`, ...statuses);
   }
   if (parentId !== undefined) add("key IN (SELECT session_key FROM session_parents WHERE parent_id = ?)", parentId);

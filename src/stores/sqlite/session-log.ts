@@ -137,9 +137,9 @@ export class SessionLog {
     return this.#rowAt(segments, seq).id;
   }
 
-  /** An entry of the session by its id, among the first `version`. */
-  find({ segments, head }: LoadedSession, id: string, version: number = head.version): StoredEntry | undefined {
-    const row = this.#findRow(segments, id, version);
+  /** An entry of the session, as far as it was loaded, by its id. */
+  find({ segments, head }: LoadedSession, id: string): StoredEntry | undefined {
+    const row = this.#findRow(segments, id, head.version);
     if (row === undefined) return undefined;
     return { entry: JSON.parse(row.body) as Entry, path: this.#pathOf(segments, row) };
   }

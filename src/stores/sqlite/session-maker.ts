@@ -7,7 +7,7 @@ import { parentsOf } from "../../session/query.ts";
 import type { HeadPlace } from "./entry-state.ts";
 import { encodePlan, type EntryWriter } from "./entry-writer.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type Origin, segmentAt, segmentsOf } from "./segments.ts";
+import { type Segment, segmentAt, segmentsAfter } from "./segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
@@ -40,7 +40,7 @@ export class SessionMaker {
     const session = this.#handle.transaction(() => {
       this.#checkFree(header.id);
       if (maxOpenPerUser !== undefined && header.userId !== null) this.#checkOpen(header.userId, maxOpenPerUser);
-      const made = this.#insert(place, null, 0);
+      const made = this.#insert(place, [], 0);
       this.#writer.insertAll(made.key, rows);
       this.#writer.finish(made.key, empty, place.head);
       return made;
@@ -63,23 +63,23 @@ export class SessionMaker {
       const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
       const place = this.#log.headAt(source.segments, forked, version);
       const head = freezeDeep<SessionHead>({ ...place.head, updatedAt: this.#clock().toISOString() });
-      // The holder of the last entry taken over, so that no part of a chain of forks is empty.
-      const originKey = version === 0 ? null : segmentAt(source.segments, version - 1).key;
-      return this.#insert({ ...place, head }, originKey, version);
+      return this.#insert({ ...place, head }, source.segments, version);
     });
     return this.#done(session);
   }
 
-  #insert(place: HeadPlace, originKey: number | null, originVersion: number): LoadedSession {
+  #insert(place: HeadPlace, origin: readonly Segment[], version: number): LoadedSession {
     const { head } = place;
     const { header } = head;
+    // The holder of the last entry taken over, so that no part of a chain of forks is empty.
+    const originKey = version === 0 ? null : segmentAt(origin, version - 1).key;
     const row = this.#handle
       .prepare(
         `INSERT INTO sessions
            (id, user_id, cwd, status, name, version, updated_at, modified_at, origin_key, origin_version, header)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key, origin_key, origin_version`,
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key`,
       )
-      .get<Origin>([
+      .get<{ key: number }>([
         header.id,
         header.userId,
         header.cwd,
@@ -89,14 +89,14 @@ export class SessionMaker {
         head.updatedAt,
         head.modifiedAt,
         originKey,
-        originVersion,
+        version,
         JSON.stringify(header),
-      ]) as Origin;
+      ]) as { key: number };
     const insertParent = this.#handle.prepare("INSERT INTO session_parents VALUES (?, ?, ?)");
     for (const parent of parentsOf(head)) {
       insertParent.run([parent, row.key, header.forkedFrom?.sessionId === parent ? 1 : 0]);
     }
-    return { ...place, key: row.key, segments: segmentsOf(this.#handle, row) };
+    return { ...place, key: row.key, segments: segmentsAfter(origin, version, row.key) };
   }
 
   #done(session: LoadedSession): SessionHead {

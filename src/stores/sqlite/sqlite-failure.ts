@@ -37,8 +37,9 @@ export function sqliteFailure(error: unknown, place: string): unknown {
 /** The primary result code of a driver's error, which each driver carries in a place of its own. */
 function nameOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
-  const { code, errcode } = error as { code?: unknown; errcode?: unknown };
-  if (typeof errcode === "number") return NAMES[errcode & 0xff] ?? `code ${errcode}`;
+  const { code, errcode, rawCode } = error as { code?: unknown; errcode?: unknown; rawCode?: unknown };
+  const number = errcode ?? rawCode;
+  if (typeof number === "number") return NAMES[number & 0xff] ?? `code ${number}`;
   if (typeof code === "string" && code.startsWith("SQLITE_")) return code.split("_", 2).join("_");
   // libsql reports a file it cannot open without a code, as text that ends in the number.
   return /^ConnectionFailed\(.*: 14"?\)$/s.test(error.message) ? "SQLITE_CANTOPEN" : null;
