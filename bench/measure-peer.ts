@@ -62,7 +62,7 @@ export async function measurePeer(input: PeerInput): Promise<PeerResult> {
   };
   const samples = await race(
     { small: shortConversation, large: longConversation },
-    { rounds: input.rounds, warmups: 1 },
+    { rounds: input.rounds, warmups: 1, collects: true },
   );
   await small.close();
   await large.close();
@@ -99,7 +99,7 @@ async function raceContexts(input: PeerInput, small: Conversation, large: Conver
         },
       },
     },
-    { rounds: Math.min(input.rounds, CONTEXT_ROUNDS_MAX), warmups: 1 },
+    { rounds: Math.min(input.rounds, CONTEXT_ROUNDS_MAX), warmups: 1, collects: true },
   );
   return {
     small: medianMs(samples.small),

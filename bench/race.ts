@@ -24,6 +24,11 @@ export interface Sample {
 export interface RaceOptions {
   readonly rounds: number;
   readonly warmups: number;
+  /**
+   * Collects all garbage before each round, so that none pays for what the other left. It is for rounds that leave much:
+   * no program does it between two appends, and the section "append" shows that it changes what they cost.
+   */
+  readonly collects?: boolean;
 }
 
 /**
@@ -32,24 +37,23 @@ export interface RaceOptions {
  */
 export async function race<Name extends string>(
   contenders: Readonly<Record<Name, Contender>>,
-  { rounds, warmups }: RaceOptions,
+  { rounds, warmups, collects = false }: RaceOptions,
 ): Promise<Record<Name, Sample[]>> {
   const names = Object.keys(contenders) as Name[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as Sample[]])) as Record<Name, Sample[]>;
   for (let round = -warmups; round < rounds; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const sample = await measure(contenders[name], round);
+      const sample = await measure(contenders[name], round, collects);
       if (round >= 0) samples[name].push(sample);
     }
   }
   return samples;
 }
 
-async function measure(contender: Contender, round: number): Promise<Sample> {
+async function measure(contender: Contender, round: number, collects: boolean): Promise<Sample> {
   await contender.prepare?.(round);
   await contender.settle?.();
-  // What the round before left behind is not this round's to collect.
-  globalThis.gc?.();
+  if (collects) globalThis.gc?.();
   await contender.warmUp?.();
   const before = readIoCounters();
   const startedAt = performance.now();

@@ -33,10 +33,10 @@ export interface Sizes {
 
 /** What the published numbers are measured with. */
 export const FULL_SIZES: Sizes = {
-  rounds: 15,
-  warmups: 3,
-  appends: 500,
-  appendsSynced: 40,
+  rounds: 31,
+  warmups: 5,
+  appends: 300,
+  appendsSynced: 25,
   growthAppends: 200,
   entriesSmall: 100,
   entriesMedium: 1000,

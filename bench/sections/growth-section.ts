@@ -56,7 +56,7 @@ async function appendInSeries(bench: Bench, kind: StoreKind, small: SmallStore, 
     run: () => appendMessages(large.tree, growthAppends),
     settle: () => settleFiles(kind, large.folder),
   };
-  const samples = await race({ small: short, large: long }, { rounds: rounds * 2, warmups });
+  const samples = await race({ small: short, large: long }, { rounds, warmups });
   const time = timeRow(bench, `${kind}, time of an append`, samples, growthAppends);
   if (kind === "memory") return [time];
   const appends = growthAppends * samples.large.length;
@@ -74,7 +74,7 @@ async function appendAfterPause(bench: Bench, kind: StoreKind, small: SmallStore
   });
   const samples = await race(
     { small: contender(await shortSession(bench, small.store)), large: contender(large.tree) },
-    { rounds: rounds * 3, warmups },
+    { rounds, warmups },
   );
   return timeRow(bench, `${kind}, time of an append after a pause of ${PAUSE_MS} ms,`, samples, 1);
 }

@@ -27,7 +27,7 @@ async function measureTree(bench: Bench, kind: StoreKind): Promise<Row[]> {
   const entries = await fixture.tree.entries();
   const samples = await race(
     { first: firstTree(fixture), loaded: loadedTree(fixture), bare: { run: async () => void bareTree(entries) } },
-    { rounds: trees, warmups: 1 },
+    { rounds: trees, warmups: 1, collects: true },
   );
   const row = (what: string, of: readonly Sample[], target?: Target): Row => ({
     section,
