@@ -37,7 +37,8 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     const random = (): number => (seed = (seed * 16807) % 2147483647) / 2147483647;
     for (let kill = 0; kill < KILLS; kill++) {
       const { child, lines, ended } = start("jsonl-append.mjs", [directory, durability, `k${kill}`, "100000", "500"]);
-      await once(child.stdout as NonNullable<typeof child.stdout>, "data");
+      await Promise.race([once(child.stdout as NonNullable<typeof child.stdout>, "data"), ended]);
+      expect(child.exitCode, "the program has ended by itself").toBeNull();
       await new Promise((resolve) => setTimeout(resolve, random() * 12));
       child.kill("SIGKILL");
       await ended;
