@@ -101,7 +101,7 @@ export function labelsOn(path: readonly Entry[], entries: Iterable<Entry>): Entr
 }
 
 /** The entries at which a branch was pruned. */
-export function prunedIds(entries: Iterable<Entry>): Set<string> {
+function prunedIds(entries: Iterable<Entry>): Set<string> {
   const pruned = new Set<string>();
   for (const entry of entries) if (entry.type === "prune") pruned.add(entry.targetId);
   return pruned;
