@@ -12,10 +12,10 @@ export interface BareStatement {
 
 const PRAGMAS = [
   "busy_timeout = 5000",
-  "auto_vacuum = INCREMENTAL",
   "journal_mode = WAL",
   "synchronous = NORMAL",
   "foreign_keys = ON",
+  "wal_autocheckpoint = 4000",
 ];
 
 /** Opens SQLite with the driver that the SQLite store takes on this runtime, and with the store's pragmas. */
