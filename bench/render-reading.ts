@@ -32,10 +32,8 @@ const REASONS: readonly Reason[] = [
   },
   {
     what: /^sqlite, one append/,
-    below:
-      "The same checks and the same fold, the statements that begin and end the transaction, and the summary of the " +
-      "path that is stored with each entry.",
-    above: "The work around the insert is less than what the bare table's second index costs.",
+    below: "The draft is checked and folded, and the row also holds the path to the entry and the head after it.",
+    above: "The work around the insert is less than the noise of the insert.",
   },
   {
     what: /^jsonl, fork/,

@@ -37,6 +37,7 @@ ${renderSetting(sizes)}
 ${renderTable(rows)}
 
 ${renderReading(rows)}
+
 ${renderPeers()}`;
 }
 
