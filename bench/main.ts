@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { type BenchOptions, parseBenchOptions, USAGE } from "./bench-options.ts";
+import { parseBenchOptions, USAGE } from "./bench-options.ts";
 import { Fixtures } from "./fixtures.ts";
 import { renderReport } from "./render-report.ts";
 import { renderTable } from "./render-table.ts";
@@ -19,12 +19,7 @@ else process.exitCode = await runBench(process.argv.slice(2));
 
 /** Runs what the command line asks for and resolves to the exit code. */
 async function runBench(args: readonly string[]): Promise<number> {
-  let options: BenchOptions;
-  try {
-    options = parseBenchOptions(args);
-  } catch (error) {
-    return refuse((error as Error).message);
-  }
+  const options = parseBenchOptions(args);
   const chosen = sections.filter(({ name }) => options.only === null || options.only === name);
   if (chosen.length === 0) {
     return refuse(`There is no section ${options.only}; there are ${sections.map(({ name }) => name).join(", ")}.`);

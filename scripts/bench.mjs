@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { withLock } from "./lock.mjs";
 import { main, root, run, runNpm, SetupError } from "./run.mjs";
 import { buildBench, ensureBuild, ensurePackages } from "./setup.mjs";
@@ -52,18 +53,18 @@ await main(async () => {
   await ensureBuild();
   const args = process.argv.slice(2);
   const bench = await buildBench();
-  if (measuresPeers(args)) await withLock("bench-peers", ensurePeers);
+  // The command line is looked at first, so that nobody waits for an installation to hear of a typing error.
+  const { parseBenchOptions, USAGE } = await import(pathToFileURL(join(bench, "bench-options.js")).href);
+  try {
+    const { peers, only } = parseBenchOptions(args);
+    if (peers && (only === null || only === "peers")) await withLock("bench-peers", ensurePeers);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    console.error(`${error.message}\nUsage: ${USAGE}`);
+    return 2;
+  }
   return run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args]);
 });
-
-/** @param {readonly string[]} args */
-function measuresPeers(args) {
-  const only = args.flatMap((arg, index) =>
-    arg === "--only" ? args[index + 1] : (/^--only=(.*)$/.exec(arg)?.[1] ?? []),
-  );
-  if (args.includes("--no-peers")) return false;
-  return only.length === 0 ? !args.includes("--quick") : only.includes("peers");
-}
 
 /** Installs every peer that is not there yet. One that cannot be installed is named in the table, with the reason. */
 async function ensurePeers() {
