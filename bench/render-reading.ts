@@ -36,9 +36,23 @@ const REASONS: readonly Reason[] = [
     above: "The work around the insert is less than the noise of the insert.",
   },
   {
+    what: /^sqlite, the same, all garbage collected/,
+    below:
+      "It has no target, since no program forces a collection between appends. Compare it with the row above: what the " +
+      "difference comes from is not known.",
+    above: "A forced collection makes no difference.",
+  },
+  {
     what: /^jsonl, fork/,
     below: "A fork copies the file, because a JSONL session is one file that can be carried away.",
     above: "A fork copies the file, because a JSONL session is one file that can be carried away.",
+  },
+  {
+    what: /^jsonl, open \+ branch/,
+    below: "The first look for an old entry loads the index.",
+    above:
+      "The first look for an old entry loads the index, and reads the log up from the entry to the nearest path that " +
+      "the index holds.",
   },
   {
     what: /^jsonl, list .* warm$/,

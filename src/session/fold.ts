@@ -105,21 +105,28 @@ export function emptyHead(header: SessionHeader): SessionHead {
 
 /** The path that a node ends, given its parent's. */
 export function stepPath(parent: PathSummary, node: Entry): PathSummary {
-  const path = { ...parent, depth: parent.depth + 1 };
+  const path = copyPath(parent);
+  path.depth += 1;
   switch (node.type) {
     case "message":
-      return stepMessage(path, node);
+      stepMessage(path, node);
+      break;
     case "compaction":
-      return { ...path, compactionId: node.id };
+      path.compactionId = node.id;
+      break;
     case "model_change":
-      return { ...path, model: { provider: node.provider, modelId: node.modelId } };
+      path.model = { provider: node.provider, modelId: node.modelId };
+      break;
     case "thinking_level_change":
-      return { ...path, thinkingLevel: node.thinkingLevel };
+      path.thinkingLevel = node.thinkingLevel;
+      break;
     case "variables":
-      return { ...path, settings: stepSettings(parent.settings, node) };
+      path.settings = stepSettings(parent.settings, node);
+      break;
     default:
-      return path;
+      break;
   }
+  return path;
 }
 
 /**
@@ -129,7 +136,9 @@ export function stepPath(parent: PathSummary, node: Entry): PathSummary {
  * target when it is a `leaf`; otherwise it is not used. `updatedAt` is the store's clock.
  */
 export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
-  const next: Mutable<SessionHead> = { ...head, version: head.version + 1, updatedAt };
+  const next = copyHead(head);
+  next.version += 1;
+  next.updatedAt = updatedAt;
   if (isNode(entry)) {
     next.closed = false;
     // A node appended onto another entry than the leaf leaves the leaf where it is.
@@ -176,17 +185,13 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-function stepMessage(path: PathSummary, node: EntryOf<"message">): PathSummary {
-  const { message } = node;
-  if (message.role !== "assistant") return { ...path, turnCount: path.turnCount + 1 };
+function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">): void {
+  path.turnCount += 1;
+  if (message.role !== "assistant") return;
+  path.usage = addUsage(path.usage, message.usage);
+  path.cost += message.cost ?? 0;
   const { provider, model } = message;
-  return {
-    ...path,
-    turnCount: path.turnCount + 1,
-    usage: addUsage(path.usage, message.usage),
-    cost: path.cost + (message.cost ?? 0),
-    model: provider !== undefined && model !== undefined ? { provider, modelId: model } : path.model,
-  };
+  if (provider !== undefined && model !== undefined) path.model = { provider, modelId: model };
 }
 
 function stepSettings(settings: Settings, node: EntryOf<"variables">): Settings {
@@ -223,4 +228,39 @@ function firstLineOf(text: string): string {
   const line = start.replace(/\s+/g, " ").slice(0, FIRST_MESSAGE_CHARACTERS_MAX);
   // Half of a surrogate pair at the cut would not survive UTF-8.
   return line.replace(/[\ud800-\udbff]$/, "").trimEnd();
+}
+
+// Field by field, as these are on the path of every append, and spreading a frozen object takes many times longer.
+function copyPath(path: PathSummary): Mutable<PathSummary> {
+  return {
+    depth: path.depth,
+    turnCount: path.turnCount,
+    usage: path.usage,
+    cost: path.cost,
+    compactionId: path.compactionId,
+    model: path.model,
+    thinkingLevel: path.thinkingLevel,
+    settings: path.settings,
+  };
+}
+
+function copyHead(head: SessionHead): Mutable<SessionHead> {
+  return {
+    header: head.header,
+    version: head.version,
+    leafId: head.leafId,
+    path: head.path,
+    status: head.status,
+    statusReason: head.statusReason,
+    name: head.name,
+    updatedAt: head.updatedAt,
+    modifiedAt: head.modifiedAt,
+    messageCount: head.messageCount,
+    firstMessage: head.firstMessage,
+    usage: head.usage,
+    cost: head.cost,
+    openRuns: head.openRuns,
+    undone: head.undone,
+    closed: head.closed,
+  };
 }
