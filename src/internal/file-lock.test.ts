@@ -69,12 +69,10 @@ test("shows a holder that someone waits, until it gives way", async () => {
 test.each([
   ["a process that has ended", owner({})],
   ["another process that had the same number", owner({ pid: process.pid, startedAt: "another boot/1" })],
-])("takes over from %s at once", async (_, content) => {
+])("takes over from %s without waiting", async (_, content) => {
   const path = await lockPath();
   await writeFile(path, content);
-  const startedMs = performance.now();
-  expect(await new FileLock(path).acquire(5000)).toBeNull();
-  expect(performance.now() - startedMs).toBeLessThan(500);
+  expect(await new FileLock(path).acquire(0)).toBeNull();
   expect(await left(path)).toEqual(["file.lock"]);
 });
 

