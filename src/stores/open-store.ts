@@ -16,6 +16,11 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const [, kind, place] = /^([a-z][a-z+]*):(.*)$/s.exec(typeof url === "string" ? url : "") ?? [];
   switch (kind) {
     case "memory":
+      if (place !== "")
+        throw new SessionError(
+          "INVALID_OPTION",
+          `${show(url)} names a place, and memory has none; use memory: or another store.`,
+        );
       return (await import("./memory/index.ts")).openMemoryStore();
     case "jsonl":
       return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });

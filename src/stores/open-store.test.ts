@@ -1,0 +1,57 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createHeader } from "../session/header.ts";
+import { openStore } from "./open-store.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-open-"));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+test("opens memory, which is not durable", async () => {
+  await using store = await openStore("memory:");
+  expect(store.capabilities).toMatchObject({ durable: false, shared: false });
+});
+
+test.for([
+  ["jsonl:", "sessions", { search: "scan", forkByReference: false }],
+  ["jsonl://", "sessions", { search: "scan", forkByReference: false }],
+  ["sqlite:", "skein.db", { forkByReference: true }],
+  ["sqlite://", "skein.db", { forkByReference: true }],
+] as const)("opens %s with a path, and finds there again what was kept", async ([scheme, name, capabilities]) => {
+  const url = `${scheme}${join(directory, name)}`;
+  const store = await openStore(url, { durability: "fsync" });
+  expect(store.capabilities).toMatchObject({ durable: true, shared: true, ...capabilities });
+  await store.create(createHeader({ id: "kept" }));
+  await store.close();
+  await using again = await openStore(url);
+  expect((await again.head("kept"))?.header.id).toBe("kept");
+  expect(await readdir(directory)).toContain(name);
+});
+
+test.for([
+  "",
+  "memory",
+  "memory:./kept",
+  "jsonl:",
+  "sqlite:",
+  "sqlite://host/x.db",
+  "sqlite:a\0b",
+  "postgres://x",
+  "__proto__:x",
+])("refuses %j, naming it, and makes nothing", async (url) => {
+  await expect(openStore(url)).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: expect.stringContaining(JSON.stringify(url)),
+  });
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test("passes the durability on, so that a wrong one is refused", async () => {
+  const wrong = { durability: "never" } as never;
+  await expect(openStore(`sqlite:${join(directory, "x.db")}`, wrong)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  await expect(openStore(`jsonl:${join(directory, "x")}`, wrong)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});
