@@ -187,7 +187,10 @@ export interface SessionStore extends AsyncDisposable {
   /** Newest first, by the time of the last message. */
   list(query?: SessionQuery): Promise<SessionPage>;
   count(query?: SessionQuery): Promise<number>;
-  /** Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. */
+  /**
+   * Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. What was said in a deleted
+   * session cannot be read, so among deleted ones (`deleted: true`) only ids, names and directories are searched.
+   */
   search(text: string, query?: SessionQuery): Promise<SearchHit[]>;
   /** Whether there was such a session. It can be brought back until it is purged; forks of it are not affected. */
   delete(sessionId: string): Promise<boolean>;

@@ -46,6 +46,7 @@ export class SessionSearch {
   }
 
   async search(terms: readonly SearchTerm[], query: Query, limit: number): Promise<SearchHit[]> {
+    if (query.deleted === true) return this.#searchHeads(terms, query, limit);
     const usable = await this.#catchUp();
     const indexed = terms.map((term) => ({ term, expression: usable ? expressionOf(term) : null }));
     const hits: SearchHit[] = [];
@@ -53,6 +54,17 @@ export class SessionSearch {
       const session = this.#log.loadVersion(listed);
       const hit = session === null ? null : await this.#searchSession(session, indexed);
       if (hit !== null && hits.push(hit) >= limit) break;
+    }
+    return hits;
+  }
+
+  /** The sessions of a query whose heads hold every term: all there is to search of deleted ones. */
+  #searchHeads(terms: readonly SearchTerm[], query: Query, limit: number): SearchHit[] {
+    const hits: SearchHit[] = [];
+    for (const listed of this.#all(query)) {
+      const head = this.#log.loadVersion(listed)?.head;
+      if (head === undefined || missingIn(headTexts(head), terms).length > 0) continue;
+      if (hits.push({ head, matches: [] }) >= limit) break;
     }
     return hits;
   }
@@ -78,8 +90,12 @@ export class SessionSearch {
     }
     if (rarest !== null) {
       yield* this.#listing.among(this.#withForks(rarest), query);
-      return;
+    } else {
+      yield* this.#all(query);
     }
+  }
+
+  *#all(query: Query): Generator<ListedSession> {
     for (let after: ListedSession | null = null; ; ) {
       const page: ListedSession[] = this.#listing.page(query, PAGE_ITEMS_MAX, after);
       yield* page;

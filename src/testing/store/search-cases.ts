@@ -177,6 +177,23 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "searches of deleted sessions what lists them, and not what was said in them",
+    async run({ store }) {
+      await make(store, "gone", { cwd: "/home/quick" });
+      await store.append("gone", [user("the quick q fox"), name("Old name")]);
+      await store.delete("gone");
+      const deleted: SessionQuery = { deleted: true };
+      for (const text of ["quick", "q", "re:q", "gone", '"old name" home']) {
+        assert.deepEqual(
+          (await store.search(text, deleted)).map(({ head, matches }) => [head.header.id, matches.length]),
+          [["gone", 0]],
+          text,
+        );
+      }
+      for (const text of ["fox", "fo", "quick fox", "re:fox"]) assert.deepEqual(await store.search(text, deleted), []);
+    },
+  },
+  {
     name: "finds a text right after it was appended",
     async run({ store }) {
       await make(store, "a");
