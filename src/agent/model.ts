@@ -36,13 +36,24 @@ export type ModelDelta =
       readonly name?: string;
       readonly arguments?: string;
     }
-  | { readonly type: "finish"; readonly stopReason: StopReason; readonly usage?: Usage };
+  | {
+      readonly type: "finish";
+      readonly stopReason: StopReason;
+      readonly usage?: Usage;
+      /** The whole answer, where it holds more than the deltas show (signatures, a cost); else they are put together. */
+      readonly reply?: ModelReply;
+    };
 
 /**
  * Answers requests.
  *
- * - `complete` resolves to the whole answer, or rejects when the provider gave none; an abort rejects at once.
- * - The request is never changed.
+ * Every model keeps these promises; `skein/testing` checks each of them:
+ * - `complete` resolves to the whole answer; `stream` yields it piece by piece and ends with one `finish`.
+ * - A provider that gives no answer, or half of one, is a `ModelError` with a `kind`; a refusal is an answer, with the
+ *   stop reason `content_filter`.
+ * - An abort rejects at once with the signal's reason.
+ * - Nothing is tried twice: the loop is the one layer that retries.
+ * - The request is never changed. Its messages are acceptable to every provider: each tool call has its result.
  */
 export interface Model {
   readonly provider: string;

@@ -33,7 +33,15 @@ export type SessionErrorCode =
   | "READ_ONLY"
   | "ACTIVE_PATH"
   | "CANCELLED"
-  | "SUMMARY_FAILED";
+  | "SUMMARY_FAILED"
+  | "MODEL_FAILED"
+  | "KEY_MISSING"
+  | "INVALID_TOOL"
+  | "SANDBOX_FAILED"
+  | "NO_SANDBOX"
+  | "RUN_ENDED"
+  | "ABORTED"
+  | "DEADLOCK";
 
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */
 export class SessionError extends Error {

@@ -60,6 +60,7 @@ export {
   type SessionHeader,
 } from "./header.ts";
 export type { HookResult, SessionHooks } from "./hooks.ts";
+export { type LineageJournal, trackLineage, withLineage } from "./lineage-scope.ts";
 export { type HookReport, HookRunner } from "./run-hooks.ts";
 export { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, HEADER_BYTES_MAX, ID_CHARACTERS_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export type { SessionSummary } from "./listing.ts";
@@ -75,7 +76,28 @@ export {
   type ToolMessage,
   textOf,
 } from "./message.ts";
+export { registerSandboxBackend } from "./sandbox-backends.ts";
+export {
+  type ExecOptions,
+  type ExecResult,
+  type Sandbox,
+  type SandboxBackend,
+  type SandboxCapabilities,
+  SandboxError,
+  type SandboxFailure,
+  type SandboxFile,
+  type SandboxSpec,
+} from "./sandbox.ts";
 export { parseSearch, type SearchTerm } from "./search.ts";
+export {
+  createSystemSession,
+  createUserSession,
+  detachSession,
+  forkSession,
+  mergeSessions,
+  Session,
+  type SessionInit,
+} from "./session.ts";
 export type {
   AggregateKey,
   AggregateQuery,
@@ -100,5 +122,16 @@ export type {
 } from "./store.ts";
 export type { LeaseTable, ListPosition, ReadRange, StoreDriver } from "./store-driver.ts";
 export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
+export {
+  assistantRow,
+  type Row,
+  type RowInit,
+  type RowKind,
+  systemRow,
+  Transcript,
+  type TranscriptOrigin,
+  toolResultRow,
+  userRow,
+} from "./transcript.ts";
 export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";
 export { addUsage, type Usage } from "./usage.ts";

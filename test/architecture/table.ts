@@ -19,7 +19,7 @@ export const architecture: Architecture = {
     lifecycle: loop,
     group: parts,
     http: ["group", ...parts],
-    testing: ["models", ...loop],
+    testing: ["models", "sandboxes", ...loop],
     cli: ["index", "http", "group", "testing", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
     index: ["group", ...parts],
@@ -28,10 +28,19 @@ export const architecture: Architecture = {
     libsql: "src/stores/sqlite/",
     "node:sqlite": "src/stores/sqlite/",
     "gpt-tokenizer": "src/agent/",
+    "@opentelemetry/api": "src/agent/",
+    openai: "src/models/openai/",
+    "@anthropic-ai/sdk": "src/models/anthropic/",
+    "@ai-sdk/provider": "src/models/ai-sdk/",
+    "@modelcontextprotocol/sdk": "src/tools/mcp/",
+    "@alibaba-group/opensandbox": "src/sandboxes/opensandbox/",
+    "@standard-schema/spec": "src/agent/",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
     "src/tree/home.ts": "the default directory, $SKEIN_HOME",
+    "src/models/api-key.ts": "the default key of a model",
+    "src/sandboxes/local/host-environment.ts": "what a shell needs to find its programs",
   },
   readsArgv: {
     "src/cli/": "the only programs",

@@ -1,0 +1,75 @@
+const BITS = 5;
+const WIDTH = 1 << BITS;
+const MASK = WIDTH - 1;
+
+type Node = readonly unknown[];
+
+/**
+ * A list that never changes; appending gives a new one that shares nearly all of its memory with the old.
+ *
+ * Items sit in blocks of 32 under a tree of the same width, so that a step costs the same, but for the logarithm to the
+ * base of 32, whatever the length, and any number of lists may be appended to the same one.
+ */
+export class PersistentVector<T> {
+  readonly length: number;
+  readonly #depth: number;
+  readonly #root: Node;
+  readonly #tail: readonly T[];
+
+  private constructor(length: number, depth: number, root: Node, tail: readonly T[]) {
+    this.length = length;
+    this.#depth = depth;
+    this.#root = root;
+    this.#tail = tail;
+  }
+
+  static empty<T>(): PersistentVector<T> {
+    return new PersistentVector<T>(0, 1, [], []);
+  }
+
+  at(index: number): T | undefined {
+    if (index < 0 || index >= this.length || !Number.isInteger(index)) return undefined;
+    return this.#blockAt(index)[index & MASK];
+  }
+
+  append(items: Iterable<T>): PersistentVector<T> {
+    let { length } = this;
+    let depth = this.#depth;
+    let root = this.#root;
+    let tail = [...this.#tail];
+    for (const item of items) {
+      if (tail.length === WIDTH) {
+        [root, depth] = grow(root, depth, (length >>> BITS) - 1, tail);
+        tail = [];
+      }
+      tail.push(item);
+      length++;
+    }
+    return length === this.length ? this : new PersistentVector(length, depth, root, tail);
+  }
+
+  *[Symbol.iterator](): Generator<T, void, undefined> {
+    for (let start = 0; start < this.length; start += WIDTH) yield* this.#blockAt(start);
+  }
+
+  #blockAt(index: number): readonly T[] {
+    if (index >= this.length - this.#tail.length) return this.#tail;
+    let node = this.#root;
+    for (let level = this.#depth * BITS; level > 0; level -= BITS) node = node[(index >>> level) & MASK] as Node;
+    return node as readonly T[];
+  }
+}
+
+/** A tree with one more block, which becomes its `position`th. */
+function grow(root: Node, depth: number, position: number, block: Node): [Node, number] {
+  if (position < WIDTH ** depth) return [insert(root, depth, position, block), depth];
+  return [[root, insert([], depth, 0, block)], depth + 1];
+}
+
+function insert(node: Node, depth: number, position: number, block: Node): Node {
+  if (depth === 0) return block;
+  const slot = Math.floor(position / WIDTH ** (depth - 1)) & MASK;
+  const copy = [...node];
+  copy[slot] = insert((node[slot] as Node | undefined) ?? [], depth - 1, position, block);
+  return copy;
+}

@@ -1,0 +1,167 @@
+import { copyJson, NotJson } from "../internal/json.ts";
+import { PersistentVector } from "../internal/persistent-vector.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { checkMessage } from "./entry-check.ts";
+import { SessionError, show } from "./errors.ts";
+import { checkName } from "./id.ts";
+import type { AssistantMessage, Content, Message, ToolCall } from "./message.ts";
+
+/** What a row of a transcript is. */
+export type RowKind = "system" | "user" | "assistant" | "tool_result";
+
+/** One message of a transcript. Its `id` is that of the entry which holds it in a log. */
+export interface Row {
+  readonly kind: RowKind;
+  readonly message: Message;
+  readonly id: string;
+}
+
+/** A row as a caller may give it; without an id it gets a new one. */
+export type RowInit = Omit<Row, "id" | "kind"> & { readonly id?: string; readonly kind?: RowKind };
+
+const KIND_OF_ROLE = { system: "system", user: "user", assistant: "assistant", tool: "tool_result" } as const;
+
+/** Rows that were checked, copied and frozen, so that sharing them is safe. */
+const checked = new WeakSet<Row>();
+
+/**
+ * What was said, in order. A transcript never changes: `append` gives a new one that shares its rows with the old.
+ *
+ * Rows are frozen copies of what a caller gave, so that no later change of the caller's reaches them.
+ */
+export class Transcript {
+  static readonly empty: Transcript = new Transcript(PersistentVector.empty());
+
+  readonly #rows: PersistentVector<Row>;
+  #list: readonly Row[] | null = null;
+  #origin: TranscriptOrigin | null = null;
+
+  private constructor(rows: PersistentVector<Row>) {
+    this.#rows = rows;
+  }
+
+  /** A transcript of these rows. */
+  static of(rows: Iterable<RowInit>): Transcript {
+    return Transcript.empty.appendAll(rows);
+  }
+
+  /** Where the beginning of a transcript is kept; for the code that keeps it. */
+  static originOf(transcript: Transcript): TranscriptOrigin | null {
+    return transcript.#origin;
+  }
+
+  /** The same rows, with a note of where they are kept. */
+  static withOrigin(transcript: Transcript, origin: Omit<TranscriptOrigin, "length">): Transcript {
+    const copy = new Transcript(transcript.#rows);
+    copy.#origin = { ...origin, length: transcript.length };
+    return copy;
+  }
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  /** All rows as a frozen list, made when it is first asked for. */
+  get rows(): readonly Row[] {
+    this.#list ??= Object.freeze([...this.#rows]);
+    return this.#list;
+  }
+
+  /** The row at a place, counted from the end when it is negative. */
+  at(index: number): Row | undefined {
+    return this.#rows.at(index < 0 ? this.length + index : index);
+  }
+
+  /** This transcript and these rows. Costs what the new rows cost, whatever the length. */
+  append(...rows: RowInit[]): Transcript {
+    return this.appendAll(rows);
+  }
+
+  /** This transcript and any number of rows. */
+  appendAll(rows: Iterable<RowInit>): Transcript {
+    const appended = this.#rows.append(checkedRows(rows));
+    if (appended === this.#rows) return this;
+    const transcript = new Transcript(appended);
+    transcript.#origin = this.#origin;
+    return transcript;
+  }
+
+  /** The messages of the rows, in no provider's dialect. */
+  toMessages(): Message[] {
+    const messages: Message[] = [];
+    for (const row of this.#rows) messages.push(row.message);
+    return messages;
+  }
+
+  [Symbol.iterator](): Iterator<Row> {
+    return this.#rows[Symbol.iterator]();
+  }
+}
+
+/** Where the first rows of a transcript are kept, so that they need not be written again. */
+export interface TranscriptOrigin {
+  /** The store that holds them. */
+  readonly store: object;
+  readonly sessionId: string;
+  /** The last entry on their path. */
+  readonly entryId: string;
+  /** How many rows that path stands for. */
+  readonly length: number;
+}
+
+/** A row of what a person says. */
+export function userRow(content: Content): Row {
+  return rowOf({ message: { role: "user", content } });
+}
+
+/** A row of what the system sets. */
+export function systemRow(content: Content): Row {
+  return rowOf({ message: { role: "system", content } });
+}
+
+/** A row of what a model answers: calls, text, or both. */
+export function assistantRow(toolCalls: readonly ToolCall[], content: Content | null = null): Row {
+  const calls: Partial<AssistantMessage> = toolCalls.length === 0 ? {} : { toolCalls };
+  return rowOf({ message: { role: "assistant", content, ...calls } });
+}
+
+/** A row of what a tool answers; a body that is not a text becomes JSON. */
+export function toolResultRow(callId: string, name: string, body: unknown): Row {
+  const content = typeof body === "string" ? body : JSON.stringify(jsonOf(body, "body"));
+  return rowOf({ message: { role: "tool", toolCallId: callId, name, content } });
+}
+
+/**
+ * A row of any message.
+ *
+ * @throws {SessionError} `INVALID_ENTRY` or `INVALID_VALUE` for a message that a session cannot hold.
+ */
+export function rowOf(init: RowInit): Row {
+  if (checked.has(init as Row)) return init as Row;
+  const message = jsonOf(init?.message ?? null, "message") as Message | null;
+  checkMessage(message);
+  const kind = KIND_OF_ROLE[(message as Message).role];
+  if (init.kind !== undefined && init.kind !== kind) {
+    throw new SessionError(
+      "INVALID_ENTRY",
+      `A row of the kind ${show(init.kind)} cannot hold a message of the role "${(message as Message).role}".`,
+    );
+  }
+  if (init.id !== undefined) checkName(init.id, "a row");
+  const row: Row = Object.freeze({ kind, message: message as Message, id: init.id ?? uuidv7() });
+  checked.add(row);
+  return row;
+}
+
+function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {
+  for (const row of rows) yield rowOf(row);
+}
+
+function jsonOf(value: unknown, path: string): unknown {
+  try {
+    return copyJson(value, path);
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
+}
