@@ -1,0 +1,39 @@
+import type { Content } from "../session/message.ts";
+import type { Transcript } from "../session/transcript.ts";
+
+/** What a person decided about a call: it may run, or it may not, with the reason. */
+export type ApprovalDecision =
+  | { readonly approved: true }
+  | { readonly approved: false; readonly reason: string | null };
+
+/** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
+export interface QueuedInput {
+  readonly id: string;
+  readonly kind: "steer" | "followUp";
+  readonly content: Content;
+}
+
+/** What a log says about a run that stopped in the middle. */
+export interface ResumeState {
+  /** Calls without a result whose effect may have happened. */
+  readonly effects: ReadonlySet<string>;
+  /** Calls without a result that a person was asked about, with the decision once there is one. */
+  readonly approvals: ReadonlyMap<string, ApprovalDecision | null>;
+  /** Input that was never delivered, in order. */
+  readonly queued: readonly QueuedInput[];
+}
+
+const states = new WeakMap<Transcript, ResumeState>();
+
+/** Notes with a transcript how the run that wrote it stopped. */
+export function setResumeState(transcript: Transcript, state: ResumeState): void {
+  states.set(transcript, state);
+}
+
+/** How the run that wrote a transcript stopped, where a resume has found that out. */
+export function resumeStateOf(transcript: Transcript): ResumeState | null {
+  return states.get(transcript) ?? null;
+}
+
+/** The key under which a delivered message names the `queued` entry it came from, in its metadata. */
+export const QUEUED_KEY = "skein.queued";

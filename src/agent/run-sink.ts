@@ -1,0 +1,60 @@
+import type { JsonValue } from "../internal/json.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import type { Session } from "../session/session.ts";
+import type { SessionStore } from "../session/store.ts";
+import type { TranscriptOrigin } from "../session/transcript.ts";
+import type { Usage } from "../session/usage.ts";
+import type { SessionTree } from "../tree/session-tree.ts";
+
+/**
+ * Where a run is kept.
+ *
+ * - `true` or a path: a file of its own, in the default directory or there.
+ * - A store: a new session in it, forked by reference where the store already holds the beginning.
+ * - A tree, or a session of a store: that session itself goes on, after what it already says.
+ */
+export type Persist =
+  | boolean
+  | string
+  | SessionStore
+  | SessionTree
+  | { readonly store: SessionStore; readonly sessionId: string };
+
+/** How a run ended. */
+export interface RunOutcome {
+  readonly phase: "finished" | "failed" | "cancelled";
+  readonly error?: JsonValue;
+  readonly usage?: Usage;
+  readonly truncated?: boolean;
+}
+
+/**
+ * Keeps what happens in a run, so that it survives the process. One run writes to it, one call at a time.
+ *
+ * - Every call resolves once what it was given is durable, and rejects with nothing written.
+ * - Entries follow the run's own last entry, wherever others have moved the leaf meanwhile.
+ */
+export interface RunSink {
+  /** The session that holds the run. */
+  readonly sessionId: string;
+  append(drafts: readonly EntryDraft[]): Promise<void>;
+  /** Records how the run ended and lets go of the session. */
+  end(outcome: RunOutcome): Promise<void>;
+  /** Lets go without a word, as a crash would: the run can be resumed. */
+  abandon(): Promise<void>;
+  /** Where the rows written so far can be built on by reference; null where they cannot. */
+  origin(): Omit<TranscriptOrigin, "length"> | null;
+}
+
+/** What a sink must know before the first row. */
+export interface SinkRequest {
+  readonly runId: string;
+  /** The session that the run makes. */
+  readonly output: Session;
+  /** The session that it started from; its rows are written first, unless they are there already. */
+  readonly user: Session;
+  /** The agent's instructions, kept as a setting so that a resume has them. */
+  readonly systemPrompt: string | null;
+  /** What to record as the sandbox's handle instead of its own. */
+  readonly sandboxHandleId?: string;
+}
