@@ -27,7 +27,7 @@ export interface SessionInit {
  */
 export class Session implements AsyncDisposable {
   readonly id: string;
-  readonly lineage: Lineage;
+  #lineage: Lineage;
   #transcript: Transcript;
   #usage: Usage | null;
   #cost: number | null;
@@ -36,7 +36,7 @@ export class Session implements AsyncDisposable {
   private constructor(transcript: Transcript, init: SessionInit) {
     if (init.id !== undefined) checkSessionId(init.id);
     this.id = init.id ?? uuidv7();
-    this.lineage = Object.freeze(init.lineage ?? UNKNOWN_LINEAGE);
+    this.#lineage = Object.freeze(init.lineage ?? UNKNOWN_LINEAGE);
     this.#transcript = transcript;
     this.#usage = init.usage ?? null;
     this.#cost = init.cost ?? null;
@@ -80,10 +80,26 @@ export class Session implements AsyncDisposable {
   }
 
   /** Lets the operation that makes a session show how far it has come; for the operations. */
-  static grow(session: Session, transcript: Transcript, usage: Usage | null, cost: number | null): void {
-    session.#transcript = transcript;
-    session.#usage = usage;
-    session.#cost = cost;
+  static grow(session: Session, made: { transcript?: Transcript; usage?: Usage | null; cost?: number | null }): void {
+    session.#transcript = made.transcript ?? session.#transcript;
+    session.#usage = made.usage ?? session.#usage;
+    session.#cost = made.cost ?? session.#cost;
+  }
+
+  /** Adds to a session's lineage what is known only at the operation's end; for the operations. */
+  static addExtras(session: Session, extras: Lineage["extras"]): void {
+    const { kind, operator, parents } = session.#lineage;
+    session.#lineage = operation(kind, operator, parents, [...session.#lineage.extras, ...extras]);
+  }
+
+  /** Puts a session that has no sandbox in the place of another; for the operations. */
+  static place(session: Session, source: Session): void {
+    if (session.#slot.handle === null) session.#slot.share(source.#slot);
+  }
+
+  /** Where it came from. */
+  get lineage(): Lineage {
+    return this.#lineage;
   }
 
   /** What was said. While a run makes the session, as far as it has come. */
