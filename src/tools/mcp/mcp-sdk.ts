@@ -1,0 +1,153 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { streamWatch } from "./stream-watch.ts";
+
+/** A connected client of the MCP SDK, as far as tools need it. */
+export interface McpClient {
+  request(request: never, schema: never, options?: never): Promise<unknown>;
+}
+
+/** Where a server's tools come from: a program to start, an address to connect to, or a client that is connected already. */
+export type McpServer =
+  | {
+      readonly command: string;
+      readonly args?: readonly string[];
+      /** Variables of the program, besides the few that every program needs (PATH, HOME, …). */
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    }
+  | { readonly url: string | URL; readonly headers?: Readonly<Record<string, string>> }
+  | { readonly client: McpClient };
+
+/** A connection that was made here, and is closed here. */
+export interface McpConnection {
+  readonly client: McpClient;
+  onToolsChanged(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+/** How one request is sent. */
+export interface McpRequestOptions {
+  readonly signal?: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+type Sdk = Awaited<ReturnType<typeof importSdk>>;
+type SdkClient = InstanceType<Sdk["Client"]>;
+type SendRequest = (request: object, schema: unknown, options: object) => Promise<unknown>;
+
+const CONNECT_TIMEOUT_MS = 30_000;
+/** One message of a program may be as large as this; the SDK cuts the connection at a sixth of it by itself. */
+const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
+const STDERR_CHARACTERS_SHOWN = 500;
+
+/** Connects to a server. @throws {SessionError} `INVALID_TOOL` when it cannot be started or reached. */
+export async function connectMcp(server: Exclude<McpServer, { client: McpClient }>): Promise<McpConnection> {
+  const sdk = await loadSdk();
+  // The servers' output schemas are their own business: compiling a hostile one could stop the process.
+  const jsonSchemaValidator = { getValidator: () => (data: unknown) => ({ valid: true, data }) as never };
+  const client: SdkClient = new sdk.Client({ name: "skein", version: "1" }, { jsonSchemaValidator });
+  const { transport, said, end } = "command" in server ? programTransport(sdk, server) : webTransport(sdk, server);
+  try {
+    await client.connect(transport as Parameters<SdkClient["connect"]>[0], { timeout: CONNECT_TIMEOUT_MS });
+  } catch (cause) {
+    await client.close().catch(() => {});
+    const reason = `${messageOf(cause)}${said()}`.replace(/[.\s]*$/, ".");
+    throw new SessionError("INVALID_TOOL", `The MCP server ${nameOf(server)} does not answer: ${reason}`, { cause });
+  }
+  return {
+    client,
+    onToolsChanged: (listener) => client.setNotificationHandler(sdk.ToolListChangedNotificationSchema, listener),
+    close: async () => {
+      await end();
+      await client.close();
+    },
+  };
+}
+
+/** Sends one request and gives the server's answer as it is; what is in it, the caller checks. */
+export async function askMcp(
+  client: McpClient,
+  request: { readonly method: string; readonly params?: object },
+  { signal, timeoutMs }: McpRequestOptions,
+): Promise<Record<string, unknown>> {
+  const { ResultSchema } = await loadSdk();
+  const send = client.request.bind(client) as unknown as SendRequest;
+  const options = { timeout: timeoutMs, ...(signal === undefined ? {} : { signal }) };
+  return (await send(request, ResultSchema, options)) as Record<string, unknown>;
+}
+
+/** What went wrong with a request, for a model to read. */
+export function mcpFailure(error: unknown): { readonly kind: "timeout" | "tool_execution_exception"; reason: string } {
+  const code = (error as { code?: unknown } | null)?.code;
+  // The numbers are the protocol's own: -32001 is a timeout, -32000 a closed connection.
+  if (code === -32001) return { kind: "timeout", reason: "it took too long" };
+  if (code === -32000) return { kind: "tool_execution_exception", reason: "the server closed the connection" };
+  return { kind: "tool_execution_exception", reason: messageOf(error) };
+}
+
+function programTransport(sdk: Sdk, server: Extract<McpServer, { command: string }>) {
+  const transport = new sdk.StdioClientTransport({
+    command: server.command,
+    args: [...(server.args ?? [])],
+    env: { ...server.env },
+    ...(server.cwd === undefined ? {} : { cwd: server.cwd }),
+    stderr: "pipe",
+    maxBufferSize: MESSAGE_BYTES_MAX,
+  });
+  let stderr = "";
+  transport.stderr?.on("data", (chunk: Buffer) => {
+    stderr = `${stderr}${chunk.toString("utf8")}`.slice(-STDERR_CHARACTERS_SHOWN);
+  });
+  const said = () => (stderr.trim() === "" ? "" : `; it wrote: ${stderr.trim()}`);
+  return { transport, said, end: async () => {} };
+}
+
+function webTransport(sdk: Sdk, server: Extract<McpServer, { url: string | URL }>) {
+  const url = URL.canParse(String(server.url)) ? new URL(String(server.url)) : null;
+  if (url === null) throw new SessionError("INVALID_OPTION", `${show(String(server.url))} is not the URL of a server.`);
+  const transport = new sdk.StreamableHTTPClientTransport(url, {
+    requestInit: { headers: { ...server.headers } },
+    fetch: streamWatch.fetch,
+  });
+  // A server that keeps sessions forgets this one; one that is gone already has nothing to forget.
+  return { transport, said: () => "", end: () => transport.terminateSession().catch(() => {}) };
+}
+
+function nameOf(server: Exclude<McpServer, { client: McpClient }>): string {
+  if ("command" in server) return show(server.command);
+  const url = new URL(String(server.url));
+  return show(`${url.origin}${url.pathname}`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function loadSdk(): Promise<Sdk> {
+  try {
+    return await importSdk();
+  } catch (cause) {
+    throw new SessionError(
+      "DRIVER_MISSING",
+      "Tools of MCP servers need a driver: install the package @modelcontextprotocol/sdk.",
+      { cause },
+    );
+  }
+}
+
+async function importSdk() {
+  const [{ Client }, { StdioClientTransport }, { StreamableHTTPClientTransport }, types] = await Promise.all([
+    import("@modelcontextprotocol/sdk/client/index.js"),
+    import("@modelcontextprotocol/sdk/client/stdio.js"),
+    import("@modelcontextprotocol/sdk/client/streamableHttp.js"),
+    import("@modelcontextprotocol/sdk/types.js"),
+  ]);
+  const { ResultSchema, ToolListChangedNotificationSchema } = types;
+  return {
+    Client,
+    StdioClientTransport,
+    StreamableHTTPClientTransport,
+    ResultSchema,
+    ToolListChangedNotificationSchema,
+  };
+}

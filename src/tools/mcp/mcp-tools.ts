@@ -1,0 +1,160 @@
+import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tool.ts";
+import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";
+import { streamWatch } from "./stream-watch.ts";
+import { toolName } from "./tool-name.ts";
+import { toolResult } from "./tool-result.ts";
+
+/** Which calls a person must agree to: those a server does not call harmless, all, or none. */
+export type McpApproval = "destructive" | "all" | "none";
+
+/** How a server's tools become tools of a run. */
+export interface McpToolsOptions {
+  /** Stands before every name, so that the tools of two servers stay apart. */
+  readonly prefix?: string;
+  /** The limit of one call (default: a minute). */
+  readonly timeoutMs?: number;
+  /** What a server says of its own tools decides what is destructive; trust it as far as you trust the server. */
+  readonly approval?: McpApproval;
+}
+
+/** A tool that a server offers and no model can be told of, with the reason. */
+export interface RefusedTool {
+  readonly name: string;
+  readonly problem: string;
+}
+
+/** What a server offers now. */
+export interface McpToolList {
+  readonly tools: readonly Tool[];
+  readonly refused: readonly RefusedTool[];
+}
+
+interface Annotations {
+  readonly readOnlyHint?: unknown;
+  readonly idempotentHint?: unknown;
+  readonly destructiveHint?: unknown;
+}
+
+const TIMEOUT_MS = 60_000;
+const DESCRIPTION_CHARACTERS_MAX = 8_000;
+const SCHEMA_CHARACTERS_MAX = 64 * 1024;
+const PAGES_MAX = 100;
+const TOOLS_MAX = 1_000;
+
+/**
+ * The tools of a server that a client of yours is connected to; the client stays yours to close.
+ *
+ * @throws {SessionError} `INVALID_TOOL` when the server does not list its tools, or one of them cannot be used.
+ */
+export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<readonly Tool[]> {
+  const { tools, refused } = await listMcpTools(client, options);
+  if (refused[0] === undefined) return tools;
+  throw new SessionError("INVALID_TOOL", `The tool ${show(refused[0].name)} cannot be used: ${refused[0].problem}.`);
+}
+
+/** Asks a server for all pages of its tools. */
+export async function listMcpTools(client: McpClient, options: McpToolsOptions): Promise<McpToolList> {
+  const tools = new Map<string, Tool>();
+  const refused: RefusedTool[] = [];
+  for (const listed of await listPages(client, options)) {
+    const name = String((listed as { name?: unknown } | null)?.name);
+    try {
+      const tool = makeTool(client, listed, options);
+      if (tools.has(tool.schema.name)) throw new Error(`another tool is called ${show(tool.schema.name)} already`);
+      tools.set(tool.schema.name, tool);
+    } catch (error) {
+      refused.push({ name, problem: (error as Error).message });
+    }
+  }
+  return { tools: [...tools.values()], refused };
+}
+
+async function listPages(client: McpClient, { timeoutMs = TIMEOUT_MS }: McpToolsOptions): Promise<readonly unknown[]> {
+  const listed: unknown[] = [];
+  let cursor: unknown;
+  for (let page = 0; page < PAGES_MAX && listed.length <= TOOLS_MAX; page++) {
+    const params = typeof cursor === "string" ? { cursor } : {};
+    const answer = await askMcp(client, { method: "tools/list", params }, { timeoutMs }).catch((cause: unknown) => {
+      if (cause instanceof SessionError) throw cause;
+      const { reason } = mcpFailure(cause);
+      throw new SessionError("INVALID_TOOL", `The MCP server does not list its tools: ${reason}.`, { cause });
+    });
+    if (!Array.isArray(answer.tools)) {
+      throw new SessionError("INVALID_TOOL", "The MCP server answers with something else than a list of tools.");
+    }
+    listed.push(...(answer.tools as readonly unknown[]));
+    cursor = answer.nextCursor;
+    if (typeof cursor !== "string" || cursor === "") return listed;
+  }
+  throw new SessionError(
+    "INVALID_TOOL",
+    `The MCP server lists more than ${TOOLS_MAX} tools or ${PAGES_MAX} pages; connect to one that offers fewer.`,
+  );
+}
+
+function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions): Tool {
+  const { name, description, inputSchema, annotations } = (listed ?? {}) as Record<string, unknown>;
+  if (typeof name !== "string" || name === "") throw new Error("it has no name");
+  const { timeoutMs = TIMEOUT_MS, approval = "none", prefix = "" } = options;
+  const hints = (annotations ?? {}) as Annotations;
+  const harmless = hints.readOnlyHint === true;
+  // The protocol takes a tool for destructive that does not say otherwise.
+  const asks = approval === "all" || (approval === "destructive" && !harmless && hints.destructiveHint !== false);
+  return Object.freeze({
+    schema: Object.freeze({
+      name: toolName(prefix, name),
+      description: typeof description === "string" ? shorten(description) : "",
+      parameters: parametersOf(inputSchema),
+    }),
+    check: (args: unknown) =>
+      typeof args === "object" && args !== null && !Array.isArray(args)
+        ? { ok: true as const, value: args }
+        : { ok: false as const, problem: "The arguments must be a JSON object." },
+    execute: (args: unknown, context: ToolContext) => callTool(client, name, args, context.signal, options),
+    idempotent: harmless || hints.idempotentHint === true,
+    needsApproval: () => asks,
+    timeoutMs,
+  });
+}
+
+function parametersOf(inputSchema: unknown): JsonObject {
+  if (inputSchema === undefined) return NO_PARAMETERS;
+  const schema: JsonValue = copyJson(inputSchema, "its schema");
+  if (typeof schema !== "object" || schema === null || Array.isArray(schema))
+    throw new Error("its schema is no object");
+  const parameters = schema as JsonObject;
+  if ((parameters.type ?? "object") !== "object") throw new Error("its schema is not the schema of an object");
+  if (JSON.stringify(parameters).length > SCHEMA_CHARACTERS_MAX) throw new Error("its schema is too large");
+  return Object.freeze({ properties: {}, ...parameters, type: "object" });
+}
+
+function shorten(description: string): string {
+  if (description.length <= DESCRIPTION_CHARACTERS_MAX) return description;
+  // Half of a surrogate pair at the cut is not valid in a request.
+  return `${description.slice(0, DESCRIPTION_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
+async function callTool(
+  client: McpClient,
+  name: string,
+  args: unknown,
+  signal: AbortSignal,
+  { timeoutMs = TIMEOUT_MS }: McpToolsOptions,
+): Promise<ToolContent> {
+  signal.throwIfAborted();
+  const request = { method: "tools/call", params: { name, arguments: args } };
+  try {
+    const answer = await streamWatch.run((lost) =>
+      askMcp(client, request, { signal: AbortSignal.any([signal, lost]), timeoutMs }),
+    );
+    return toolResult(answer);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof SessionError) throw error;
+    const { kind, reason } = mcpFailure(error);
+    const message = `The MCP server did not answer the call of ${show(name)}: ${reason}.`;
+    return { content: JSON.stringify({ ok: false, error_kind: kind, message }), isError: true };
+  }
+}

@@ -1,0 +1,77 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ToolContent } from "../../agent/tool.ts";
+import type { ContentPart } from "../../session/message.ts";
+
+/** The most base64 characters of images and files in one result; more would not fit into an entry of a session. */
+const DATA_CHARACTERS_MAX: number = 5 * 1024 * 1024;
+
+interface McpItem {
+  readonly type?: unknown;
+  readonly text?: unknown;
+  readonly data?: unknown;
+  readonly mimeType?: unknown;
+  readonly uri?: unknown;
+  readonly name?: unknown;
+  readonly resource?: { readonly uri?: unknown; readonly mimeType?: unknown; text?: unknown; blob?: unknown };
+}
+
+/** A server's answer to a call, as content for the model; what has no place there is shown as JSON. */
+export function toolResult(answer: Readonly<Record<string, unknown>>): ToolContent {
+  const items = Array.isArray(answer.content) ? (answer.content as readonly unknown[]) : [];
+  const parts = items.map(partOf);
+  const structured = answer.structuredContent ?? (items.length === 0 ? answer.toolResult : undefined);
+  if (structured !== undefined && !parts.some((part) => saysTheSame(part, structured))) parts.push(asText(structured));
+  const fitting = fit(parts);
+  const text = fitting.every((part) => part.type === "text") ? fitting.map((part) => part.text).join("\n") : null;
+  const failed = answer.isError === true;
+  // Some providers refuse an empty result.
+  const silence = failed ? "The tool failed and does not say why." : '{"ok":true}';
+  const content = text === "" ? silence : (text ?? fitting);
+  return failed ? { content, isError: true } : { content };
+}
+
+function partOf(item: unknown): ContentPart {
+  const { type, text, data, mimeType, uri, name, resource } = (item ?? {}) as McpItem;
+  if (type === "text" && typeof text === "string") return { type: "text", text };
+  if ((type === "image" || type === "audio") && typeof data === "string") return dataPart(data, mimeType);
+  if (type === "resource" && typeof resource?.text === "string") return { type: "text", text: resource.text };
+  if (type === "resource" && typeof resource?.blob === "string") {
+    return dataPart(resource.blob, resource.mimeType, resource.uri);
+  }
+  if (type === "resource_link" && typeof uri === "string") {
+    return { type: "text", text: typeof name === "string" && name !== "" ? `${name}: ${uri}` : uri };
+  }
+  return asText(item);
+}
+
+function dataPart(data: string, mimeType: unknown, name?: unknown): ContentPart {
+  const mediaType = typeof mimeType === "string" && mimeType !== "" ? mimeType : "application/octet-stream";
+  const type = mediaType.startsWith("image/") ? "image" : "file";
+  return { type, mediaType, data, ...(typeof name === "string" ? { name } : {}) };
+}
+
+function asText(value: unknown): ContentPart {
+  return { type: "text", text: JSON.stringify(value) ?? "" };
+}
+
+/** Servers send structured content a second time as text, for clients that know only text. */
+function saysTheSame(part: ContentPart, structured: unknown): boolean {
+  if (part.type !== "text") return false;
+  try {
+    return isDeepStrictEqual(JSON.parse(part.text), structured);
+  } catch {
+    return false;
+  }
+}
+
+function fit(parts: readonly ContentPart[]): ContentPart[] {
+  let left = DATA_CHARACTERS_MAX;
+  return parts.map((part) => {
+    if (!("data" in part)) return part;
+    if (part.data.length > left) {
+      return { type: "text", text: `[${part.mediaType} of ${part.data.length} base64 characters was left out.]` };
+    }
+    left -= part.data.length;
+    return part;
+  });
+}
