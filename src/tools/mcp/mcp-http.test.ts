@@ -4,12 +4,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Server as Mcp } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { afterEach, describe, expect, test } from "vitest";
-import { makeServer } from "../../../test/mcp-server.mjs";
 import type { ToolContent, ToolContext } from "../../agent/tool.ts";
 import { Session } from "../../session/session.ts";
 import { type McpTools, mcpTools, openMcpTools } from "./index.ts";
+
+const program = new URL("../../../test/mcp-server.mjs", import.meta.url).href;
+const { makeServer }: { makeServer(options: { listed: readonly object[] }): Mcp } = await import(program);
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
