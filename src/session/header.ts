@@ -137,7 +137,8 @@ function copyHeader(value: unknown): Record<string, unknown> {
   }
 }
 
-function checkLineage(value: unknown): void {
+/** @throws {SessionError} `INVALID_HEADER` or `INVALID_ID` unless the value may be a session's lineage. */
+export function checkLineage(value: unknown): void {
   if (!isObject(value)) throw invalid("lineage is not an object");
   const { parents, operator, kind, extras } = value;
   if (!Array.isArray(parents)) throw invalid("lineage.parents is not a list of session ids");

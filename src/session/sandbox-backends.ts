@@ -8,6 +8,9 @@ const opened = new Map<string, Promise<SandboxBackend>>();
 
 /** Makes a kind of sandbox known by a name, for `session.to(name)`. The factory is called once, when it is first needed. */
 export function registerSandboxBackend(name: string, factory: BackendFactory): void {
+  if (typeof name !== "string" || name === "" || typeof factory !== "function") {
+    throw new SessionError("INVALID_OPTION", "A sandbox backend needs a name and a function that makes it.");
+  }
   factories.set(name, factory);
   opened.delete(name);
 }

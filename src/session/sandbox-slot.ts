@@ -1,31 +1,39 @@
+import { copyJson, NotJson } from "../internal/json.ts";
 import { SessionError, show } from "./errors.ts";
 import type { SandboxPlacement } from "./header.ts";
-import { checkBackendName, sandboxBackend } from "./sandbox-backends.ts";
+import { sandboxBackend } from "./sandbox-backends.ts";
+import { openSandbox, type SandboxOpening, type SandboxTarget } from "./sandbox-opening.ts";
 import { acquireSandbox, isUsable, releaseSandbox } from "./sandbox-references.ts";
-import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "./sandbox.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "./sandbox.ts";
 
-/** Where a sandbox is to be opened; with a handle, an open one is looked for first. */
-export interface SandboxTarget {
-  readonly backend: string;
-  readonly spec: SandboxSpec;
-  readonly handleId: string | null;
+/** A sandbox that this slot waits for; another one in its place means that the slot has let go of it. */
+interface Arrival {
+  readonly opening: SandboxOpening;
+  readonly sandbox: Promise<Sandbox>;
 }
 
-/**
- * A session's place for a sandbox: nothing, a target, or an open handle that it holds one reference on.
- *
- * Every change of the place starts a new era, so that a sandbox which finishes opening for an earlier one is let go.
- */
+/** A session's place for a sandbox: nothing, a target, or a sandbox, open or on its way, that it holds one reference on. */
 export class SandboxSlot {
   #target: SandboxTarget | null = null;
   #handle: Sandbox | null = null;
-  #opening: Promise<Sandbox> | null = null;
-  #releasing: Promise<void> = Promise.resolve();
-  #era = 0;
+  #arrival: Arrival | null = null;
+  /** Sandboxes being closed that were open. */
+  readonly #closing = new Set<Promise<void>>();
+  /** Sandboxes that were let go of on their way, and are closed when they come. */
+  readonly #abandoned = new Set<Promise<void>>();
+  #failures: unknown[] = [];
+  /** Counts how often the slot let go, so that who waited meanwhile can tell. */
+  #timesLetGo = 0;
   #holds = 0;
+  #holdEnded = false;
 
   get handle(): Sandbox | null {
     return this.#handle;
+  }
+
+  /** Whether there is a sandbox, or one on its way. */
+  get occupied(): boolean {
+    return this.#handle !== null || this.#arrival !== null;
   }
 
   get backend(): string | null {
@@ -37,53 +45,66 @@ export class SandboxSlot {
     const from = this.#handle ?? this.#target;
     if (from === null) return null;
     const handleId = this.#handle?.id ?? this.#target?.handleId ?? null;
-    return { backend: from.backend, spec: { ...from.spec } as SandboxPlacement["spec"], handleId };
+    return { backend: from.backend, spec: copySpec(from.spec) as SandboxPlacement["spec"], handleId };
   }
 
   aim(target: SandboxTarget): void {
-    checkBackendName(target.backend);
+    const spec = copySpec(target.spec);
     this.#letGo();
-    this.#target = { ...target, spec: Object.freeze({ ...target.spec }) };
+    this.#target = { backend: target.backend, spec, handleId: target.handleId ?? null };
   }
 
   bind(sandbox: Sandbox): void {
     if (sandbox === this.#handle) return;
+    const target = { backend: sandbox.backend, spec: copySpec(sandbox.spec), handleId: null };
     acquireSandbox(sandbox);
     this.#letGo();
     this.#handle = sandbox;
-    this.#target = { backend: sandbox.backend, spec: sandbox.spec, handleId: null };
+    this.#target = target;
   }
 
-  /** Takes the place of another slot: one more reference on its handle, or a copy of its target. */
+  /** Takes the place of another slot: one more reference on its sandbox, or a copy of its target. */
   share(source: SandboxSlot): void {
+    this.#letGo();
     this.#target = source.#target;
-    if (source.#handle !== null && isUsable(source.#handle)) this.bind(source.#handle);
-    else if (source.#opening !== null) this.#open(source.#opening.then((sandbox) => taken(sandbox)));
+    if (source.#handle !== null && isUsable(source.#handle)) {
+      acquireSandbox(source.#handle);
+      this.#handle = source.#handle;
+    } else if (source.#arrival !== null) {
+      source.#arrival.opening.acquire();
+      this.#await(source.#arrival.opening);
+    }
   }
 
   async require(sessionId: string): Promise<Sandbox> {
-    await this.#released();
+    const timesLetGo = this.#timesLetGo;
+    // Without an await when there is nothing to wait for: who asks first is served before who lets go next.
+    if (this.#closing.size > 0 || this.#failures.length > 0) await this.#settled(this.#closing);
+    if (timesLetGo !== this.#timesLetGo) throw letGoOf();
     if (this.#handle !== null) {
       if (isUsable(this.#handle)) return this.#handle;
       throw new SandboxError("sandbox_closed", "session sandbox is closed");
     }
-    if (this.#opening !== null) return this.#opening;
+    if (this.#arrival !== null) return this.#arrival.sandbox;
     if (this.#target === null) {
       throw new SessionError(
         "NO_SANDBOX",
         `Session ${show(sessionId)} has no sandbox; call session.to("local") or session.bindSandbox(sandbox) first.`,
       );
     }
-    return this.#open(openTarget(this.#target));
+    return this.#await(openSandbox(this.#target));
   }
 
   /** Opens, and stays open until as many have let go as held on. */
   async hold(sessionId: string): Promise<AsyncDisposable> {
+    // Counted before it is open, so that a hold which ends meanwhile does not close it.
     this.#holds += 1;
     try {
       await this.require(sessionId);
     } catch (error) {
       this.#holds -= 1;
+      // The hold that ended meanwhile left the closing to this one.
+      if (this.#holds === 0 && this.#holdEnded) this.#letGo();
       throw error;
     }
     let held = true;
@@ -92,6 +113,7 @@ export class SandboxSlot {
         if (!held) return;
         held = false;
         this.#holds -= 1;
+        this.#holdEnded = true;
         if (this.#holds === 0) await this.close();
       },
     };
@@ -99,107 +121,120 @@ export class SandboxSlot {
 
   async close(): Promise<void> {
     this.#letGo();
-    await this.#released();
+    await this.#settled(this.#closing, this.#abandoned);
   }
 
-  /** An own copy of the files, in a sandbox of the same backend. */
-  async isolate(sessionId: string): Promise<Sandbox | null> {
+  /** An own copy of the files in a sandbox of the same backend, or where to open one when there are no files yet. */
+  async isolate(sessionId: string): Promise<Sandbox | SandboxPlacement | null> {
     const target = this.#target;
-    // A target that makes its own directory has no files yet, so each who opens it is apart already.
-    if (this.#handle === null && this.#opening === null && target?.spec.workingDir === undefined) return null;
+    const opensEmpty = target === null || (target.spec.workingDir === undefined && target.handleId === null);
+    if (!this.occupied && opensEmpty) return this.placement;
     const source = await this.require(sessionId);
-    if (!source.capabilities.snapshot) {
-      throw new SandboxError(
-        "unsupported",
-        `The ${source.backend} sandbox cannot copy its files; use fork() to share it, or another backend.`,
-      );
-    }
-    const backend = await sandboxBackend(source.backend);
-    const { workingDir: _workingDir, ...spec } = source.spec;
-    const snapshot = await source.snapshot();
-    const copy = await backend.open(spec);
+    // Held on to, so that nobody closes it while it is copied.
+    acquireSandbox(source);
     try {
-      await copy.restore(snapshot);
-    } catch (error) {
-      await copy.close();
-      throw error;
+      return await copyOf(source);
     } finally {
-      await backend.deleteSnapshot?.(snapshot);
+      this.#leave(this.#closing, releaseSandbox(source));
     }
-    return copy;
   }
 
-  #open(opening: Promise<Sandbox>): Promise<Sandbox> {
-    const era = this.#era;
-    this.#opening = opening.then(
-      (sandbox) => {
-        if (era !== this.#era) {
-          this.#releaseLater(sandbox);
-          throw new SandboxError("sandbox_closed", "The session's sandbox was closed while it was being opened.");
-        }
-        this.#handle = sandbox;
-        this.#opening = null;
-        return sandbox;
+  #await(opening: SandboxOpening): Promise<Sandbox> {
+    const sandbox = opening.opened.then(
+      (opened) => {
+        if (this.#arrival !== arrival) throw letGoOf();
+        this.#arrival = null;
+        this.#handle = opened;
+        return opened;
       },
       (error) => {
-        if (era === this.#era) this.#opening = null;
+        if (this.#arrival === arrival) this.#arrival = null;
         throw error;
       },
     );
-    // Whoever asked hears of a failure; a fork that took the opening over may never ask.
-    this.#opening.catch(() => {});
-    return this.#opening;
+    const arrival: Arrival = { opening, sandbox };
+    this.#arrival = arrival;
+    // Whoever asked hears of a failure; a fork that joined the opening may never ask.
+    sandbox.catch(() => {});
+    return sandbox;
   }
 
   #letGo(): void {
-    this.#era += 1;
-    const opening = this.#opening;
-    if (opening !== null) {
-      const settled = opening.then(
-        () => {},
-        () => {},
-      );
-      this.#releasing = Promise.all([this.#releasing, settled]).then(() => {});
-    }
-    this.#opening = null;
-    if (this.#handle !== null) this.#releaseLater(this.#handle);
+    const [arrival, handle] = [this.#arrival, this.#handle];
+    this.#timesLetGo += 1;
+    this.#arrival = null;
     this.#handle = null;
+    this.#holdEnded = false;
+    if (arrival !== null) this.#leave(this.#abandoned, arrival.opening.release());
+    if (handle !== null) this.#leave(this.#closing, releaseSandbox(handle));
   }
 
-  #releaseLater(sandbox: Sandbox): void {
-    const released = releaseSandbox(sandbox);
-    this.#releasing = Promise.all([this.#releasing, released]).then(() => {});
-    this.#releasing.catch(() => {});
+  #leave(group: Set<Promise<void>>, released: Promise<void>): void {
+    const left = released
+      .catch((error: unknown) => {
+        this.#failures.push(error);
+      })
+      .then(() => {
+        group.delete(left);
+      });
+    group.add(left);
   }
 
   /** Waits for what was let go of; a failure of that is reported once. */
-  async #released(): Promise<void> {
-    const releasing = this.#releasing;
-    try {
-      await releasing;
-    } catch (error) {
-      if (this.#releasing === releasing) this.#releasing = Promise.resolve();
-      throw error;
-    }
+  async #settled(...groups: readonly Set<Promise<void>>[]): Promise<void> {
+    while (groups.some((group) => group.size > 0)) await Promise.all(groups.flatMap((group) => [...group]));
+    const failures = this.#failures;
+    this.#failures = [];
+    if (failures.length > 0) throw releaseFailed(failures);
   }
 }
 
-function taken(sandbox: Sandbox): Sandbox {
-  acquireSandbox(sandbox);
-  return sandbox;
+function letGoOf(): SandboxError {
+  return new SandboxError("sandbox_closed", "The session's sandbox was closed while it was being opened.");
 }
 
-async function openTarget({ backend: name, spec, handleId }: SandboxTarget): Promise<Sandbox> {
-  const backend = await sandboxBackend(name);
-  return taken((handleId === null ? null : await attached(backend, handleId, spec)) ?? (await backend.open(spec)));
+function releaseFailed(failures: readonly unknown[]): SessionError {
+  const [first] = failures;
+  if (failures.length === 1 && first instanceof SessionError) return first;
+  const reason = first instanceof Error ? first.message : String(first);
+  const cause = failures.length === 1 ? first : new AggregateError(failures);
+  return new SandboxError(
+    "os_error",
+    `A sandbox that the session let go of could not be closed: ${reason.replace(/\.$/, "")}.`,
+    { cause },
+  );
 }
 
-/** The sandbox that was left open, or null where it is gone: then the session goes on in a new one. */
-async function attached(backend: SandboxBackend, handleId: string, spec: SandboxSpec): Promise<Sandbox | null> {
+function copySpec(spec: unknown): SandboxSpec {
+  if (typeof spec !== "object" || spec === null || Array.isArray(spec)) {
+    throw new SessionError("INVALID_OPTION", "A sandbox's spec is an object, or the text of a working directory.");
+  }
   try {
-    return (await backend.attach?.(handleId, spec)) ?? null;
+    return copyJson(spec, "spec") as SandboxSpec;
   } catch (error) {
-    if (error instanceof SandboxError && error.kind === "file_not_found") return null;
+    if (error instanceof NotJson) throw new SessionError("INVALID_OPTION", `${error.message}.`, { cause: error });
+    throw error;
+  }
+}
+
+async function copyOf(source: Sandbox): Promise<Sandbox> {
+  if (!source.capabilities.snapshot) {
+    throw new SandboxError(
+      "unsupported",
+      `The ${source.backend} sandbox cannot copy its files; use fork() to share it, or another backend.`,
+    );
+  }
+  const backend = await sandboxBackend(source.backend);
+  const { workingDir: _workingDir, ...spec } = source.spec;
+  const snapshot = await source.snapshot();
+  let copy: Sandbox | null = null;
+  try {
+    copy = await backend.open(spec);
+    await copy.restore(snapshot);
+    await backend.deleteSnapshot?.(snapshot);
+    return copy;
+  } catch (error) {
+    await Promise.allSettled([copy?.close(), backend.deleteSnapshot?.(snapshot)]);
     throw error;
   }
 }

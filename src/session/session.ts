@@ -1,13 +1,16 @@
+import { copyJson, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { SessionError } from "./errors.ts";
-import type { Lineage, SandboxPlacement } from "./header.ts";
+import { SessionError, show } from "./errors.ts";
+import { checkLineage, type Lineage, type SandboxPlacement } from "./header.ts";
 import { checkSessionId } from "./id.ts";
 import { noteSession, stamped, UNKNOWN_LINEAGE } from "./lineage-scope.ts";
 import { type Content, textOf } from "./message.ts";
-import { type SandboxTarget, SandboxSlot } from "./sandbox-slot.ts";
+import { checkBackendName } from "./sandbox-backends.ts";
+import type { SandboxTarget } from "./sandbox-opening.ts";
+import { SandboxSlot } from "./sandbox-slot.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
-import { addUsage, type Usage } from "./usage.ts";
+import { addUsage, USAGE_FIELDS, type Usage } from "./usage.ts";
 
 /** What a session made from rows may carry beside them. */
 export interface SessionInit {
@@ -33,13 +36,15 @@ export class Session implements AsyncDisposable {
   #cost: number | null;
   readonly #slot = new SandboxSlot();
 
-  private constructor(transcript: Transcript, init: SessionInit) {
+  private constructor(transcript: Transcript, init: SessionInit, place: (slot: SandboxSlot) => void = () => {}) {
     if (init.id !== undefined) checkSessionId(init.id);
     this.id = init.id ?? uuidv7();
-    this.#lineage = Object.freeze(init.lineage ?? UNKNOWN_LINEAGE);
-    this.#transcript = transcript;
-    this.#usage = init.usage ?? null;
-    this.#cost = init.cost ?? null;
+    this.#lineage = copyLineage(init.lineage ?? UNKNOWN_LINEAGE);
+    this.#transcript = checkTranscript(transcript);
+    this.#usage = copyUsage(init.usage ?? null);
+    this.#cost = checkCost(init.cost ?? null);
+    place(this.#slot);
+    Object.freeze(this);
     noteSession(this.id);
   }
 
@@ -64,26 +69,24 @@ export class Session implements AsyncDisposable {
 
   /** A session of these rows. */
   static of(transcript: Transcript, init: SessionInit = {}): Session {
-    const session = new Session(transcript, init);
     const { sandbox = null } = init;
-    if (sandbox !== null && "exec" in sandbox) session.#slot.bind(sandbox);
-    else if (sandbox !== null) session.#slot.aim(targetOf(sandbox));
-    return session;
+    return new Session(transcript, init, (slot) => {
+      if (sandbox !== null && "exec" in sandbox) slot.bind(sandbox);
+      else if (sandbox !== null) slot.aim(targetOf(sandbox));
+    });
   }
 
   /** A session made by an operation on others, in the place of the first; for the operations. */
   static derive(source: Session, transcript: Transcript, init: Omit<SessionInit, "sandbox">): Session {
     const lineage = stamped(init.lineage ?? UNKNOWN_LINEAGE);
-    const session = new Session(transcript, { ...init, lineage });
-    session.#slot.share(source.#slot);
-    return session;
+    return new Session(transcript, { ...init, lineage }, (slot) => slot.share(source.#slot));
   }
 
   /** Lets the operation that makes a session show how far it has come; for the operations. */
   static grow(session: Session, made: { transcript?: Transcript; usage?: Usage | null; cost?: number | null }): void {
     session.#transcript = made.transcript ?? session.#transcript;
-    session.#usage = made.usage ?? session.#usage;
-    session.#cost = made.cost ?? session.#cost;
+    session.#usage = copyUsage(made.usage ?? session.#usage);
+    session.#cost = checkCost(made.cost ?? session.#cost);
   }
 
   /** Adds to a session's lineage what is known only at the operation's end; for the operations. */
@@ -94,7 +97,7 @@ export class Session implements AsyncDisposable {
 
   /** Puts a session that has no sandbox in the place of another; for the operations. */
   static place(session: Session, source: Session): void {
-    if (session.#slot.handle === null) session.#slot.share(source.#slot);
+    if (!session.#slot.occupied) session.#slot.share(source.#slot);
   }
 
   /** Where it came from. */
@@ -151,10 +154,8 @@ export class Session implements AsyncDisposable {
   /** A fork with its own copy of the sandbox's files, where the backend can copy them. */
   async forkIsolated(): Promise<Session> {
     const transcript = this.transcript;
-    const copy = await this.#slot.isolate(this.id);
-    const lineage = stamped(operation("op_fork", "forkIsolated", [this.id]));
-    if (copy === null) return Session.of(transcript, { lineage, sandbox: this.sandboxPlacement });
-    return Session.of(transcript, { lineage, sandbox: copy });
+    const sandbox = await this.#slot.isolate(this.id);
+    return Session.of(transcript, { lineage: stamped(operation("op_fork", "forkIsolated", [this.id])), sandbox });
   }
 
   /** The same transcript as a new beginning, without parents. */
@@ -165,7 +166,8 @@ export class Session implements AsyncDisposable {
   /** The rows of both, this one's first. Keeps this side's sandbox; the usage is the sum of both. */
   merge(other: Session): Session {
     const [here, there] = [this.sandboxBackend, other.sandboxBackend];
-    if (this.sandbox === null && other.sandbox === null && here !== null && there !== null && here !== there) {
+    const opened = this.#slot.occupied || other.#slot.occupied;
+    if (!opened && here !== null && there !== null && here !== there) {
       throw new SessionError(
         "INVALID_OPTION",
         `Sessions ${this.id} and ${other.id} are aimed at different sandbox backends, "${here}" and "${there}"; aim them at one with to().`,
@@ -173,8 +175,7 @@ export class Session implements AsyncDisposable {
     }
     const usage = other.usage === null ? this.usage : addUsage(other.usage, this.usage ?? undefined);
     const cost = this.cost === null && other.cost === null ? null : (this.cost ?? 0) + (other.cost ?? 0);
-    const place = here === null && other.sandbox === null ? other : this;
-    return Session.derive(place, this.transcript.appendAll(other.transcript), {
+    return Session.derive(this, this.transcript.concat(other.transcript), {
       lineage: operation("op_merge", "merge", [this.id, other.id]),
       usage,
       cost,
@@ -183,6 +184,7 @@ export class Session implements AsyncDisposable {
 
   /** Says where the tools act and lets go of the sandbox in use. A text as spec is the working directory. */
   to(backend: string = "local", spec: SandboxSpec | string = {}): this {
+    checkBackendName(backend);
     this.#slot.aim({ backend, spec: typeof spec === "string" ? { workingDir: spec } : spec, handleId: null });
     return this;
   }
@@ -250,14 +252,58 @@ export function operation(
   parents: readonly string[],
   extras: Lineage["extras"] = [],
 ): Lineage {
-  return Object.freeze({ parents: Object.freeze([...parents]), operator, kind, extras: Object.freeze([...extras]) });
+  return copyLineage({ parents, operator, kind, extras });
 }
 
 function leaf(kind: "leaf_user" | "leaf_system"): Lineage {
   return stamped(operation(kind, kind === "leaf_user" ? "createUserSession" : "createSystemSession", []));
 }
 
-function targetOf(placement: SandboxPlacement): SandboxTarget {
-  const spec = typeof placement.spec === "object" && placement.spec !== null ? placement.spec : {};
-  return { backend: placement.backend, spec: spec as SandboxSpec, handleId: placement.handleId };
+/** Lineages that were checked, copied and frozen, so that sharing them is safe. */
+const checkedLineages = new WeakSet<Lineage>([UNKNOWN_LINEAGE]);
+
+function copyLineage(lineage: Lineage): Lineage {
+  if (checkedLineages.has(lineage)) return lineage;
+  try {
+    const copy = copyJson(lineage, "lineage") as unknown as Lineage;
+    checkLineage(copy);
+    checkedLineages.add(copy);
+    return copy;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
+}
+
+/** A spec is whatever a log recorded; what is not one asks for nothing in particular. */
+function targetOf({ backend, spec, handleId }: SandboxPlacement): SandboxTarget {
+  if (typeof spec === "string") return { backend, spec: { workingDir: spec }, handleId };
+  const isSpec = typeof spec === "object" && spec !== null && !Array.isArray(spec);
+  return { backend, spec: isSpec ? (spec as SandboxSpec) : {}, handleId };
+}
+
+function checkTranscript(transcript: unknown): Transcript {
+  if (transcript instanceof Transcript) return transcript;
+  throw new SessionError("INVALID_OPTION", "A session is made of a transcript; make one with Transcript.of(rows).");
+}
+
+function copyUsage(usage: Usage | null): Usage | null {
+  if (usage === null) return null;
+  const copy: Record<string, number> = {};
+  for (const [index, field] of USAGE_FIELDS.entries()) {
+    const value = usage[field];
+    if (value === undefined && index >= 3) continue;
+    if (!isAmount(value)) throw new SessionError("INVALID_VALUE", `A session's usage has no valid ${field}.`);
+    copy[field] = value;
+  }
+  return Object.freeze(copy) as unknown as Usage;
+}
+
+function checkCost(cost: number | null): number | null {
+  if (cost === null || isAmount(cost)) return cost;
+  throw new SessionError("INVALID_VALUE", `A session's cost is ${show(cost)}, which is not a number of 0 or more.`);
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }

@@ -4,7 +4,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { checkMessage } from "./entry-check.ts";
 import { SessionError, show } from "./errors.ts";
 import { checkName } from "./id.ts";
-import type { AssistantMessage, Content, Message, ToolCall } from "./message.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "./message.ts";
 
 /** What a row of a transcript is. */
 export type RowKind = "system" | "user" | "assistant" | "tool_result";
@@ -86,6 +86,11 @@ export class Transcript {
     return transcript;
   }
 
+  /** This transcript and the rows of another; a row that stands here already gets a new id, as a log holds each id once. */
+  concat(other: Transcript): Transcript {
+    return this.appendAll(apart(this, other));
+  }
+
   /** The messages of the rows, in no provider's dialect. */
   toMessages(): Message[] {
     const messages: Message[] = [];
@@ -125,9 +130,9 @@ export function assistantRow(toolCalls: readonly ToolCall[], content: Content | 
   return rowOf({ message: { role: "assistant", content, ...calls } });
 }
 
-/** A row of what a tool answers; a body that is not a text becomes JSON. */
+/** A row of what a tool answers: a text or content parts as they are, anything else as JSON. */
 export function toolResultRow(callId: string, name: string, body: unknown): Row {
-  const content = typeof body === "string" ? body : JSON.stringify(jsonOf(body, "body"));
+  const content = isContent(body) ? body : JSON.stringify(jsonOf(body ?? null, "body"));
   return rowOf({ message: { role: "tool", toolCallId: callId, name, content } });
 }
 
@@ -138,19 +143,45 @@ export function toolResultRow(callId: string, name: string, body: unknown): Row 
  */
 export function rowOf(init: RowInit): Row {
   if (checked.has(init as Row)) return init as Row;
-  const message = jsonOf(init?.message ?? null, "message") as Message | null;
+  // Each field is read once: a getter could answer the check with one value and the row with another.
+  const { message: given, kind: kindGiven, id } = init ?? {};
+  const message = jsonOf(given ?? null, "message") as unknown as Message;
   checkMessage(message);
-  const kind = KIND_OF_ROLE[(message as Message).role];
-  if (init.kind !== undefined && init.kind !== kind) {
+  const kind = KIND_OF_ROLE[message.role];
+  if (kindGiven !== undefined && kindGiven !== kind) {
     throw new SessionError(
       "INVALID_ENTRY",
-      `A row of the kind ${show(init.kind)} cannot hold a message of the role "${(message as Message).role}".`,
+      `A row of the kind ${show(kindGiven)} cannot hold a message of the role "${message.role}".`,
     );
   }
-  if (init.id !== undefined) checkName(init.id, "a row");
-  const row: Row = Object.freeze({ kind, message: message as Message, id: init.id ?? uuidv7() });
+  if (id !== undefined) checkName(id, "a row");
+  return sealed(kind, message, id ?? uuidv7());
+}
+
+function sealed(kind: RowKind, message: Message, id: string): Row {
+  const row: Row = Object.freeze({ kind, message, id });
   checked.add(row);
   return row;
+}
+
+function* apart(mine: Transcript, theirs: Transcript): Generator<Row> {
+  const taken = new Set<string>();
+  for (const row of mine) taken.add(row.id);
+  for (const row of theirs) yield taken.has(row.id) ? sealed(row.kind, row.message, uuidv7()) : row;
+}
+
+function isContent(body: unknown): body is Content {
+  return typeof body === "string" || (Array.isArray(body) && body.length > 0 && body.every(isPart));
+}
+
+function isPart(value: unknown): value is ContentPart {
+  const part = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (part.type === "text" || part.type === "thinking") return typeof part.text === "string";
+  return (
+    (part.type === "image" || part.type === "file") &&
+    typeof part.mediaType === "string" &&
+    typeof part.data === "string"
+  );
 }
 
 function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {
