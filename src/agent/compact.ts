@@ -33,7 +33,7 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
-  const summary = given === null ? await summaryOf(plan, options) : givenSummary(given.summary);
+  const summary = given === null ? await summarizePlan(plan, options) : givenSummary(given.summary);
   options.signal?.throwIfAborted();
   const entry = await tree.appendIf(
     {
@@ -57,12 +57,17 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
   return entry;
 }
 
-function givenSummary(text: string): Summary {
+/** The summary that a handler supplied. @throws {SessionError} `SUMMARY_FAILED` for an empty one. */
+export function givenSummary(text: string): Summary {
   if (typeof text === "string" && text.trim() !== "") return { text };
   throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
 }
 
-async function summaryOf(plan: CompactionPlan, { model, instructions, signal }: CompactOptions): Promise<Summary> {
+/** What a model writes in place of the part that a plan drops. */
+export async function summarizePlan(
+  plan: CompactionPlan,
+  { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
+): Promise<Summary> {
   const wishes = instructions === undefined ? {} : { instructions };
   const parts: Summary[] = [];
   if (tellsAnything(plan.summarize)) {

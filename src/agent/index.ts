@@ -1,5 +1,25 @@
+export { drainRuns } from "./active-runs.ts";
+export { type Agent, type AgentInit, createAgent } from "./agent.ts";
+export { registerBuiltInTools } from "./built-in-tools.ts";
 export { type CompactOptions, compact } from "./compact.ts";
+export { type LoopExecutor, streamingExecutor } from "./loop-executor.ts";
+export type {
+  Budget,
+  LoopCompaction,
+  LoopOptions,
+  RequestParameters,
+  RunOptions,
+  Spending,
+} from "./loop-options.ts";
 export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
-export { summarizeBranch } from "./summarize-branch.ts";
 export { ModelError, type ModelFailure } from "./model-error.ts";
+export type { RetryOptions } from "./retry.ts";
+export type { Approval, RunEvent } from "./run-event.ts";
+export { type CompressOptions, runSessionCompress } from "./run-session-compress.ts";
+export { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
+export type { Persist } from "./run-sink.ts";
+export type { SessionRun } from "./session-run.ts";
+export { summarizeBranch } from "./summarize-branch.ts";
+export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tool.ts";
+export { TOOL_RESULT_CHARACTERS_MAX, type ToolFailure } from "./tool-result.ts";

@@ -66,12 +66,20 @@ export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>)
   return { compaction, entries: [...kept, ...path.slice(at + 1)].filter((entry) => entry.type !== "compaction") };
 }
 
+const SUMMARY_START = "The conversation before this point was replaced by this summary:\n\n<summary>\n";
+const SUMMARY_END = "\n</summary>";
+
 /** The message that stands for everything before a compaction. */
 export function compactionMessage(summary: string): Message {
-  return {
-    role: "user",
-    content: `The conversation before this point was replaced by this summary:\n\n<summary>\n${summary}\n</summary>`,
-  };
+  return { role: "user", content: `${SUMMARY_START}${summary}${SUMMARY_END}` };
+}
+
+/** The summary in a message that `compactionMessage` made; null for any other. */
+export function compactionSummaryOf(message: Message): string | null {
+  const { role, content } = message;
+  if (role !== "user" || typeof content !== "string") return null;
+  if (!content.startsWith(SUMMARY_START) || !content.endsWith(SUMMARY_END)) return null;
+  return content.slice(SUMMARY_START.length, -SUMMARY_END.length);
 }
 
 /** What an entry says to a model: one message, or none. */

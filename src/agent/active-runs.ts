@@ -1,0 +1,39 @@
+/** What the process knows of a run that goes on. */
+export interface ActiveRun {
+  readonly id: string;
+  /** Settles when the run has ended, and never rejects. */
+  readonly ended: Promise<void>;
+  /** Stops it without a word, so that it can be resumed. */
+  abandon(): Promise<void>;
+}
+
+const active = new Set<ActiveRun>();
+
+/** Counts a run among those that go on, until it ends. */
+export function trackRun(run: ActiveRun): void {
+  active.add(run);
+  void run.ended.then(() => active.delete(run));
+}
+
+/**
+ * Waits for the runs of this process before it ends. What does not finish in time is let go of and can be resumed.
+ *
+ * @returns the ids of the sessions that finished, and of those that were abandoned.
+ */
+export async function drainRuns(
+  options: { readonly timeoutMs?: number } = {},
+): Promise<{ readonly finished: readonly string[]; readonly abandoned: readonly string[] }> {
+  const runs = [...active];
+  const finished: string[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, options.timeoutMs ?? 10_000);
+  });
+  const all = Promise.all(runs.map((run) => run.ended.then(() => finished.push(run.id))));
+  await Promise.race([all, late]);
+  clearTimeout(timer);
+  const done = new Set(finished);
+  const abandoned = runs.filter((run) => !done.has(run.id));
+  await Promise.all(abandoned.map((run) => run.abandon()));
+  return { finished: [...done], abandoned: abandoned.map((run) => run.id) };
+}

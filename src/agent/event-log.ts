@@ -1,0 +1,71 @@
+import type { RunEvent } from "./run-event.ts";
+
+/** How many events of a run are kept for readers that come late or are slow. */
+export const EVENTS_MAX = 10_000;
+
+/** The events of one run. Every reader starts at the first one that is still kept. */
+export class EventLog {
+  readonly #report: (error: unknown) => void;
+  readonly #listener: ((event: RunEvent) => void) | undefined;
+  #events: RunEvent[] = [];
+  /** How many events were dropped from the front. */
+  #dropped = 0;
+  #ended = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(listener: ((event: RunEvent) => void) | undefined, report: (error: unknown) => void) {
+    this.#listener = listener;
+    this.#report = report;
+  }
+
+  add(event: RunEvent): void {
+    if (this.#ended) return;
+    this.#events.push(Object.freeze(event));
+    // Dropping half at a time keeps the cost of an event constant.
+    if (this.#events.length >= EVENTS_MAX * 2) {
+      this.#dropped += EVENTS_MAX;
+      this.#events = this.#events.slice(EVENTS_MAX);
+    }
+    this.#tell(event);
+    if (this.#waiting.length > 0) this.#wake();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
+    for (let next = 0; ; next++) {
+      if (next < this.#dropped) {
+        yield { type: "events-dropped", count: this.#dropped - next };
+        next = this.#dropped;
+      }
+      while (next - this.#dropped >= this.#events.length) {
+        if (this.#ended) return;
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+      if (next < this.#dropped) {
+        next--;
+        continue;
+      }
+      yield this.#events[next - this.#dropped] as RunEvent;
+    }
+  }
+
+  #tell(event: RunEvent): void {
+    if (this.#listener === undefined) return;
+    try {
+      const returned: unknown = this.#listener(event);
+      if (returned instanceof Promise) returned.catch(this.#report);
+    } catch (error) {
+      this.#report(error);
+    }
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const wake of waiting) wake();
+  }
+}

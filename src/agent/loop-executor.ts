@@ -1,0 +1,26 @@
+import type { Session } from "../session/session.ts";
+import { collectReply } from "./collect-reply.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
+import type { Tool } from "./tool.ts";
+
+/** Replaces how a loop asks for completions and runs tools. */
+export interface LoopExecutor {
+  complete(request: ModelRequest, options: { readonly signal: AbortSignal }): Promise<ModelReply>;
+  /** Runs a tool with checked arguments; the default is `tool.execute`. */
+  dispatchTool?(session: Session, tool: Tool, args: unknown): unknown;
+  /** The tools to tell the model of; none or an empty list means the loop's own. */
+  toolSchemas?(): readonly ToolSchema[];
+}
+
+/** An executor that streams a model's answers to a listener; tools are run by `inner` where it is given. */
+export function streamingExecutor(
+  model: Model,
+  onEvent: (delta: ModelDelta) => void,
+  inner?: Pick<LoopExecutor, "dispatchTool" | "toolSchemas">,
+): LoopExecutor {
+  return {
+    complete: (request, { signal }) => collectReply(model, request, signal, onEvent),
+    ...(inner?.dispatchTool === undefined ? {} : { dispatchTool: inner.dispatchTool.bind(inner) }),
+    ...(inner?.toolSchemas === undefined ? {} : { toolSchemas: inner.toolSchemas.bind(inner) }),
+  };
+}

@@ -1,0 +1,203 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { uuidv7 } from "../internal/uuid.ts";
+import { SessionError } from "../session/errors.ts";
+import type { Lineage } from "../session/header.ts";
+import type { Content } from "../session/message.ts";
+import type { Sandbox } from "../session/sandbox.ts";
+import { Session } from "../session/session.ts";
+import type { Transcript } from "../session/transcript.ts";
+import { trackRun } from "./active-runs.ts";
+import { EventLog } from "./event-log.ts";
+import { RunApprovals } from "./run-approvals.ts";
+import type { Approval, RunEvent } from "./run-event.ts";
+import { RunInputs } from "./run-inputs.ts";
+import { RunProgress } from "./run-progress.ts";
+import type { RunOutcome } from "./run-sink.ts";
+import type { SessionRun } from "./session-run.ts";
+
+/** The runs whose tools the present code is inside of. */
+const insideOf = new AsyncLocalStorage<readonly LoopRun[]>();
+
+/** What a run does once its input is there. */
+export interface RunWork {
+  /** Brings the run to its end. */
+  perform(run: LoopRun): Promise<{ readonly truncated: boolean }>;
+  /** Called when the run was stopped, before its end goes on record. */
+  stopped?(): Promise<void>;
+}
+
+/** How a run is started. */
+export interface RunStart {
+  /** The session that the run starts from. */
+  readonly source: Session;
+  readonly output: Session;
+  readonly onEvent: ((event: RunEvent) => void) | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly work: RunWork;
+}
+
+/** A run that goes on; it begins with its making. */
+export class LoopRun implements SessionRun {
+  readonly progress: RunProgress;
+  readonly inputs: RunInputs;
+  readonly approvals: RunApprovals;
+  readonly #controller = new AbortController();
+  readonly #done: Promise<Session>;
+  readonly #work: RunWork;
+  readonly #source: Session;
+  #pending = true;
+  #abandoned = false;
+
+  constructor({ source, output, onEvent, signal, work }: RunStart) {
+    const report = (error: unknown): void => process.emitWarning(`A listener of run ${output.id} failed: ${error}`);
+    const events = new EventLog(onEvent, report);
+    this.progress = new RunProgress({ runId: uuidv7(), output, events, signal: this.#controller.signal });
+    this.inputs = new RunInputs(this.progress);
+    this.approvals = new RunApprovals(this.progress);
+    this.#work = work;
+    this.#source = source;
+    this.#done = this.#run(signal);
+    const ended = this.#done.then(
+      () => {},
+      () => {},
+    );
+    trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended) });
+  }
+
+  get id(): string {
+    return this.progress.output.id;
+  }
+
+  get lineage(): Lineage {
+    return this.progress.output.lineage;
+  }
+
+  get sandbox(): Sandbox | null {
+    return this.progress.output.sandbox;
+  }
+
+  get transcript(): Transcript {
+    return this.progress.output.transcript;
+  }
+
+  get pending(): boolean {
+    return this.#pending;
+  }
+
+  get pendingApprovals(): readonly Approval[] {
+    return this.approvals.pending;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a run is awaited like a promise.
+  then<A = Session, B = never>(
+    fulfilled?: ((session: Session) => A | PromiseLike<A>) | null,
+    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.synchronize().then(fulfilled, rejected);
+  }
+
+  synchronize(): Promise<Session> {
+    if (!this.#pending || insideOf.getStore()?.includes(this) !== true) return this.#done;
+    return Promise.reject(
+      new SessionError(
+        "DEADLOCK",
+        `A tool of run ${this.id} waits for that run, which waits for the tool; read context.session instead.`,
+      ),
+    );
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<RunEvent> {
+    return this.progress.events[Symbol.asyncIterator]();
+  }
+
+  abort(reason?: unknown): void {
+    const cause = reason === undefined ? undefined : { cause: reason };
+    this.#controller.abort(new SessionError("ABORTED", `Run ${this.id} was aborted.`, cause));
+  }
+
+  async approve(callId: string): Promise<void> {
+    await this.approvals.settle(callId, { approved: true });
+  }
+
+  async deny(callId: string, reason?: string): Promise<void> {
+    await this.approvals.settle(callId, { approved: false, reason: reason ?? null });
+  }
+
+  async steer(content: Content): Promise<void> {
+    await this.inputs.add("steer", content);
+  }
+
+  async followUp(content: Content): Promise<void> {
+    await this.inputs.add("followUp", content);
+  }
+
+  /** Runs code of a tool, which may find out that it waits for itself. */
+  readonly inside = <T>(work: () => T): T => insideOf.run([...(insideOf.getStore() ?? []), this], work);
+
+  async #run(signal: AbortSignal | undefined): Promise<Session> {
+    const forward = (): void => this.abort(signal?.reason);
+    signal?.addEventListener("abort", forward, { once: true });
+    if (signal?.aborted) forward();
+    // Whoever starts a run gets it before anything happens, and can listen from the first event on.
+    await null;
+    try {
+      const { truncated } = await this.#work.perform(this);
+      await this.#finish(truncated);
+      return this.progress.output;
+    } catch (error) {
+      await this.#fail(error);
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", forward);
+    }
+  }
+
+  async #finish(truncated: boolean): Promise<void> {
+    const { output, sink, events } = this.progress;
+    this.#close();
+    if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
+    await this.progress.idle();
+    const usage = output.usage === null ? {} : { usage: output.usage };
+    await sink?.end({ phase: "finished", ...usage, ...(truncated ? { truncated } : {}) });
+    this.progress.settleOrigin();
+    this.#pending = false;
+    events.add({ type: "run-finished", truncated, usage: output.usage });
+    events.end();
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    const { output, sink, events, signal } = this.progress;
+    this.#close();
+    if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
+    await this.progress.idle();
+    const usage = output.usage === null ? {} : { usage: output.usage };
+    const outcome: RunOutcome = { phase: signal.aborted ? "cancelled" : "failed", error: recordOf(error), ...usage };
+    // The run has failed already; that its end cannot be recorded leaves it as a crash would.
+    const ending = this.#abandoned ? sink?.abandon() : sink?.end(outcome);
+    await ending?.catch(() => sink?.abandon()).catch(() => {});
+    // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
+    if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
+    this.progress.settleOrigin();
+    this.#pending = false;
+    events.add({ type: "run-failed", error });
+    events.end();
+  }
+
+  #close(): void {
+    this.inputs.close();
+    this.approvals.end();
+  }
+
+  async #abandon(ended: Promise<void>): Promise<void> {
+    this.#abandoned = true;
+    this.abort("The process is about to end.");
+    await ended;
+  }
+}
+
+/** What of an error goes on record. */
+function recordOf(error: unknown): { readonly name: string; readonly message: string; readonly code?: string } {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
+  return { name: error.name, message: error.message, ...code };
+}

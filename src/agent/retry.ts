@@ -1,0 +1,52 @@
+import { ModelError } from "./model-error.ts";
+
+/** How often a model is asked again after a failure that passes, and how long to wait before that. */
+export interface RetryOptions {
+  /** How often to ask in all (default 4). */
+  readonly attempts?: number;
+  /** The first wait; each one after it is twice as long (default 500). */
+  readonly baseDelayMs?: number;
+  /** The longest wait (default 30,000). What the provider asks for counts more, up to ten times this. */
+  readonly delayMaxMs?: number;
+}
+
+const DEFAULTS = { attempts: 4, baseDelayMs: 500, delayMaxMs: 30_000 };
+
+/** Tries until it works, fails in a way that does not pass, or was tried often enough. An abort ends a wait at once. */
+export async function withRetries<T>(
+  attempt: () => Promise<T>,
+  options: RetryOptions,
+  signal: AbortSignal,
+  onRetry: (retry: { readonly attempt: number; readonly delayMs: number; readonly error: unknown }) => void,
+): Promise<T> {
+  const { attempts, baseDelayMs, delayMaxMs } = { ...DEFAULTS, ...options };
+  for (let tried = 1; ; tried++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (tried >= attempts || signal.aborted || !(error instanceof ModelError) || !error.retryable) throw error;
+      const backoff = Math.min(delayMaxMs, baseDelayMs * 2 ** (tried - 1));
+      // Half of the wait is random, so that many runs which failed together do not come back together.
+      const jittered = backoff / 2 + (Math.random() * backoff) / 2;
+      const delayMs = Math.round(Math.max(jittered, Math.min(error.retryAfterMs ?? 0, delayMaxMs * 10)));
+      onRetry({ attempt: tried + 1, delayMs, error });
+      await wait(delayMs, signal);
+    }
+  }
+}
+
+function wait(delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = (): void => {
+      signal.removeEventListener("abort", aborted);
+      resolve();
+    };
+    const timer = setTimeout(done, delayMs);
+    const aborted = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", aborted, { once: true });
+    if (signal.aborted) aborted();
+  });
+}

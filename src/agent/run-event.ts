@@ -1,0 +1,49 @@
+import type { JsonValue } from "../internal/json.ts";
+import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
+import type { Usage } from "../session/usage.ts";
+import type { ModelDelta } from "./model.ts";
+
+/** A call that waits for a person's word. */
+export interface Approval {
+  readonly callId: string;
+  readonly name: string;
+  /** The arguments, checked. */
+  readonly arguments: JsonValue;
+}
+
+/** What happens in a run, as it happens. `round` counts the model's turns from 1. */
+export type RunEvent =
+  | { readonly type: "round-started"; readonly round: number }
+  | { readonly type: "text-delta" | "thinking-delta"; readonly round: number; readonly text: string }
+  | (Extract<ModelDelta, { type: "tool-call-delta" }> & { readonly round: number })
+  /** The model failed in a way that passes; what it said in this round so far is void. */
+  | {
+      readonly type: "model-retry";
+      readonly round: number;
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly error: unknown;
+    }
+  | { readonly type: "usage"; readonly round: number; readonly usage: Usage; readonly cost?: number }
+  | { readonly type: "tool-started"; readonly round: number; readonly callId: string; readonly name: string }
+  | { readonly type: "tool-finished"; readonly round: number; readonly callId: string; readonly message: ToolMessage }
+  | { readonly type: "approval-required"; readonly round: number; readonly approval: Approval }
+  /** The older part of the context was replaced by a summary; the transcript keeps it. */
+  | {
+      readonly type: "compaction";
+      readonly round: number;
+      readonly entryId: string;
+      readonly summary: string;
+      readonly firstKeptEntryId: string;
+      readonly tokensBefore: number;
+    }
+  | {
+      readonly type: "round-finished";
+      readonly round: number;
+      readonly message: AssistantMessage;
+      readonly stopReason: StopReason;
+    }
+  /** The reader was too slow, or came too late, for this many events, and goes on after them. */
+  | { readonly type: "events-dropped"; readonly count: number }
+  | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }
+  | { readonly type: "run-failed"; readonly error: unknown };

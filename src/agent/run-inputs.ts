@@ -1,0 +1,71 @@
+import { uuidv7 } from "../internal/uuid.ts";
+import { SessionError } from "../session/errors.ts";
+import type { Content } from "../session/message.ts";
+import { type Row, rowOf } from "../session/transcript.ts";
+import { QUEUED_KEY, type QueuedInput } from "./resume-state.ts";
+import type { RunProgress } from "./run-progress.ts";
+
+/** What people say while a run goes on, until its moment comes. */
+export class RunInputs {
+  readonly #progress: RunProgress;
+  readonly #waiting: QueuedInput[] = [];
+  #writing = 0;
+  #settled: (() => void)[] = [];
+  #closed = false;
+
+  constructor(progress: RunProgress) {
+    this.#progress = progress;
+  }
+
+  /** Takes over what an interrupted run never delivered. */
+  restore(queued: readonly QueuedInput[]): void {
+    this.#waiting.unshift(...queued);
+  }
+
+  /** Queues input; resolves once it is on record. */
+  async add(kind: QueuedInput["kind"], content: Content): Promise<void> {
+    const id = uuidv7();
+    const row = rowFor({ id, kind, content });
+    this.checkOpen();
+    this.#writing += 1;
+    try {
+      await this.#progress.note([{ type: "queued", id, runId: this.#progress.runId, kind, content }]);
+      this.#waiting.push({ id, kind, content: row.message.content as Content });
+    } finally {
+      this.#writing -= 1;
+      if (this.#writing === 0) for (const wake of this.#settled.splice(0)) wake();
+    }
+  }
+
+  /** Takes out what waits for a moment, as rows. */
+  take(kind: QueuedInput["kind"]): Row[] {
+    const taken = this.#waiting.filter((input) => input.kind === kind);
+    for (const input of taken) this.#waiting.splice(this.#waiting.indexOf(input), 1);
+    return taken.map(rowFor);
+  }
+
+  /** The last chance: what still waits, of either kind; when that is nothing, no more is taken. */
+  async takeLast(): Promise<Row[]> {
+    if (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
+    const rows = this.#waiting.splice(0).map(rowFor);
+    if (rows.length === 0) this.close();
+    return rows;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** @throws {SessionError} `RUN_ENDED` once no more input can be delivered. */
+  checkOpen(): void {
+    if (!this.#closed) return;
+    throw new SessionError(
+      "RUN_ENDED",
+      `Run ${this.#progress.runId} has ended; start another one with what you want to say.`,
+    );
+  }
+}
+
+function rowFor({ id, content }: QueuedInput): Row {
+  return rowOf({ message: { role: "user", content, metadata: { [QUEUED_KEY]: id } } });
+}

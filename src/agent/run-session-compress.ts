@@ -1,0 +1,125 @@
+import { SessionError } from "../session/errors.ts";
+import { acceptable } from "../session/context.ts";
+import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
+import { operation, Session } from "../session/session.ts";
+import { Transcript, userRow } from "../session/transcript.ts";
+import { collectReply } from "./collect-reply.ts";
+import { checkRunOptions, type RunOptions } from "./loop-options.ts";
+import { LoopRun } from "./loop-run.ts";
+import type { Model, ModelReply, ModelRequest } from "./model.ts";
+import { openRunSink } from "./open-run-sink.ts";
+import { withRetries } from "./retry.ts";
+import { checkInput, inputOf, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
+import { RunTelemetry } from "./telemetry.ts";
+import { untilAborted } from "./until-aborted.ts";
+
+/** How a session is compressed. */
+export interface CompressOptions extends RunOptions {
+  /** What the model is asked for, after the conversation. */
+  readonly instruction?: string;
+}
+
+const INSTRUCTION =
+  "Summarise this conversation so that another agent can go on from the summary alone: the goal, what was decided, what was done, what is left to do, and every fact that is still needed, word for word. Answer with the summary only.";
+
+/**
+ * Asks a model for a summary of a session, and makes it the only row, a user row, of a new one. Tools are off.
+ *
+ * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or stopped for another reason than
+ * that it was done; `INVALID_OPTION` at the call.
+ */
+export function runSessionCompress(user: SessionInput, agent: Session, options: CompressOptions): Promise<Session> {
+  checkRunOptions(options);
+  const source = checkInput(user);
+  const extras = [
+    ["compression.lossy", true],
+    ["compression.rows_out", 1],
+  ] as const;
+  const output = Session.derive(source, Transcript.empty, {
+    lineage: operation("op_session_compress", "runSessionCompress", [source.id, agent.id], extras),
+  });
+  const run = new LoopRun({
+    source,
+    output,
+    onEvent: options.onEvent,
+    signal: options.signal,
+    work: { perform: (started) => compress(started, user, agent, options) },
+  });
+  return run.synchronize();
+}
+
+async function compress(
+  run: LoopRun,
+  user: SessionInput,
+  agent: Session,
+  options: CompressOptions,
+): Promise<{ readonly truncated: boolean }> {
+  const input = await inputOf(user, run);
+  const { progress } = run;
+  const reply = await ask(run, requestOf(input, agent, options), options);
+  const text = summaryIn(reply);
+  progress.spend(reply.usage, reply.cost);
+  if (options.persist !== undefined && options.persist !== false) {
+    const { sandboxHandleId } = options;
+    const { sink } = await openRunSink(options.persist, {
+      runId: progress.runId,
+      output: progress.output,
+      user: Session.of(Transcript.empty),
+      systemPrompt: systemPromptOf(agent),
+      ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
+    });
+    progress.keepIn(sink);
+  }
+  await progress.add([userRow(text)]);
+  return { truncated: false };
+}
+
+function requestOf(input: Session, agent: Session, options: CompressOptions): ModelRequest {
+  const { temperature, maxOutputTokens, stop, providerOptions, thinkingLevel, instruction = INSTRUCTION } = options;
+  const asked: Message = { role: "user", content: instruction };
+  return {
+    messages: [...agent.transcript.toMessages(), ...acceptable(input.transcript.toMessages()), asked],
+    toolChoice: "none",
+    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(stop === undefined ? {} : { stop }),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
+  };
+}
+
+async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions): Promise<ModelReply> {
+  const { events, signal, output } = run.progress;
+  const { model, executor } = options;
+  const telemetry = await RunTelemetry.load(output.id, options.telemetry);
+  events.add({ type: "round-started", round: 1 });
+  const once = (): Promise<ModelReply> =>
+    untilAborted(
+      executor === undefined
+        ? collectReply(model as Model, request, signal, (delta) => {
+            if (delta.type !== "finish") events.add({ ...delta, round: 1 });
+          })
+        : executor.complete(request, { signal }),
+      signal,
+    );
+  const attempt = telemetry === null ? once : () => telemetry.chat(model, request, once);
+  const reply = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
+    events.add({ type: "model-retry", round: 1, ...retry }),
+  );
+  events.add({ type: "round-finished", round: 1, message: reply, stopReason: reply.stopReason ?? "stop" });
+  return reply;
+}
+
+function summaryIn(reply: AssistantMessage): string {
+  if ((reply.toolCalls?.length ?? 0) > 0) throw failed("the model called a tool");
+  if (reply.stopReason !== undefined && reply.stopReason !== "stop") {
+    throw failed(`the model stopped with "${reply.stopReason}"`);
+  }
+  const text = textOf(reply.content).trim();
+  if (text === "") throw failed("the model answered nothing");
+  return text;
+}
+
+function failed(problem: string): SessionError {
+  return new SessionError("SUMMARY_FAILED", `The session was not compressed: ${problem}.`);
+}

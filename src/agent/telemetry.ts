@@ -1,0 +1,140 @@
+import type { Attributes, Context, Span } from "@opentelemetry/api";
+import { SessionError } from "../session/errors.ts";
+import type { ToolCall, ToolMessage } from "../session/message.ts";
+import { SandboxError } from "../session/sandbox.ts";
+import { ModelError } from "./model-error.ts";
+import type { Model, ModelReply, ModelRequest } from "./model.ts";
+import { GEN_AI } from "./telemetry-names.ts";
+
+/** What spans may tell. */
+export interface TelemetryOptions {
+  /** Put what was said and done into spans too (default false: numbers and names only). */
+  readonly contents?: boolean;
+}
+
+type Api = typeof import("@opentelemetry/api");
+
+let loaded: Promise<Api | null> | null = null;
+
+/** The spans and metrics of one run. They go where the program's own OpenTelemetry set-up sends them, or nowhere. */
+export class RunTelemetry {
+  readonly #api: Api;
+  readonly #contents: boolean;
+  readonly #sessionId: string;
+  #parent: Context;
+
+  private constructor(api: Api, sessionId: string, options: TelemetryOptions) {
+    this.#api = api;
+    this.#contents = options.contents === true;
+    this.#sessionId = sessionId;
+    this.#parent = api.context.active();
+  }
+
+  /** Null where OpenTelemetry is not installed. */
+  static async load(sessionId: string, options: TelemetryOptions = {}): Promise<RunTelemetry | null> {
+    loaded ??= import("@opentelemetry/api").catch(() => null);
+    const api = await loaded;
+    return api === null ? null : new RunTelemetry(api, sessionId, options);
+  }
+
+  /** The span of a whole run. */
+  run<T>(operation: string, agentName: string | undefined, work: () => Promise<T>): Promise<T> {
+    const name = agentName === undefined ? operation : `${operation} ${agentName}`;
+    const attributes = {
+      [GEN_AI.operation]: operation,
+      [GEN_AI.conversation]: this.#sessionId,
+      ...(agentName === undefined ? {} : { [GEN_AI.agentName]: agentName }),
+    };
+    return this.#within(name, attributes, async (_span, inner) => {
+      this.#parent = inner;
+      return work();
+    });
+  }
+
+  /** The span of one request to a model, with what it spent. */
+  async chat(model: Model | undefined, request: ModelRequest, work: () => Promise<ModelReply>): Promise<ModelReply> {
+    const { provider = "executor", id = "executor" } = model ?? {};
+    const attributes: Attributes = {
+      [GEN_AI.operation]: "chat",
+      [GEN_AI.provider]: provider,
+      [GEN_AI.requestModel]: id,
+      [GEN_AI.conversation]: this.#sessionId,
+    };
+    if (request.temperature !== undefined) attributes[GEN_AI.requestTemperature] = request.temperature;
+    if (request.maxOutputTokens !== undefined) attributes[GEN_AI.requestMaxTokens] = request.maxOutputTokens;
+    if (this.#contents) attributes[GEN_AI.inputMessages] = JSON.stringify(request.messages);
+    return this.#within(`chat ${id}`, attributes, async (span) => {
+      const reply = await work();
+      span.setAttributes(this.#replyAttributes(reply, id));
+      this.#count(reply, { [GEN_AI.operation]: "chat", [GEN_AI.provider]: provider, [GEN_AI.requestModel]: id });
+      return reply;
+    });
+  }
+
+  /** The span of one tool call. */
+  tool(call: ToolCall, work: () => Promise<ToolMessage>): Promise<ToolMessage> {
+    const attributes: Attributes = {
+      [GEN_AI.operation]: "execute_tool",
+      [GEN_AI.toolName]: call.name,
+      [GEN_AI.toolCallId]: call.id,
+      [GEN_AI.toolType]: "function",
+      ...(this.#contents ? { [GEN_AI.toolArguments]: call.arguments } : {}),
+    };
+    return this.#within(`execute_tool ${call.name}`, attributes, async (span) => {
+      const message = await work();
+      if (message.isError === true) span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
+      if (this.#contents) span.setAttribute(GEN_AI.toolResult, JSON.stringify(message.content));
+      return message;
+    });
+  }
+
+  async #within<T>(name: string, attributes: Attributes, work: (span: Span, inner: Context) => Promise<T>): Promise<T> {
+    const { trace, context, metrics, SpanStatusCode } = this.#api;
+    const startedMs = performance.now();
+    const span = trace.getTracer("skein").startSpan(name, { attributes }, this.#parent);
+    const inner = trace.setSpan(this.#parent, span);
+    try {
+      return await context.with(inner, () => work(span, inner));
+    } catch (error) {
+      span.setAttribute(GEN_AI.errorType, errorTypeOf(error));
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      throw error;
+    } finally {
+      span.end();
+      const operation = attributes[GEN_AI.operation];
+      const histogram = metrics.getMeter("skein").createHistogram(GEN_AI.durationMetric, { unit: "s" });
+      histogram.record(
+        (performance.now() - startedMs) / 1000,
+        operation === undefined ? {} : { [GEN_AI.operation]: operation },
+      );
+    }
+  }
+
+  #replyAttributes(reply: ModelReply, model: string): Attributes {
+    const { usage } = reply;
+    return {
+      [GEN_AI.responseModel]: reply.model ?? model,
+      ...(reply.stopReason === undefined ? {} : { [GEN_AI.finishReasons]: [reply.stopReason] }),
+      ...(usage === undefined
+        ? {}
+        : { [GEN_AI.inputTokens]: usage.inputTokens, [GEN_AI.outputTokens]: usage.outputTokens }),
+      ...(usage?.cacheReadTokens === undefined ? {} : { [GEN_AI.cacheReadTokens]: usage.cacheReadTokens }),
+      ...(usage?.cacheWriteTokens === undefined ? {} : { [GEN_AI.cacheWriteTokens]: usage.cacheWriteTokens }),
+      ...(this.#contents ? { [GEN_AI.outputMessages]: JSON.stringify([reply]) } : {}),
+    };
+  }
+
+  #count(reply: ModelReply, attributes: Attributes): void {
+    if (reply.usage === undefined) return;
+    const histogram = this.#api.metrics.getMeter("skein").createHistogram(GEN_AI.tokenUsageMetric, { unit: "{token}" });
+    histogram.record(reply.usage.inputTokens, { ...attributes, [GEN_AI.tokenType]: "input" });
+    histogram.record(reply.usage.outputTokens, { ...attributes, [GEN_AI.tokenType]: "output" });
+  }
+}
+
+/** What of an error a span may tell: its kind or code or class, never its message. */
+function errorTypeOf(error: unknown): string {
+  if (error instanceof ModelError || error instanceof SandboxError) return error.kind;
+  if (error instanceof SessionError) return error.code;
+  return error instanceof Error ? error.name : "unknown";
+}

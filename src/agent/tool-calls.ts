@@ -1,0 +1,77 @@
+import type { ToolCall, ToolMessage } from "../session/message.ts";
+import { parseArguments } from "./parse-arguments.ts";
+import type { Tool } from "./tool.ts";
+import { errorMessage, thrownMessage } from "./tool-result.ts";
+
+/** A call that can be run, or the answer to one that cannot. */
+export type PreparedCall =
+  | {
+      readonly call: ToolCall;
+      readonly tool: Tool;
+      readonly args: unknown;
+      /** Runs alone: its tool is exclusive, or a person is asked first. */
+      readonly alone: boolean;
+      readonly key: string | null;
+      readonly needsApproval: boolean;
+    }
+  | { readonly call: ToolCall; readonly failure: ToolMessage };
+
+/** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
+export async function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Tool>): Promise<PreparedCall> {
+  const tool = tools.get(call.name);
+  if (tool === undefined) {
+    const known = [...tools.keys()].join(", ") || "none";
+    return { call, failure: errorMessage(call, "unknown_tool", `There is no tool ${call.name}; there are: ${known}.`) };
+  }
+  const parsed = parseArguments(call.arguments);
+  if (!parsed.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", parsed.problem) };
+  try {
+    const checked = await tool.check(parsed.value);
+    if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
+    const args = checked.value;
+    const needsApproval = (await tool.needsApproval?.(args)) === true;
+    const alone = tool.exclusive === true || needsApproval;
+    return { call, tool, args, alone, key: tool.resourceKey?.(args) ?? null, needsApproval };
+  } catch (error) {
+    return { call, failure: thrownMessage(call, error) };
+  }
+}
+
+/** What decides when a call may start. */
+export interface Turn {
+  readonly alone: boolean;
+  readonly key: string | null;
+}
+
+/**
+ * Runs calls side by side, except that equal keys run in order and one that runs alone waits for all before it and holds
+ * back all after it. A call waits only for earlier ones, so that no number of them can wait for each other.
+ */
+export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) => Promise<T>): Promise<T>[] {
+  const calls: Promise<T>[] = [];
+  const lastOf = new Map<string, Promise<T>>();
+  let barrier: Promise<T> | null = null;
+  for (const [index, { alone, key }] of turns.entries()) {
+    const sameKey = key === null ? undefined : lastOf.get(key);
+    const before: Promise<T>[] = alone ? [...calls] : [barrier ?? [], sameKey ?? []].flat();
+    const call: Promise<T> = before.length === 0 ? run(index) : Promise.all(before).then(() => run(index));
+    // Each is awaited in order; a later one may fail first.
+    call.catch(() => {});
+    calls.push(call);
+    if (key !== null) lastOf.set(key, call);
+    if (alone) barrier = call;
+  }
+  return calls;
+}
+
+/** Which calls start at once. */
+export function startsAtOnce(turns: readonly Turn[]): boolean[] {
+  const seen = new Set<string>();
+  let blocked = false;
+  return turns.map(({ alone, key }, index) => {
+    const free = !blocked && (alone ? index === 0 : key === null || !seen.has(key));
+    if (key !== null) seen.add(key);
+    blocked ||= alone;
+    return free;
+  });
+}
