@@ -1,0 +1,179 @@
+import type { ModelRequest } from "../../agent/model.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  type Message,
+  textOf,
+  type ToolCall,
+  type ToolMessage,
+} from "../../session/message.ts";
+import { callsAre, type DataPart, fileText, partsOf, unreadable } from "../wire/content.ts";
+import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
+import { isFrom } from "../wire/wire-model.ts";
+import { outputTokensOf, thinkingFields } from "./thinking.ts";
+
+/** What of a body does not come from the request. */
+export interface MessagesOptions {
+  readonly cache: boolean;
+  readonly thinking: "budget" | "adaptive" | undefined;
+}
+
+interface WireMessage {
+  readonly role: "user" | "assistant";
+  readonly content: Fields[];
+}
+
+const CACHED = { cache_control: { type: "ephemeral" } } as const;
+
+/** A request as the Messages API takes it. */
+export function messagesBody(id: string, request: ModelRequest, options: MessagesOptions): Fields {
+  const { temperature, maxOutputTokens, stop = [] } = request;
+  const maxTokens = maxOutputTokens ?? outputTokensOf(id);
+  const thinking = thinkingFields(id, request, maxTokens, options.thinking);
+  const isThinking = Object.hasOwn(thinking, "output_config") || fieldsOf(thinking["thinking"])["type"] === "enabled";
+  const messages = wireMessages(request.messages);
+  const system = systemBlocks(request.messages);
+  const { tools, toolChoice } = toolFields(request);
+  if (options.cache) for (const list of [system, tools, messages.findLast(isUser)?.content ?? []]) markLast(list);
+  return {
+    model: id,
+    max_tokens: maxTokens,
+    ...(system.length === 0 ? {} : { system }),
+    messages,
+    ...(tools.length === 0 ? {} : { tools }),
+    ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
+    ...thinking,
+    // The provider refuses a temperature beside thinking.
+    ...(temperature === undefined || isThinking ? {} : { temperature }),
+    ...(stop.length === 0 ? {} : { stop_sequences: stop }),
+  };
+}
+
+/** The blocks of a message as its text and its calls tell them. Thinking goes back only to who signed it. */
+export function blocksOf(message: AssistantMessage): Fields[] {
+  const said = partsOf(message.content).flatMap((part): Fields[] => {
+    if (part.type === "thinking") {
+      const { text: thinking, signature } = part;
+      const signed = message.provider === "anthropic" && signature !== undefined;
+      return signed ? [{ type: "thinking", thinking, signature }] : [];
+    }
+    return part.type === "text" ? textBlocks(part.text) : [{ type: "text", text: unreadable(part) }];
+  });
+  return [...said, ...(message.toolCalls ?? []).map(toolUseBlock)];
+}
+
+function isUser(message: WireMessage): boolean {
+  return message.role === "user";
+}
+
+/** Marks a beginning that ends with the last block as worth keeping, for the next request begins the same. */
+function markLast(blocks: Fields[]): void {
+  const last = blocks.pop();
+  if (last !== undefined) blocks.push({ ...last, ...CACHED });
+}
+
+function systemBlocks(messages: readonly Message[]): Fields[] {
+  return messages.flatMap((message) => (message.role === "system" ? textBlocks(textOf(message.content)) : []));
+}
+
+function toolFields(request: ModelRequest): { tools: Fields[]; toolChoice: Fields | undefined } {
+  const { tools = [], toolChoice } = request;
+  const described = tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
+  if (described.length > 0) return { tools: described, toolChoice: choiceOf(toolChoice) };
+  // The provider refuses a conversation with calls of tools that it was not told of.
+  const used = toolsUsed(request.messages);
+  return { tools: used, toolChoice: used.length === 0 ? undefined : { type: "none" } };
+}
+
+function choiceOf(choice: ModelRequest["toolChoice"]): Fields | undefined {
+  if (choice === undefined) return undefined;
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : choice };
+}
+
+function toolsUsed(messages: readonly Message[]): Fields[] {
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+  const names = [...new Set(calls.map((call) => call.name))];
+  return names.map((name) => ({
+    name,
+    description: "A tool that was used earlier.",
+    input_schema: { type: "object" },
+  }));
+}
+
+/** Results of tools and what a user says after them are one message on this wire, results first. */
+function wireMessages(messages: readonly Message[]): WireMessage[] {
+  const out: WireMessage[] = [];
+  for (const message of messages) {
+    if (message.role === "system") continue;
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const blocks = contentBlocks(message);
+    // The provider refuses a message without content.
+    if (blocks.length === 0) continue;
+    const last = out.at(-1);
+    if (last?.role === role) last.content.push(...blocks);
+    else out.push({ role, content: [...blocks] });
+  }
+  return out;
+}
+
+function contentBlocks(message: Message): readonly Fields[] {
+  if (message.role === "assistant") return ownBlocks(message) ?? blocksOf(message);
+  if (message.role === "tool") return [toolResultBlock(message)];
+  return userBlocks(message.content);
+}
+
+/** What this provider said, as it said it, unless the calls of the message were changed since. */
+function ownBlocks(message: AssistantMessage): readonly Fields[] | undefined {
+  if (!isFrom(message, "anthropic")) return undefined;
+  const blocks = listOf(message.providerData).map(fieldsOf);
+  const ids = blocks.filter((block) => block["type"] === "tool_use").map((block) => stringOf(block["id"]));
+  return blocks.length > 0 && callsAre(message, ids) ? blocks : undefined;
+}
+
+function userBlocks(content: Content): Fields[] {
+  return partsOf(content).flatMap((part): Fields[] => {
+    if (part.type === "thinking") return [];
+    return part.type === "text" ? textBlocks(part.text) : [dataBlock(part)];
+  });
+}
+
+/** The provider refuses blocks of blank text. */
+function textBlocks(text: string): Fields[] {
+  return text.trim() === "" ? [] : [{ type: "text", text }];
+}
+
+function dataBlock(part: DataPart): Fields {
+  const source = { type: "base64", media_type: part.mediaType, data: part.data };
+  if (part.type === "image") return { type: "image", source };
+  const title = part.name === undefined ? {} : { title: part.name };
+  if (part.mediaType === "application/pdf") return { type: "document", source, ...title };
+  const text = fileText(part);
+  return text === undefined
+    ? { type: "text", text: unreadable(part) }
+    : { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...title };
+}
+
+function toolResultBlock(message: ToolMessage): Fields {
+  const content = userBlocks(message.content);
+  return {
+    type: "tool_result",
+    tool_use_id: wireId(message.toolCallId),
+    ...(content.length === 0 ? {} : { content }),
+    ...(message.isError === true ? { is_error: true } : {}),
+  };
+}
+
+function toolUseBlock(call: ToolCall): Fields {
+  return { type: "tool_use", id: wireId(call.id), name: call.name, input: inputOf(call.arguments) };
+}
+
+/** The object of a call's arguments; a text that is none is shown to the model as it wrote it. */
+export function inputOf(args: string): Fields {
+  return args.trim() === "" ? {} : (parseObject(args) ?? { unreadable_arguments: args });
+}
+
+/** Other providers' ids hold characters that this one refuses; each of those becomes its number, so that ids stay apart. */
+function wireId(id: string): string {
+  return id.replace(/[^a-zA-Z0-9_-]/g, (character) => `_${character.codePointAt(0)?.toString(16)}_`);
+}

@@ -1,0 +1,94 @@
+import { copyJson, type JsonValue, sameJson } from "../../internal/json.ts";
+import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
+import type { Usage } from "../../session/usage.ts";
+import { malformed, WireError } from "../wire/failure.ts";
+import { type Fields, fieldsOf, numberOf, stringOf } from "../wire/json-reader.ts";
+import type { Wire, WireAnswer } from "../wire/wire-model.ts";
+import type { AnthropicClient } from "./anthropic-client.ts";
+import { blocksOf, messagesBody, type MessagesOptions } from "./messages-body.ts";
+import { MessagesStream } from "./messages-stream.ts";
+
+// The client refuses long answers in one piece unless it is told how long to wait for them.
+const CLIENT_TIMEOUT_MS = 600_000;
+
+/** The Messages API. */
+export function messagesWire(id: string, options: MessagesOptions): Wire<AnthropicClient> {
+  return {
+    provider: "anthropic",
+    body: (request) => messagesBody(id, request, options),
+    streaming: {},
+    send: (client, body, call) =>
+      client.messages.create(body, { timeout: client.timeout ?? CLIENT_TIMEOUT_MS, ...call }),
+    readAnswer: (answer) => readMessage(fieldsOf(answer)),
+    startStream: () => new MessagesStream(readMessage),
+  };
+}
+
+/** Reads a whole message. `argumentTexts` are what the model wrote as arguments, where that is known. */
+function readMessage(message: Fields, argumentTexts: ReadonlyMap<unknown, string> = new Map()): WireAnswer {
+  if (message["type"] === "error") throw new WireError(fieldsOf(message["error"]));
+  if (!Array.isArray(message["content"])) throw malformed("anthropic", "it holds no content");
+  const reason = stringOf(message["stop_reason"]);
+  if (reason === "") throw malformed("anthropic", "it gives no reason to stop");
+  const blocks = message["content"].map(fieldsOf);
+  const parts = blocks.flatMap(partOf);
+  const toolCalls = blocks
+    .filter((block) => block["type"] === "tool_use")
+    .map((block): ToolCall => {
+      const args = argumentTexts.get(block) ?? JSON.stringify(block["input"] ?? {});
+      return { id: stringOf(block["id"]), name: stringOf(block["name"]), arguments: args };
+    });
+  const providerData = keptBlocks(blocks, parts, toolCalls);
+  return {
+    parts,
+    toolCalls,
+    stopReason: stopReasonOf(reason, toolCalls),
+    model: stringOf(message["model"]),
+    usage: usageOf(fieldsOf(message["usage"])),
+    ...(providerData === undefined ? {} : { providerData }),
+  };
+}
+
+function partOf(block: Fields): ContentPart[] {
+  if (block["type"] === "text") return [{ type: "text", text: stringOf(block["text"]) }];
+  if (block["type"] !== "thinking") return [];
+  const signature = stringOf(block["signature"]);
+  return [{ type: "thinking", text: stringOf(block["thinking"]), ...(signature === "" ? {} : { signature }) }];
+}
+
+/** The blocks themselves where text and calls do not say all of them, or not in their order. */
+function keptBlocks(
+  blocks: readonly Fields[],
+  parts: readonly ContentPart[],
+  toolCalls: readonly ToolCall[],
+): JsonValue | undefined {
+  const rebuilt = blocksOf({ role: "assistant", content: parts, toolCalls });
+  // A text without citations says so with a null.
+  const plain = blocks.map((block) => (block["citations"] === null ? { ...block, citations: undefined } : block));
+  return blocks.length === 0 || sameJson(plain, rebuilt) ? undefined : copyJson(blocks);
+}
+
+function stopReasonOf(reason: string, toolCalls: readonly ToolCall[]): StopReason {
+  if (reason === "max_tokens" || reason === "model_context_window_exceeded") return "length";
+  if (reason === "refusal") return "content_filter";
+  return toolCalls.length > 0 ? "tool_calls" : "stop";
+}
+
+/** Cached tokens are counted apart on this wire; here they are a part of the input. */
+function usageOf(usage: Fields): Usage | undefined {
+  const fresh = numberOf(usage["input_tokens"]);
+  const outputTokens = numberOf(usage["output_tokens"]);
+  if (fresh === undefined || outputTokens === undefined) return undefined;
+  const cacheReadTokens = numberOf(usage["cache_read_input_tokens"]);
+  const cacheWriteTokens = numberOf(usage["cache_creation_input_tokens"]);
+  const reasoningTokens = numberOf(fieldsOf(usage["output_tokens_details"])["thinking_tokens"]);
+  const inputTokens = fresh + (cacheReadTokens ?? 0) + (cacheWriteTokens ?? 0);
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    ...(cacheReadTokens === undefined ? {} : { cacheReadTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+  };
+}

@@ -1,0 +1,18 @@
+import { SessionError } from "../session/errors.ts";
+
+const VARIABLES = { openai: "OPENAI_API_KEY", anthropic: "ANTHROPIC_API_KEY" } as const;
+
+/**
+ * The key to call a provider with: the given one, else the environment's.
+ *
+ * @throws {SessionError} `KEY_MISSING` when there is neither; a blank text is no key.
+ */
+export function apiKeyFor(provider: keyof typeof VARIABLES, given: string | undefined): string {
+  const variable = VARIABLES[provider];
+  const key = (given ?? process.env[variable] ?? "").trim();
+  if (key !== "") return key;
+  throw new SessionError(
+    "KEY_MISSING",
+    `There is no key for ${provider}: set the environment variable ${variable}, or give the option apiKey.`,
+  );
+}

@@ -1,0 +1,70 @@
+import type { Wire, WireAnswer } from "../wire/wire-model.ts";
+import { fieldsOf, listOf, numberOf, stringOf } from "../wire/json-reader.ts";
+import { malformed, WireError } from "../wire/failure.ts";
+import type { Usage } from "../../session/usage.ts";
+import { chatBody } from "./chat-body.ts";
+import { ChatAnswer } from "./chat-answer.ts";
+import type { OpenAIClient } from "./openai-client.ts";
+
+/** The Chat Completions API. */
+export function chatWire(id: string): Wire<OpenAIClient> {
+  return {
+    provider: "openai",
+    body: (request, client) => chatBody(id, request, client.baseURL),
+    streaming: { stream_options: { include_usage: true } },
+    send: (client, body, call) => client.chat.completions.create(body, call),
+    readAnswer: (answer) => readCompletion(answer, id),
+    startStream: () => {
+      const answer = new ChatAnswer(id);
+      return {
+        read(event) {
+          const chunk = fieldsOf(event);
+          if (chunk["error"] !== undefined && chunk["error"] !== null) throw new WireError(fieldsOf(chunk["error"]));
+          answer.named(stringOf(chunk["model"]));
+          answer.spent(usageOf(chunk["usage"]));
+          return listOf(chunk["choices"]).flatMap((item) => {
+            const choice = fieldsOf(item);
+            // Some endpoints give the last pieces together with the end, as a whole message.
+            const deltas = answer.add(fieldsOf(choice["delta"] ?? choice["message"]));
+            answer.stopped(choice["finish_reason"]);
+            return deltas;
+          });
+        },
+        finish: () => answer.finish(),
+      };
+    },
+  };
+}
+
+function readCompletion(value: unknown, id: string): WireAnswer {
+  const completion = fieldsOf(value);
+  // Gateways answer 200 with an error inside when what is behind them fails.
+  if (completion["error"] !== undefined && completion["error"] !== null)
+    throw new WireError(fieldsOf(completion["error"]));
+  const [first] = listOf(completion["choices"]);
+  const choice = fieldsOf(first);
+  const message = choice["message"];
+  if (typeof message !== "object" || message === null) throw malformed("openai", "it holds no message");
+  const answer = new ChatAnswer(id);
+  answer.named(stringOf(completion["model"]));
+  answer.spent(usageOf(completion["usage"]));
+  answer.add(fieldsOf(message));
+  answer.stopped(choice["finish_reason"]);
+  return answer.finish();
+}
+
+function usageOf(value: unknown): Usage | undefined {
+  const usage = fieldsOf(value);
+  const inputTokens = numberOf(usage["prompt_tokens"]);
+  const outputTokens = numberOf(usage["completion_tokens"]);
+  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  const cacheReadTokens = numberOf(fieldsOf(usage["prompt_tokens_details"])["cached_tokens"]);
+  const reasoningTokens = numberOf(fieldsOf(usage["completion_tokens_details"])["reasoning_tokens"]);
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: numberOf(usage["total_tokens"]) ?? inputTokens + outputTokens,
+    ...(cacheReadTokens === undefined ? {} : { cacheReadTokens }),
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+  };
+}

@@ -1,0 +1,2 @@
+export { openai, type OpenAIOptions } from "./openai.ts";
+export type { OpenAIClient } from "./openai-client.ts";

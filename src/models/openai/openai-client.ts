@@ -1,0 +1,43 @@
+import { SessionError } from "../../session/errors.ts";
+import type { ClientCall } from "../wire/wire-model.ts";
+
+/** What is needed of a client of the `openai` package; a caller's own may be given. */
+export interface OpenAIClient {
+  readonly baseURL?: string;
+  readonly chat: { readonly completions: { create(body: object, call: ClientCall): PromiseLike<unknown> } };
+  readonly responses: { create(body: object, call: ClientCall): PromiseLike<unknown> };
+}
+
+/** How a client is set up. */
+export interface OpenAIClientOptions {
+  readonly apiKey: string;
+  readonly baseURL?: string;
+  readonly organization?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Makes a client of the `openai` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+export async function loadOpenAIClient(options: OpenAIClientOptions): Promise<OpenAIClient> {
+  const { default: OpenAI } = await loadOpenAI();
+  const { apiKey, baseURL, organization, headers } = options;
+  const client = new OpenAI({
+    apiKey,
+    ...(baseURL === undefined ? {} : { baseURL }),
+    ...(organization === undefined ? {} : { organization }),
+    ...(headers === undefined ? {} : { defaultHeaders: { ...headers } }),
+    maxRetries: 0,
+    // What goes wrong is thrown; a library that prints it as well would print parts of conversations.
+    logLevel: "off",
+  });
+  return client as OpenAIClient;
+}
+
+async function loadOpenAI(): Promise<typeof import("openai")> {
+  try {
+    return await import("openai");
+  } catch (cause) {
+    throw new SessionError("DRIVER_MISSING", "Models of openai need its client: install the package openai.", {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,53 @@
+import type { Model } from "../../agent/model.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { apiKeyFor } from "../api-key.ts";
+import { once, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
+import { chatWire } from "./chat-wire.ts";
+import { loadOpenAIClient, type OpenAIClient } from "./openai-client.ts";
+import { responsesWire } from "./responses-wire.ts";
+
+/** How a model of OpenAI, or of an endpoint that speaks like it, is reached. */
+export interface OpenAIOptions extends WireModelOptions {
+  /** The environment's `OPENAI_API_KEY` if not given; an endpoint that needs no key takes any text. */
+  readonly apiKey?: string;
+  /** The address of a compatible endpoint, with its `/v1` where it has one. */
+  readonly baseURL?: string;
+  /** `chat` (the default) is the Chat Completions API, which other endpoints speak too; `responses` the Responses API. */
+  readonly api?: "chat" | "responses";
+  /** Headers that go with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly organization?: string;
+  /** The caller's own client of the `openai` package, in place of a key and an address. */
+  readonly client?: OpenAIClient;
+}
+
+/**
+ * A model of OpenAI or of any compatible endpoint, on the official client.
+ *
+ * Nothing is sent twice: the client's own retries are off, and the loop's are the only ones.
+ *
+ * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an option that cannot be.
+ */
+export function openai(id: string, options: OpenAIOptions = {}): Model {
+  const { api = "chat", client, baseURL, organization, headers } = options;
+  if (api !== "chat" && api !== "responses")
+    throw new SessionError("INVALID_OPTION", `There is no api ${show(api)} of openai; choose chat or responses.`);
+  const apiKey = client === undefined ? apiKeyFor("openai", options.apiKey) : undefined;
+  return wireModel<OpenAIClient>({
+    wire: api === "chat" ? chatWire(id) : responsesWire(id),
+    id,
+    options,
+    secret: apiKey,
+    borrowed: client !== undefined,
+    client: once(async () =>
+      apiKey === undefined
+        ? (client as OpenAIClient)
+        : loadOpenAIClient({
+            apiKey,
+            ...(baseURL === undefined ? {} : { baseURL }),
+            ...(organization === undefined ? {} : { organization }),
+            ...(headers === undefined ? {} : { headers }),
+          }),
+    ),
+  });
+}

@@ -1,0 +1,86 @@
+import type { ModelRequest } from "../../agent/model.ts";
+import { SessionError } from "../../session/errors.ts";
+import { type AssistantMessage, type Content, type Message, textOf } from "../../session/message.ts";
+import { callsAre, type DataPart, dataUrl, namedText, partsOf } from "../wire/content.ts";
+import { fieldsOf, listOf, stringOf } from "../wire/json-reader.ts";
+import { isFrom } from "../wire/wire-model.ts";
+import { effortOf, thinks } from "./reasoning.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A request as the Responses API takes it. Nothing is kept by the provider: a session's log is the one memory. */
+export function responsesBody(id: string, request: ModelRequest): Body {
+  const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [] } = request;
+  if (stop.length > 0)
+    throw new SessionError("INVALID_OPTION", 'The Responses API takes no stop texts; use the option api: "chat".');
+  const effort = effortOf(request.thinkingLevel);
+  return {
+    model: id,
+    input: request.messages.flatMap(inputItems),
+    store: false,
+    // Without it a model that calls tools would begin its thinking anew in each round; others refuse the field.
+    ...(effort !== undefined || thinks(id) ? { include: ["reasoning.encrypted_content"] } : {}),
+    // Tools are said to be strict unless told otherwise, and then refuse schemas with optional properties.
+    ...(tools.length === 0 ? {} : { tools: tools.map((tool) => ({ type: "function", ...tool, strict: false })) }),
+    ...(tools.length === 0 || toolChoice === undefined ? {} : { tool_choice: responsesToolChoice(toolChoice) }),
+    ...(effort === undefined ? {} : { reasoning: { effort } }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { max_output_tokens: maxOutputTokens }),
+  };
+}
+
+function responsesToolChoice(choice: NonNullable<ModelRequest["toolChoice"]>): unknown {
+  return typeof choice === "string" ? choice : { type: "function", name: choice.name };
+}
+
+function inputItems(message: Message): readonly unknown[] {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: textOf(message.content) }];
+    case "user":
+      return [{ role: "user", content: inputContent(message.content) }];
+    case "assistant":
+      return outputItems(message);
+    case "tool":
+      return [{ type: "function_call_output", call_id: message.toolCallId, output: inputContent(message.content) }];
+  }
+}
+
+function outputItems(message: AssistantMessage): readonly unknown[] {
+  const data = isFrom(message, "openai") ? fieldsOf(message.providerData) : {};
+  const items = data["api"] === "responses" ? listOf(data["output"]) : [];
+  const calls = items.map(fieldsOf).filter((item) => item["type"] === "function_call");
+  const own =
+    items.length > 0 &&
+    callsAre(
+      message,
+      calls.map((item) => stringOf(item["call_id"])),
+    );
+  if (own) return items;
+  const text = textOf(message.content);
+  return [
+    ...(text === "" ? [] : [{ role: "assistant", content: text }]),
+    ...(message.toolCalls ?? []).map((call) => ({
+      type: "function_call",
+      call_id: call.id,
+      name: call.name,
+      arguments: call.arguments || "{}",
+    })),
+  ];
+}
+
+function inputContent(content: Content): unknown {
+  if (typeof content === "string") return content;
+  return partsOf(content).flatMap((part) => {
+    if (part.type === "text") return [{ type: "input_text", text: part.text }];
+    return part.type === "thinking" ? [] : [inputPart(part)];
+  });
+}
+
+function inputPart(part: DataPart): Body {
+  if (part.type === "image") return { type: "input_image", image_url: dataUrl(part), detail: "auto" };
+  const text = namedText(part);
+  return text === undefined
+    ? { type: "input_file", filename: part.name ?? "file", file_data: dataUrl(part) }
+    : { type: "input_text", text };
+}

@@ -1,0 +1,140 @@
+import { SessionError, show } from "../session/errors.ts";
+import type { Usage } from "../session/usage.ts";
+
+/** What a model's tokens cost, in US dollars for a million of them. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  /** Input tokens that came from the provider's cache; the price of input where it is left out. */
+  readonly cacheRead?: number;
+  /** Input tokens that went into the provider's cache; the price of input where it is left out. */
+  readonly cacheWrite?: number;
+}
+
+/** The parts of a price, the required ones first. */
+const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const;
+
+const TOKENS_PRICED = 1_000_000;
+
+// A model goes on under a dated or moving name (`-2025-08-07`, `-20250929`, `@20250929`, `-0613`, `-latest`); any other
+// ending is another model with a price of its own.
+const DATED = /^[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$/;
+
+const prices = new Map<string, ModelPrice>([
+  ...openaiPrices().map(([id, price]) => [`openai/${id}`, price] as const),
+  ...anthropicPrices().map(([id, price]) => [`anthropic/${id}`, price] as const),
+]);
+
+/**
+ * What a model costs, or undefined for one that nobody has named a price for. A dated id has the price of its undated
+ * one, unless it was registered itself.
+ *
+ * Providers change their prices: the table is a default for well-known models at the list price, without discounts for
+ * batches or surcharges for long inputs. Correct it with `registerPrices`, or with a model's option `prices`.
+ */
+export function priceOf(provider: string, model: string): ModelPrice | undefined {
+  const name = `${provider}/${model}`;
+  const exact = prices.get(name);
+  if (exact !== undefined) return exact;
+  let found: string | undefined;
+  for (const known of prices.keys()) {
+    if (!name.startsWith(known) || !DATED.test(name.slice(known.length))) continue;
+    if (found === undefined || known.length > found.length) found = known;
+  }
+  return found === undefined ? undefined : prices.get(found);
+}
+
+/** What a usage costs in US dollars, or undefined without a price: an unknown cost is never shown as nothing. */
+export function costOf(usage: Usage, price: ModelPrice | undefined): number | undefined {
+  if (price === undefined) return undefined;
+  const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage;
+  const fresh = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens);
+  const sum =
+    fresh * price.input +
+    cacheReadTokens * (price.cacheRead ?? price.input) +
+    cacheWriteTokens * (price.cacheWrite ?? price.input) +
+    outputTokens * price.output;
+  return sum / TOKENS_PRICED;
+}
+
+/**
+ * Adds prices, or replaces those of models that have one, by `provider/model`.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a name without a provider or a price that is not a number from 0 on; then
+ * nothing is registered.
+ */
+export function registerPrices(added: Readonly<Record<string, ModelPrice>>): void {
+  for (const [name, price] of Object.entries(added)) {
+    if (!/^[^/]+\/./.test(name))
+      throw new SessionError("INVALID_OPTION", `Price ${show(name)} names no model; write it as "provider/model".`);
+    checkPrice(price, name);
+  }
+  for (const [name, price] of Object.entries(added)) prices.set(name, Object.freeze({ ...price }));
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for a price that lacks a part or holds anything but numbers from 0 on. */
+export function checkPrice(price: ModelPrice, name: string): void {
+  for (const field of FIELDS) {
+    const value: unknown = price[field];
+    if (value === undefined && (field === "cacheRead" || field === "cacheWrite")) continue;
+    if (typeof value !== "number" || !(value >= 0 && value < Number.POSITIVE_INFINITY))
+      throw new SessionError(
+        "INVALID_OPTION",
+        `The price of ${show(name)} needs a number from 0 on for ${field}, in dollars for a million tokens.`,
+      );
+  }
+}
+
+function openaiPrices(): [id: string, price: ModelPrice][] {
+  const rows: [id: string, input: number, cacheRead: number, output: number][] = [
+    ["gpt-5.5", 5, 0.5, 30],
+    ["gpt-5.4", 2.5, 0.25, 15],
+    ["gpt-5.4-mini", 0.75, 0.075, 4.5],
+    ["gpt-5.4-nano", 0.2, 0.02, 1.25],
+    ["gpt-5.3-codex", 1.75, 0.175, 14],
+    ["gpt-5.2", 1.75, 0.175, 14],
+    ["gpt-5.2-codex", 1.75, 0.175, 14],
+    ["gpt-5.1", 1.25, 0.125, 10],
+    ["gpt-5.1-codex", 1.25, 0.125, 10],
+    ["gpt-5", 1.25, 0.125, 10],
+    ["gpt-5-codex", 1.25, 0.125, 10],
+    ["gpt-5-mini", 0.25, 0.025, 2],
+    ["gpt-5-nano", 0.05, 0.005, 0.4],
+    ["gpt-4.1", 2, 0.5, 8],
+    ["gpt-4.1-mini", 0.4, 0.1, 1.6],
+    ["gpt-4.1-nano", 0.1, 0.025, 0.4],
+    ["gpt-4o", 2.5, 1.25, 10],
+    ["gpt-4o-mini", 0.15, 0.075, 0.6],
+    ["o4-mini", 1.1, 0.275, 4.4],
+    ["o3", 2, 0.5, 8],
+    ["o3-mini", 1.1, 0.55, 4.4],
+    ["o1", 15, 7.5, 60],
+  ];
+  return rows.map(([id, input, cacheRead, output]) => [id, { input, output, cacheRead }]);
+}
+
+function anthropicPrices(): [id: string, price: ModelPrice][] {
+  const rows: [id: string, input: number, cacheWrite: number, cacheRead: number, output: number][] = [
+    ["claude-fable-5-1", 10, 12.5, 0.25, 50],
+    ["claude-mythos-5-1", 10, 12.5, 0.25, 50],
+    ["claude-fable-5", 10, 12.5, 1, 50],
+    ["claude-mythos-5", 10, 12.5, 1, 50],
+    ["claude-opus-5", 5, 6.25, 0.5, 25],
+    ["claude-opus-4-8", 5, 6.25, 0.5, 25],
+    ["claude-opus-4-7", 5, 6.25, 0.5, 25],
+    ["claude-opus-4-6", 5, 6.25, 0.5, 25],
+    ["claude-opus-4-5", 5, 6.25, 0.5, 25],
+    ["claude-opus-4-1", 15, 18.75, 1.5, 75],
+    ["claude-opus-4", 15, 18.75, 1.5, 75],
+    ["claude-sonnet-4-6", 3, 3.75, 0.3, 15],
+    ["claude-sonnet-4-5", 3, 3.75, 0.3, 15],
+    ["claude-sonnet-4", 3, 3.75, 0.3, 15],
+    ["claude-3-7-sonnet", 3, 3.75, 0.3, 15],
+    ["claude-3-5-sonnet", 3, 3.75, 0.3, 15],
+    ["claude-haiku-4-5", 1, 1.25, 0.1, 5],
+    ["claude-3-5-haiku", 0.8, 1, 0.08, 4],
+    ["claude-3-opus", 15, 18.75, 1.5, 75],
+    ["claude-3-haiku", 0.25, 0.3, 0.03, 1.25],
+  ];
+  return rows.map(([id, input, cacheWrite, cacheRead, output]) => [id, { input, output, cacheRead, cacheWrite }]);
+}
