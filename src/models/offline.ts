@@ -1,59 +1,120 @@
-import type { Model, ModelReply, ModelRequest } from "../agent/model.ts";
-import { textOf } from "../session/message.ts";
+import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model.ts";
+import { untilAborted } from "../agent/until-aborted.ts";
+import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import { messageTokens } from "../session/tokens.ts";
+import { deltasOfReply } from "./deltas-of-reply.ts";
+import { answerTo } from "./offline-answer.ts";
+import { argumentsFor } from "./offline-arguments.ts";
+import { progressOf } from "./offline-progress.ts";
+import type { OfflineStep } from "./offline-step.ts";
+import { summaryFor } from "./offline-summary.ts";
 
-const SENTENCES_MAX = 12;
-const SENTENCE_CHARACTERS_MAX = 160;
+/** How an offline model is made. */
+export interface OfflineOptions {
+  readonly contextWindow?: number;
+  /** How long it takes to begin an answer, as a model behind a network would. */
+  readonly delayMs?: number;
+}
 
 /**
- * A deterministic model that needs no key and no network. Asked for a summary it lists the beginnings of what was said;
- * asked anything else it says that it is offline and repeats the question.
+ * A deterministic model that needs no key and no network, for demos, examples and tests.
+ *
+ * - It understands plain requests for the workspace tools it is offered ("write hi to a.txt, then run cat a.txt"), calls
+ *   them one round after another, or at once when told "at the same time", and says what came of it.
+ * - Any other tool it calls when told to: `call find_order with {"number": "4711"}`.
+ * - Asked for a summary it lists the beginnings of what was said; asked anything else it says that it is offline.
  */
-export function offline(options: { readonly contextWindow?: number } = {}): Model {
+export function offline(options: OfflineOptions = {}): Model {
+  const { contextWindow = 128_000, delayMs = 0 } = options;
   return {
     provider: "offline",
     id: "offline",
-    contextWindow: options.contextWindow ?? 128_000,
+    contextWindow,
     async complete(request, { signal } = {}) {
-      signal?.throwIfAborted();
+      await wait(delayMs, signal);
       return replyTo(request);
+    },
+    async *stream(request, { signal } = {}) {
+      await wait(delayMs, signal);
+      for (const delta of deltasOfReply(replyTo(request))) {
+        signal?.throwIfAborted();
+        yield delta;
+      }
     },
   };
 }
 
 function replyTo(request: ModelRequest): ModelReply {
-  const question = textOf(request.messages.findLast((message) => message.role === "user")?.content ?? "");
-  const conversation = /^<conversation>\n(?<text>[\s\S]*)\n<\/conversation>/.exec(question)?.groups?.text;
-  const content =
-    conversation === undefined ? `I am offline. You said: ${cut(question)}` : summaryOf(conversation, question);
-  const inputTokens = request.messages.reduce((sum, message) => sum + messageTokens(message), 0);
-  const outputTokens = messageTokens({ role: "assistant", content });
+  const { messages } = request;
+  const toolCalls = callsFor(request);
+  const content = toolCalls.length > 0 ? null : textFor(request);
+  const answer = { role: "assistant", content, ...(toolCalls.length > 0 ? { toolCalls } : {}) } as const;
+  const inputTokens = messages.reduce((sum, message) => sum + messageTokens(message), 0);
+  const outputTokens = messageTokens(answer satisfies AssistantMessage);
   return {
-    role: "assistant",
-    content,
+    ...answer,
     provider: "offline",
     model: "offline",
     usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
     cost: 0,
-    stopReason: "stop",
+    stopReason: toolCalls.length > 0 ? "tool_calls" : "stop",
   };
 }
 
-function summaryOf(conversation: string, question: string): string {
-  const earlier = /<earlier-summary>\n(?<text>[\s\S]*)\n<\/earlier-summary>/.exec(question)?.groups?.text;
-  const said = conversation.split("\n\n").filter((line) => line.startsWith("["));
-  const shown = said.slice(0, SENTENCES_MAX).map((line) => `- ${cut(line)}`);
-  const left = said.length - shown.length;
-  return [
-    ...(earlier === undefined ? [] : [earlier]),
-    ...shown,
-    ...(left > 0 ? [`- and ${left} more messages`] : []),
-  ].join("\n");
+function textFor({ messages, tools = [], toolChoice }: ModelRequest): string {
+  const question = lastQuestion(messages);
+  const offered = toolChoice === "none" ? [] : tools;
+  const progress = progressOf(messages, offered);
+  const summary = progress.results.length > 0 ? null : summaryFor(messages, question);
+  return summary ?? answerTo(offered.length === 0 ? { ...progress, impossible: [] } : progress, question, offered);
 }
 
-function cut(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= SENTENCE_CHARACTERS_MAX
-    ? line
-    : `${line.slice(0, SENTENCE_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
+function callsFor({ messages, tools = [], toolChoice = "auto" }: ModelRequest): readonly ToolCall[] {
+  const question = lastQuestion(messages);
+  const quotes = question.startsWith("<conversation>\n");
+  if (toolChoice === "none" || tools.length === 0 || (quotes && toolChoice === "auto")) return [];
+  const offered = typeof toolChoice === "object" ? tools.filter(({ name }) => name === toolChoice.name) : tools;
+  const planned = progressOf(messages, tools).next.filter((step) => offered.some(({ name }) => name === step.tool));
+  const steps = planned.length > 0 || toolChoice === "auto" ? planned : offered.slice(0, 1).map(demanded);
+  let number = callNumber(messages);
+  return steps.map((step) => {
+    const tool = offered.find(({ name }) => name === step.tool) as ToolSchema;
+    const args = argumentsFor(tool, step.values, question);
+    return { id: `call_${++number}`, name: tool.name, arguments: JSON.stringify(args) };
+  });
+}
+
+/** A call that the request demands, whatever was said. */
+function demanded({ name }: ToolSchema): OfflineStep {
+  return { tool: name, values: {}, said: name };
+}
+
+function lastQuestion(messages: readonly Message[]): string {
+  return textOf(messages.findLast((message) => message.role === "user")?.content ?? "");
+}
+
+/** The highest number of a call so far, so that no id is given twice in one conversation. */
+function callNumber(messages: readonly Message[]): number {
+  let number = 0;
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    for (const { id } of message.toolCalls ?? []) {
+      number = Math.max(number + 1, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0));
+    }
+  }
+  return number;
+}
+
+async function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  if (delayMs <= 0) return;
+  let timer: NodeJS.Timeout | undefined;
+  const elapsed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, delayMs);
+  });
+  try {
+    await (signal === undefined ? elapsed : untilAborted(elapsed, signal));
+  } finally {
+    clearTimeout(timer);
+  }
 }

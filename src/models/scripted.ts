@@ -1,54 +1,114 @@
-import type { Model, ModelReply, ModelRequest } from "../agent/model.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model.ts";
+import { PartialReply } from "../agent/collect-reply.ts";
+import { ModelError } from "../agent/model-error.ts";
+import { untilAborted } from "../agent/until-aborted.ts";
+import { deltasOfReply } from "./deltas-of-reply.ts";
 
-/** An answer of a script: a text, a whole reply, an error to fail with, or a function of the request. */
+type Given = string | ModelReply;
+
+/** An answer of a script: a text, a whole reply, an error to fail with, or a function of the request that gives one of
+ * them or, as an async generator, the pieces of a stream. */
 export type ScriptedReply =
-  | string
-  | ModelReply
+  | Given
   | Error
-  | ((request: ModelRequest) => string | ModelReply | Promise<string | ModelReply>);
+  | ((
+      request: ModelRequest,
+      options: { readonly signal?: AbortSignal },
+    ) => Given | Promise<Given> | AsyncIterable<ModelDelta>);
 
 /** A model that gives the scripted replies in order and remembers what it was asked. */
 export interface ScriptedModel extends Model {
   readonly requests: readonly ModelRequest[];
 }
 
-/** A model that replays replies, for tests and examples. Asked once more than it has replies, it fails. */
-export function scripted(
-  replies: readonly ScriptedReply[],
-  options: { readonly contextWindow?: number } = {},
-): ScriptedModel {
-  const requests: ModelRequest[] = [];
-  return {
-    provider: "scripted",
-    id: "scripted",
-    ...options,
-    requests,
-    async complete(request, { signal } = {}) {
-      signal?.throwIfAborted();
-      const reply = replies[requests.length];
-      requests.push(request);
-      if (reply === undefined)
-        throw new Error(`The scripted model has ${replies.length} replies and was asked ${requests.length} times.`);
-      if (reply instanceof Error) throw reply;
-      const given = typeof reply === "function" ? await unlessAborted(reply(request), signal) : reply;
-      if (typeof given !== "string") return given;
-      return { role: "assistant", content: given, provider: "scripted", model: "scripted", stopReason: "stop" };
-    },
-  };
+/** How a scripted model is made. */
+export interface ScriptedOptions {
+  readonly contextWindow?: number;
+  /** False for a model that cannot stream. */
+  readonly stream?: boolean;
 }
 
-/** What a reply comes to, or the reason of an abort that comes first. */
-async function unlessAborted<T>(reply: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return reply;
-  let onAbort = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-  });
-  try {
-    return await Promise.race([reply, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+/** A model that replays replies, for tests and examples. Asked once more than it has replies, it fails. */
+export function scripted(replies: readonly ScriptedReply[], options: ScriptedOptions = {}): ScriptedModel {
+  const { stream: streams = true, ...window } = options;
+  const requests: ModelRequest[] = [];
+  const start: Start = (request, callOptions) => {
+    callOptions.signal?.throwIfAborted();
+    const reply = replies[requests.length];
+    requests.push(request);
+    if (reply === undefined)
+      throw new Error(`The scripted model has ${replies.length} replies and was asked ${requests.length} times.`);
+    if (reply instanceof Error) throw reply;
+    return typeof reply === "function" ? reply(request, callOptions) : reply;
+  };
+  const model: ScriptedModel = {
+    provider: "scripted",
+    id: "scripted",
+    ...window,
+    requests,
+    async complete(request, { signal } = {}) {
+      const given = start(request, signal === undefined ? {} : { signal });
+      return isStream(given) ? collect(model, pieces(given, signal)) : wholeReply(await unlessAborted(given, signal));
+    },
+  };
+  return streams ? { ...model, stream: (request, call) => streamed(start, request, call?.signal) } : model;
+}
+
+type Start = (
+  request: ModelRequest,
+  options: { readonly signal?: AbortSignal },
+) => Given | Promise<Given> | AsyncIterable<ModelDelta>;
+
+async function* streamed(
+  start: Start,
+  request: ModelRequest,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ModelDelta> {
+  const given = start(request, signal === undefined ? {} : { signal });
+  if (isStream(given)) return yield* pieces(given, signal);
+  for (const delta of deltasOfReply(wholeReply(await unlessAborted(given, signal)))) {
+    signal?.throwIfAborted();
+    yield delta;
   }
+}
+
+/** The pieces of a stream until its end or an abort, which does not wait for a piece that is on its way. */
+async function* pieces(stream: AsyncIterable<ModelDelta>, signal: AbortSignal | undefined): AsyncGenerator<ModelDelta> {
+  const iterator = stream[Symbol.asyncIterator]();
+  let ended = false;
+  try {
+    while (true) {
+      signal?.throwIfAborted();
+      const next = await unlessAborted(iterator.next(), signal);
+      if (next.done) {
+        ended = true;
+        return;
+      }
+      yield next.value;
+    }
+  } finally {
+    if (!ended) iterator.return?.().catch(() => {});
+  }
+}
+
+async function collect(model: Model, deltas: AsyncIterable<ModelDelta>): Promise<ModelReply> {
+  const partial = new PartialReply(model);
+  for await (const delta of deltas) {
+    if (delta.type === "finish") return delta.reply ?? partial.finish(delta.stopReason, delta.usage);
+    partial.add(delta);
+  }
+  throw new ModelError("connection", "The scripted stream ended without a finish.", { provider: model.provider });
+}
+
+function wholeReply(given: Given): ModelReply {
+  if (typeof given !== "string") return given;
+  return { role: "assistant", content: given, provider: "scripted", model: "scripted", stopReason: "stop" };
+}
+
+function isStream(given: ReturnType<Start>): given is AsyncIterable<ModelDelta> {
+  return typeof given === "object" && Symbol.asyncIterator in given;
+}
+
+async function unlessAborted<T>(value: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return signal !== undefined && value instanceof Promise ? untilAborted(value, signal) : value;
 }

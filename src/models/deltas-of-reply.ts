@@ -1,0 +1,30 @@
+import type { ModelDelta, ModelReply } from "../agent/model.ts";
+import type { ContentPart } from "../session/message.ts";
+
+/** A whole answer as the pieces of a stream: thinking and text word by word, tool calls, and one `finish` with it all. */
+export function* deltasOfReply(reply: ModelReply): Generator<ModelDelta> {
+  for (const part of partsOf(reply)) {
+    if ("data" in part) continue;
+    const type = part.type === "text" ? "text-delta" : "thinking-delta";
+    for (const text of wordsOf(part.text)) yield { type, text };
+  }
+  for (const [index, call] of (reply.toolCalls ?? []).entries()) {
+    yield { type: "tool-call-delta", index, id: call.id, name: call.name };
+    for (const text of wordsOf(call.arguments)) yield { type: "tool-call-delta", index, arguments: text };
+  }
+  yield {
+    type: "finish",
+    stopReason: reply.stopReason ?? (reply.toolCalls?.length ? "tool_calls" : "stop"),
+    ...(reply.usage === undefined ? {} : { usage: reply.usage }),
+    reply,
+  };
+}
+
+function partsOf({ content }: ModelReply): readonly ContentPart[] {
+  if (content === null) return [];
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+function wordsOf(text: string): readonly string[] {
+  return text.match(/\s*\S+\s*$|\s*\S+|\s+/g) ?? [];
+}

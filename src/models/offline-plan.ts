@@ -1,0 +1,82 @@
+import { type Literal, markOf, maskLiterals, unmask } from "./offline-literals.ts";
+import { type OfflineStep, parseStep, REQUEST_VERBS } from "./offline-step.ts";
+
+/** What a message asks for: rounds of steps, one after another, and the sentences that make no sense here. */
+export interface OfflinePlan {
+  readonly rounds: readonly (readonly OfflineStep[])[];
+  readonly unclear: readonly string[];
+}
+
+/** The most steps that are taken from one message. */
+const STEPS_MAX = 50;
+/** A longer sentence is a text that was pasted; what is quoted in a sentence does not count. */
+const SENTENCE_CHARACTERS_MAX = 4000;
+
+const TOGETHER = /[,:]?\s*\b(?:at the same time|in parallel|simultaneously)\b[,:]?/i;
+const THEN = /,\s*(?:and\s+)?then,?\s+|\s+and\s+then,?\s+|\.\s+then,?\s+/i;
+const LIST_MARK = /^\s*(?:\d+[.)]|[-*•])\s+/;
+const NEXT_REQUEST = new RegExp(`\\s*,\\s+(?:and\\s+)?(?=${REQUEST_VERBS}\\b)|\\s+and\\s+(?=${REQUEST_VERBS}\\b)`, "i");
+
+/** Reads a message as steps; `parseCall` understands calls of tools by name, which no phrase stands for. */
+export function planOf(
+  message: string,
+  parseCall: (sentence: string, literals: readonly Literal[]) => OfflineStep | null,
+): OfflinePlan {
+  const masked = maskLiterals(message.replaceAll("\r\n", "\n"));
+  const literals = [...masked.literals];
+  const parse = (sentence: string): OfflineStep | null =>
+    parseCall(sentence, literals) ?? parseStep(sentence, literals);
+  const together = TOGETHER.test(masked.text);
+  const lines = masked.text.replace(TOGETHER, " ").split("\n");
+  const steps: OfflineStep[] = [];
+  const unclear: string[] = [];
+  while (lines.length > 0 && steps.length < STEPS_MAX) {
+    const line = (lines.shift() ?? "").replace(LIST_MARK, "").trim();
+    if (line === "") continue;
+    for (const sentence of sentencesOf(withBlock(line, lines, literals, parse))) {
+      const found = stepsOf(sentence, parse);
+      if (found.length === 0) unclear.push(unmask(sentence, literals));
+      steps.push(...found);
+    }
+  }
+  const taken = steps.slice(0, STEPS_MAX);
+  return { rounds: together && taken.length > 0 ? [taken] : taken.map((step) => [step]), unclear };
+}
+
+/** The line, and behind it the lines that it introduces: a code fence, or all that follows a colon. */
+function withBlock(
+  line: string,
+  rest: string[],
+  literals: Literal[],
+  parse: (sentence: string) => OfflineStep | null,
+): string {
+  const isFence = /^\s*\ue000(\d+)\ue001\s*$/.exec(rest[0] ?? "")?.[1];
+  if (isFence !== undefined && parsesAtEnd(`${line} ${rest[0]?.trim()}`, parse))
+    return `${line} ${rest.shift()?.trim()}`;
+  if (!line.endsWith(":") || rest.every((next) => next.trim() === "")) return line;
+  const block = unmask(rest.join("\n"), literals);
+  const joined = `${line} ${markOf(literals, { raw: block, says: block, language: "" })}`;
+  if (!parsesAtEnd(joined, parse)) return line;
+  rest.length = 0;
+  return joined;
+}
+
+function parsesAtEnd(line: string, parse: (sentence: string) => OfflineStep | null): boolean {
+  const last = sentencesOf(line).at(-1);
+  return last !== undefined && stepsOf(last, parse).length > 0;
+}
+
+function sentencesOf(line: string): readonly string[] {
+  // What follows a dollar sign goes to the shell as it stands.
+  return line.startsWith("$ ") ? [line] : line.split(THEN).filter((sentence) => sentence.trim() !== "");
+}
+
+/** The steps of a sentence that may join several with commas and "and"; where a part makes no sense, it is one step. */
+function stepsOf(sentence: string, parse: (sentence: string) => OfflineStep | null): readonly OfflineStep[] {
+  if (!sentence.startsWith("$ ")) {
+    const parts = sentence.split(NEXT_REQUEST).map(parse);
+    if (parts.length > 1 && parts.every((part) => part !== null)) return parts;
+  }
+  const whole = parse(sentence);
+  return whole === null ? [] : [whole];
+}
