@@ -1,0 +1,119 @@
+import { TYPE_NAMES } from "./json-schema-keywords.ts";
+import { type Place, showPlace, showValue } from "./json-schema-problem.ts";
+import { compilePattern, isKeyed, resolveReference } from "./json-schema-reference.ts";
+
+interface Item {
+  readonly schema: unknown;
+  readonly at: Place;
+}
+
+const LISTS: readonly string[] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const MAPS: readonly string[] = ["properties", "patternProperties", "$defs", "definitions"];
+const SINGLES: readonly string[] = ["additionalProperties", "additionalItems", "not", "items"];
+const LIMITS: readonly string[] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const SIZES: readonly string[] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
+
+/** What is wrong with a JSON Schema itself, in the keywords that are looked at, or null. Finds it before a model does. */
+export function findSchemaProblem(root: unknown, name = "parameters"): string | null {
+  const waiting: Item[] = [{ schema: root, at: { parent: null, key: name } }];
+  const seen = new Set<unknown>();
+  for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
+    const { schema, at } = item;
+    if (typeof schema === "boolean" || seen.has(schema)) continue;
+    seen.add(schema);
+    if (!isKeyed(schema)) return `${showPlace(at)} must be a schema, got ${showValue(schema)}`;
+    for (const [key, value] of Object.entries(schema)) {
+      const problem = checkKeyword(key, value);
+      if (problem !== null) return `${showPlace({ parent: at, key })} ${problem}`;
+      waiting.push(...schemasIn(key, value, { parent: at, key }));
+      if (key !== "$ref") continue;
+      const target = resolveReference(root, value as string);
+      if (target === undefined) {
+        return `${showPlace({ parent: at, key })} points at ${showValue(value)}, which is not in this schema`;
+      }
+      waiting.push({ schema: target, at: { parent: at, key } });
+    }
+  }
+  return hasCircle(root, seen) ? `${name} has a $ref that leads back to itself without going into the value` : null;
+}
+
+function schemasIn(key: string, value: unknown, at: Place): Item[] {
+  if (LISTS.includes(key) || (key === "items" && Array.isArray(value))) {
+    return (value as readonly unknown[]).map((schema, index) => ({ schema, at: { parent: at, key: index } }));
+  }
+  if (MAPS.includes(key)) {
+    return Object.entries(value as object).map(([property, schema]) => ({ schema, at: { parent: at, key: property } }));
+  }
+  return SINGLES.includes(key) ? [{ schema: value, at }] : [];
+}
+
+function checkKeyword(key: string, value: unknown): string | null {
+  const must = (fits: boolean, what: string): string | null =>
+    fits ? null : `must be ${what}, got ${showValue(value)}`;
+  if (LISTS.includes(key)) return must(Array.isArray(value) && value.length > 0, "a list of schemas");
+  if (MAPS.includes(key)) return must(isKeyed(value), "an object of schemas") ?? checkPatterns(key, value as object);
+  if (LIMITS.includes(key)) {
+    const positive = key !== "multipleOf" || (value as number) > 0;
+    return must(typeof value === "number" && positive, positive ? "a number" : "a number above 0");
+  }
+  if (SIZES.includes(key)) return must(Number.isInteger(value) && (value as number) >= 0, "a whole number from 0");
+  switch (key) {
+    case "type":
+      return must(isTypeName(value), `one of ${TYPE_NAMES.join(", ")}, or a list of these`);
+    case "required":
+      return must(Array.isArray(value) && value.every((item) => typeof item === "string"), "a list of property names");
+    case "enum":
+      return must(Array.isArray(value) && value.length > 0, "a list of values");
+    case "uniqueItems":
+      return must(typeof value === "boolean", "true or false");
+    case "pattern":
+      return must(typeof value === "string" && compilePattern(value) !== null, "a regular expression");
+    case "$ref":
+      return must(typeof value === "string", "a text such as #/$defs/item");
+    default:
+      return null;
+  }
+}
+
+function checkPatterns(key: string, value: object): string | null {
+  if (key !== "patternProperties") return null;
+  const broken = Object.keys(value).find((pattern) => compilePattern(pattern) === null);
+  return broken === undefined ? null : `must have regular expressions as keys, got ${showValue(broken)}`;
+}
+
+function isTypeName(value: unknown): boolean {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return names.length > 0 && names.every((name) => typeof name === "string" && TYPE_NAMES.includes(name));
+}
+
+/** Whether some schema comes back to itself through references and unions alone, all about one and the same value. */
+function hasCircle(root: unknown, schemas: ReadonlySet<unknown>): boolean {
+  const finished = new Set<unknown>();
+  const open = new Set<unknown>();
+  for (const start of schemas) {
+    const stack: unknown[] = [start];
+    while (stack.length > 0) {
+      const schema = stack.at(-1);
+      if (finished.has(schema) || open.has(schema)) {
+        // The second visit comes when everything below it is done.
+        open.delete(schema);
+        finished.add(schema);
+        stack.pop();
+        continue;
+      }
+      open.add(schema);
+      const next = sameValueSchemas(root, schema);
+      if (next.some((child) => open.has(child))) return true;
+      stack.push(...next.filter((child) => !finished.has(child)));
+    }
+  }
+  return false;
+}
+
+function sameValueSchemas(root: unknown, schema: unknown): object[] {
+  if (!isKeyed(schema)) return [];
+  const { $ref, allOf, anyOf, oneOf, not } = schema;
+  const next = [allOf, anyOf, oneOf].flatMap((list) => (Array.isArray(list) ? list : []));
+  const target = typeof $ref === "string" ? resolveReference(root, $ref) : undefined;
+  return [...next, not, target].filter((child) => isKeyed(child));
+}

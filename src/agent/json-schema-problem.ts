@@ -1,0 +1,89 @@
+/** Where in a value something stands: a chain of keys, built on the way down and only spelled out for a problem. */
+export interface Place {
+  readonly parent: Place | null;
+  readonly key: string | number;
+}
+
+/** One way in which a value is not what its schema says. */
+export interface Problem {
+  readonly at: Place;
+  /** What goes after the place in a sentence. */
+  readonly says: string;
+  /** The kinds of value that were expected, where the value is of another kind. */
+  readonly expected?: string;
+  /** The value is none of a fixed list, by which the branches of a union are told apart. */
+  readonly choice?: boolean;
+}
+
+const PLACE_CHARACTERS_MAX = 120;
+const KEY_CHARACTERS_SHOWN = 40;
+const TEXT_CHARACTERS_SHOWN = 60;
+const KEYS_SHOWN = 5;
+
+/** The place as a program would write it: `arguments.items[2].count`. */
+export function showPlace(place: Place): string {
+  const steps: string[] = [];
+  let length = 0;
+  let step: Place = place;
+  for (; step.parent !== null; step = step.parent) {
+    if (length > PLACE_CHARACTERS_MAX) continue;
+    const shown = showStep(step.key);
+    length += shown.length;
+    steps.push(length > PLACE_CHARACTERS_MAX ? "…" : shown);
+  }
+  return `${step.key}${steps.reverse().join("")}`;
+}
+
+/** The problems as one sentence. */
+export function showProblems(problems: readonly Problem[]): string {
+  return `${problems.map(({ at, says }) => `${showPlace(at)} ${says}`).join("; ")}.`;
+}
+
+/** A value as a sentence names it, at most a line long whatever the value is. */
+export function showValue(value: unknown): string {
+  if (typeof value === "string") return showText(value, TEXT_CHARACTERS_SHOWN);
+  if (value === undefined) return "nothing";
+  if (typeof value !== "object" || value === null) return String(value);
+  if (Array.isArray(value)) return value.length === 1 ? "an array of 1 item" : `an array of ${value.length} items`;
+  const keys = Object.keys(value);
+  return keys.length === 0 ? "an empty object" : `an object with ${listNames(keys)}`;
+}
+
+/** The first few of some names, quoted where they are not plain. */
+export function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, KEYS_SHOWN).map((name) => (isPlain(name) ? name : showText(name, KEY_CHARACTERS_SHOWN)));
+  return `${shown.join(", ")}${names.length > KEYS_SHOWN ? ` and ${names.length - KEYS_SHOWN} more` : ""}`;
+}
+
+/** What is wrong with a value that fits none of several branches, in as few words as will help. */
+export function unionProblems(at: Place, value: unknown, branches: readonly (readonly Problem[])[]): Problem[] {
+  const close = branches.filter((problems) => !problems.some((problem) => isOtherBranch(problem, at)));
+  // A single branch of the right kind is the one that was meant: what it says is what has to be put right.
+  if (close.length === 1) return [...(close[0] ?? [])];
+  const kinds = branches.map((problems) => problems.find((problem) => problem.at === at)?.expected);
+  if (kinds.every((kind) => kind !== undefined)) {
+    const expected = [...new Set(kinds)].join(" or ");
+    return [{ at, says: `must be ${expected}, got ${showValue(value)}`, expected }];
+  }
+  const hints = (close.length > 0 ? close : branches).slice(0, 3).flatMap((problems) => problems.slice(0, 1));
+  const forms = hints.map((problem, index) => `(${index + 1}) ${showPlace(problem.at)} ${problem.says}`);
+  return [{ at, says: `must match one of ${branches.length} forms, which say: ${forms.join(", ")}` }];
+}
+
+function isOtherBranch({ at: place, expected, choice }: Problem, at: Place): boolean {
+  return (expected !== undefined && place === at) || (choice === true && (place === at || place.parent === at));
+}
+
+function showStep(key: string | number): string {
+  if (typeof key === "number") return `[${key}]`;
+  return isPlain(key) ? `.${key}` : `[${showText(key, KEY_CHARACTERS_SHOWN)}]`;
+}
+
+function isPlain(key: string): boolean {
+  return key.length <= KEY_CHARACTERS_SHOWN && /^[A-Za-z_$][\w$]*$/.test(key);
+}
+
+function showText(text: string, charactersMax: number): string {
+  const cut = text.length > charactersMax;
+  return JSON.stringify(cut ? `${text.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, "")}…` : text);
+}
