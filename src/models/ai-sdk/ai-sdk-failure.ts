@@ -1,0 +1,55 @@
+import { ModelError, type ModelFailure } from "../../agent/model-error.ts";
+import { SessionError } from "../../session/errors.ts";
+import { modelFailure } from "../wire/failure.ts";
+import { fieldsOf, numberOf, parseObject, stringOf } from "../wire/json-reader.ts";
+
+const KIND_OF_NAME: Readonly<Record<string, ModelFailure>> = {
+  AI_UnsupportedFunctionalityError: "invalid_request",
+  AI_InvalidPromptError: "invalid_request",
+  AI_InvalidArgumentError: "invalid_request",
+  AI_NoSuchModelError: "invalid_request",
+  AI_LoadAPIKeyError: "authentication",
+  AI_LoadSettingError: "authentication",
+  AI_JSONParseError: "malformed",
+  AI_TypeValidationError: "malformed",
+  AI_InvalidResponseDataError: "malformed",
+  AI_EmptyResponseBodyError: "malformed",
+  AI_NoContentGeneratedError: "malformed",
+};
+
+/** What a provider of the AI SDK threw, as a failure that says what happened. Our own errors stay as they are. */
+export function aiSdkFailure(thrown: unknown, provider: string): Error {
+  if (thrown instanceof SessionError) return thrown;
+  const found = fieldsOf(thrown);
+  const kind = kindOf(thrown);
+  if (kind !== undefined) {
+    const status = numberOf(found.statusCode);
+    const message = stringOf(found.message).replace(/[.\s]*$/, "");
+    return new ModelError(kind, `${provider} gave no answer: ${message}.`, {
+      provider,
+      cause: thrown,
+      ...(status === undefined ? {} : { status }),
+    });
+  }
+  if (found.name !== "AI_APICallError") return modelFailure(thrown, provider, undefined);
+  return modelFailure(asClientError(thrown, found), provider, undefined);
+}
+
+function kindOf(thrown: unknown): ModelFailure | undefined {
+  const { name, cause, statusCode } = fieldsOf(thrown);
+  // An answer that came and cannot be read is reported as a failed call with a good status.
+  const reason = name === "AI_APICallError" && (numberOf(statusCode) ?? 500) < 400 ? fieldsOf(cause).name : name;
+  return KIND_OF_NAME[stringOf(reason)];
+}
+
+/** A failed call in the shape of the clients that speak HTTP themselves. */
+function asClientError(thrown: unknown, found: Readonly<Record<string, unknown>>): Error {
+  const told = fieldsOf(found.data ?? parseObject(stringOf(found.responseBody)));
+  const status = numberOf(found.statusCode);
+  const headers = new Headers(fieldsOf(found.responseHeaders) as Record<string, string>);
+  return Object.assign(new Error(stringOf(found.message), { cause: thrown }), {
+    ...(status === undefined ? { name: "APIConnectionError" } : { status }),
+    headers,
+    error: told,
+  });
+}

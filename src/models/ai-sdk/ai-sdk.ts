@@ -1,0 +1,104 @@
+import type { Model, ModelRequest } from "../../agent/model.ts";
+import type { JsonObject } from "../../internal/json.ts";
+import type { ThinkingLevel } from "../../session/entry.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { checkPrice, type ModelPrice } from "../prices.ts";
+import { type Call, startCall } from "../wire/call.ts";
+import { aiSdkFailure } from "./ai-sdk-failure.ts";
+import { callOptions } from "./call-options.ts";
+import type { CallOptions, LanguageModel, StreamPart } from "./contract.ts";
+import { replyOf } from "./reply-of.ts";
+import { StreamReader } from "./stream-reader.ts";
+
+/** A language model of the AI SDK, such as a provider package gives for a model's id. */
+export interface AiSdkModel {
+  readonly specificationVersion: "v2" | "v3";
+  readonly provider: string;
+  readonly modelId: string;
+  doGenerate(options: never): PromiseLike<object>;
+  doStream(options: never): PromiseLike<object>;
+}
+
+/** What an AI SDK model does not say of itself. */
+export interface AiSdkOptions {
+  readonly contextWindow?: number;
+  /** What a million tokens cost, in place of the table's price. */
+  readonly prices?: ModelPrice;
+  /** The provider's own options for a thinking level, by provider; without it the level is not passed on. */
+  readonly thinking?: (level: ThinkingLevel) => JsonObject | undefined;
+}
+
+/**
+ * Any language model of the AI SDK, by versions 2 and 3 of its model contract.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a value that is no such model.
+ */
+export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
+  const sdk = checkModel(model);
+  const { provider, modelId: id } = sdk;
+  const { contextWindow, prices, thinking } = options;
+  if (prices !== undefined) checkPrice(prices, `${provider}/${id}`);
+  const optionsFor = (request: ModelRequest, call: Call): CallOptions => {
+    const { thinkingLevel } = request;
+    return callOptions(request, sdk, call.signal, thinkingLevel === undefined ? undefined : thinking?.(thinkingLevel));
+  };
+  return {
+    provider,
+    id,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    async complete(request, { signal } = {}) {
+      const call = startCall({ provider, signal, timeoutMs: undefined });
+      try {
+        const generated = await call.wait(sdk.doGenerate(optionsFor(request, call)));
+        return replyOf(generated, sdk, prices);
+      } catch (error) {
+        throw signal?.aborted ? signal.reason : aiSdkFailure(error, provider);
+      } finally {
+        call.end();
+      }
+    },
+    async *stream(request, { signal } = {}) {
+      const call = startCall({ provider, signal, timeoutMs: undefined });
+      let pieces: ReadableStreamDefaultReader<StreamPart> | undefined;
+      try {
+        const { stream } = await call.wait(sdk.doStream(optionsFor(request, call)));
+        pieces = stream.getReader();
+        const reader = new StreamReader(provider);
+        for (;;) {
+          const { done, value } = await call.wait(pieces.read());
+          if (done) break;
+          for (const delta of reader.read(value)) {
+            yield delta;
+            signal?.throwIfAborted();
+          }
+        }
+        const reply = replyOf(reader.finish(), sdk, prices);
+        const { stopReason = "stop", usage } = reply;
+        yield { type: "finish", stopReason, ...(usage === undefined ? {} : { usage }), reply };
+      } catch (error) {
+        throw signal?.aborted ? signal.reason : aiSdkFailure(error, provider);
+      } finally {
+        call.end();
+        // A stream that does not listen to the signal is told that nobody reads on.
+        pieces?.cancel().catch(() => {});
+      }
+    },
+  };
+}
+
+function checkModel(model: AiSdkModel): LanguageModel {
+  const given: Partial<AiSdkModel> | null | undefined = model;
+  if (typeof given?.doGenerate !== "function" || typeof given.doStream !== "function") {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `aiSdk needs a language model object of an AI SDK provider package, not ${show(model)}.`,
+    );
+  }
+  if (given.specificationVersion !== "v2" && given.specificationVersion !== "v3") {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `The AI SDK model ${show(given.modelId)} follows version ${show(given.specificationVersion)} of the model contract; aiSdk speaks "v2" and "v3".`,
+    );
+  }
+  return model as unknown as LanguageModel;
+}

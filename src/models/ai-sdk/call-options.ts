@@ -1,0 +1,139 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import type { ModelRequest } from "../../agent/model.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
+import { textOf } from "../../session/message.ts";
+import { partsOf, unreadable } from "../wire/content.ts";
+import type {
+  AssistantPart,
+  CallOptions,
+  ContractVersion,
+  PromptMessage,
+  ToolOutput,
+  ToolOutputV2,
+  UserPart,
+} from "./contract.ts";
+import { inputOf, ownParts } from "./provider-data.ts";
+
+/** A request in the words of the AI SDK's model contract. It shares parts with the request and changes none of them. */
+export function callOptions(
+  request: ModelRequest,
+  model: { readonly provider: string; readonly specificationVersion: ContractVersion },
+  abortSignal: AbortSignal,
+  thinking: JsonObject | undefined,
+): CallOptions {
+  const { tools = [], toolChoice, temperature, maxOutputTokens, stop } = request;
+  const providerOptions = mergedOptions(thinking, request.providerOptions);
+  return {
+    prompt: promptOf(request.messages, model),
+    abortSignal,
+    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
+    ...(tools.length === 0 || toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(stop === undefined ? {} : { stopSequences: [...stop] }),
+    ...(providerOptions === undefined ? {} : { providerOptions }),
+  };
+}
+
+function promptOf(
+  messages: readonly Message[],
+  model: { readonly provider: string; readonly specificationVersion: ContractVersion },
+): PromptMessage[] {
+  const prompt: PromptMessage[] = [];
+  for (const message of messages) {
+    if (message.role === "tool") {
+      const output = outputOf(message, model.specificationVersion);
+      const result = { type: "tool-result" as const, toolCallId: message.toolCallId, toolName: message.name, output };
+      const last = prompt.at(-1);
+      // The results of one round stand together, as some providers demand.
+      if (last?.role === "tool") last.content.push(result);
+      else prompt.push({ role: "tool", content: [result] });
+    } else if (message.role === "assistant") {
+      const content = ownParts(message, model.provider) ?? assistantParts(message);
+      if (content.length > 0) prompt.push({ role: "assistant", content });
+    } else if (message.role === "system") {
+      prompt.push({ role: "system", content: wordsOf(message.content) });
+    } else {
+      prompt.push({ role: "user", content: userParts(message.content) });
+    }
+  }
+  return prompt;
+}
+
+function userParts(content: Content): UserPart[] {
+  return partsOf(content).flatMap((part): UserPart[] => {
+    if (part.type === "thinking") return [];
+    if (part.type === "text") return [{ type: "text", text: part.text }];
+    const { mediaType, data, name } = part;
+    return [{ type: "file", mediaType, data, ...(name === undefined ? {} : { filename: name }) }];
+  });
+}
+
+/** What another model said. Its thinking is its own: nobody else can check or continue it. */
+function assistantParts({ content, toolCalls = [] }: AssistantMessage): AssistantPart[] {
+  const said = userParts(content ?? "").filter((part) => part.type !== "text" || part.text !== "");
+  return [
+    ...said,
+    ...toolCalls.map(({ id, name, arguments: text }): AssistantPart => {
+      return { type: "tool-call", toolCallId: id, toolName: name, input: inputOf(text) };
+    }),
+  ];
+}
+
+function outputOf({ content, isError = false }: ToolMessage, version: ContractVersion): ToolOutput {
+  const parts = partsOf(content).filter((part) => part.type !== "thinking");
+  const onlyText = parts.every((part) => part.type === "text");
+  if (onlyText || isError) return { type: isError ? "error-text" : "text", value: wordsOf(content) };
+  if (version === "v2") {
+    const value = parts.map((part) =>
+      "data" in part
+        ? { type: "media" as const, mediaType: part.mediaType, data: part.data }
+        : { type: "text" as const, text: part.text },
+    );
+    return { type: "content", value } satisfies ToolOutputV2 as unknown as ToolOutput;
+  }
+  const value = parts.map((part) => {
+    if (!("data" in part)) return { type: "text" as const, text: part.text };
+    const { mediaType, data, name } = part;
+    if (part.type === "image") return { type: "image-data" as const, mediaType, data };
+    return { type: "file-data" as const, mediaType, data, ...(name === undefined ? {} : { filename: name }) };
+  });
+  return { type: "content", value };
+}
+
+/** A content where only words can go; the model is told of what is left out. */
+function wordsOf(content: Content): string {
+  const hidden = partsOf(content).flatMap((part) => ("data" in part ? [unreadable(part)] : []));
+  return [textOf(content), ...hidden].filter((text) => text !== "").join("\n");
+}
+
+function toolOf({ name, description, parameters }: NonNullable<ModelRequest["tools"]>[number]) {
+  return { type: "function" as const, name, description, inputSchema: parameters as object };
+}
+
+function choiceOf(choice: NonNullable<ModelRequest["toolChoice"]>): NonNullable<CallOptions["toolChoice"]> {
+  return typeof choice === "object" ? { type: "tool", toolName: choice.name } : { type: choice };
+}
+
+/** Options by provider; what the request says comes before what its thinking level stands for. */
+function mergedOptions(thinking: JsonObject | undefined, given: JsonValue | undefined): CallOptions["providerOptions"] {
+  if (thinking === undefined && (given === undefined || given === null)) return undefined;
+  const merged: Record<string, JsonObject> = { ...checkedOptions(thinking) };
+  for (const [provider, options] of Object.entries(checkedOptions(given ?? undefined))) {
+    merged[provider] = { ...merged[provider], ...options };
+  }
+  return merged as unknown as NonNullable<CallOptions["providerOptions"]>;
+}
+
+function checkedOptions(options: JsonValue | undefined): Readonly<Record<string, JsonObject>> {
+  if (options === undefined) return {};
+  const isObject = (value: JsonValue): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isObject(options) || !Object.values(options as JsonObject).every(isObject)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      'The providerOptions of an AI SDK model must hold an object for each provider, such as { "openai": { … } }.',
+    );
+  }
+  return options as Readonly<Record<string, JsonObject>>;
+}

@@ -1,0 +1,1 @@
+export { type AiSdkModel, type AiSdkOptions, aiSdk } from "./ai-sdk.ts";

@@ -1,0 +1,94 @@
+import type { ModelReply } from "../../agent/model.ts";
+import { ModelError } from "../../agent/model-error.ts";
+import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
+import type { Usage } from "../../session/usage.ts";
+import { costOf, type ModelPrice, priceOf } from "../prices.ts";
+import { replyContent } from "../wire/content.ts";
+import type { Block, FinishReason, Generated, SpentTokens } from "./contract.ts";
+import { base64Of, providerDataOf } from "./provider-data.ts";
+
+/** A whole answer as a message. @throws {ModelError} for an answer that its provider ended with an error. */
+export function replyOf(
+  generated: Generated,
+  model: { readonly provider: string; readonly modelId: string },
+  prices: ModelPrice | undefined,
+): ModelReply {
+  const { content: blocks, response } = generated;
+  const toolCalls = blocks.flatMap(callOf);
+  const usage = usageOf(generated.usage);
+  const name = response?.modelId || model.modelId;
+  const cost = usage === undefined ? undefined : costOf(usage, prices ?? listPrice(model, name));
+  const providerData = providerDataOf(blocks);
+  return {
+    role: "assistant",
+    content: replyContent(blocks.flatMap(partOf), toolCalls),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    provider: model.provider,
+    model: name,
+    ...(usage === undefined ? {} : { usage }),
+    ...(cost === undefined ? {} : { cost }),
+    stopReason: stopReasonOf(generated.finishReason, toolCalls.length > 0, model.provider),
+    ...(providerData === undefined ? {} : { providerData }),
+  };
+}
+
+/** Whether a provider that was cut off would have said so: it gives no reason of its own. */
+export function endsWithoutReason(reason: FinishReason): boolean {
+  return typeof reason === "string" ? reason === "unknown" : reason.unified === "other" && reason.raw === undefined;
+}
+
+function stopReasonOf(reason: FinishReason, calls: boolean, provider: string): StopReason {
+  const unified = typeof reason === "string" ? reason : reason.unified;
+  if (unified === "error") throw new ModelError("other", `${provider} ended its answer with an error.`, { provider });
+  if (unified === "length") return "length";
+  if (unified === "content-filter") return "content_filter";
+  // Some endpoints say "stop" beside the calls that they ask for.
+  return calls ? "tool_calls" : "stop";
+}
+
+function partOf(block: Block): ContentPart[] {
+  if (block.type === "text") return [{ type: "text", text: block.text }];
+  if (block.type === "reasoning") return [{ type: "thinking", text: block.text }];
+  if (block.type !== "file") return [];
+  const type = block.mediaType.startsWith("image/") ? "image" : "file";
+  return [{ type, mediaType: block.mediaType, data: base64Of(block.data) }];
+}
+
+function callOf(block: Block): ToolCall[] {
+  if (block.type !== "tool-call" || block.providerExecuted === true) return [];
+  return [{ id: block.toolCallId, name: block.toolName, arguments: block.input }];
+}
+
+/** One version counts in groups, the other in a flat list; both leave out what a provider does not tell. */
+function usageOf(spent: SpentTokens | undefined): Usage | undefined {
+  const flat =
+    typeof spent?.inputTokens === "object" ? undefined : (spent as Extract<SpentTokens, { totalTokens: unknown }>);
+  const grouped = flat === undefined ? (spent as Exclude<SpentTokens, { totalTokens: unknown }>) : undefined;
+  const { cacheRead, cacheWrite, noCache, total } = grouped?.inputTokens ?? {};
+  const parts = [noCache, cacheRead, cacheWrite].filter((count) => count !== undefined);
+  const input =
+    flat?.inputTokens ?? total ?? (parts.length === 0 ? undefined : parts.reduce((sum, count) => sum + count, 0));
+  const output = flat?.outputTokens ?? grouped?.outputTokens?.total;
+  if (input === undefined && output === undefined) return undefined;
+  const inputTokens = input ?? 0;
+  const outputTokens = output ?? 0;
+  const cacheReadTokens = flat?.cachedInputTokens ?? cacheRead;
+  const reasoningTokens = flat?.reasoningTokens ?? grouped?.outputTokens?.reasoning;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: Math.max(flat?.totalTokens ?? 0, inputTokens + outputTokens),
+    ...(cacheReadTokens === undefined ? {} : { cacheReadTokens }),
+    ...(cacheWrite === undefined ? {} : { cacheWriteTokens: cacheWrite }),
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
+  };
+}
+
+/** Providers of the AI SDK are named with their interface behind a dot, such as `anthropic.messages`. */
+function listPrice(
+  model: { readonly provider: string; readonly modelId: string },
+  name: string,
+): ModelPrice | undefined {
+  const [provider = ""] = model.provider.split(".");
+  return priceOf(provider, name) ?? priceOf(provider, model.modelId);
+}
