@@ -15,6 +15,9 @@ export interface Problem {
   readonly choice?: boolean;
 }
 
+/** How many problems a sentence lists at the most. */
+export const PROBLEMS_MAX = 5;
+
 const PLACE_CHARACTERS_MAX = 120;
 const KEY_CHARACTERS_SHOWN = 40;
 const TEXT_CHARACTERS_SHOWN = 60;

@@ -12,6 +12,7 @@ import {
   listNames,
   type Place,
   type Problem,
+  PROBLEMS_MAX,
   showPlace,
   showProblems,
   showValue,
@@ -19,7 +20,6 @@ import {
 } from "./json-schema-problem.ts";
 import { isKeyed, resolveReference } from "./json-schema-reference.ts";
 
-const PROBLEMS_MAX = 5;
 /** How many schemas are held against values in one check; a union of unions of a deep value would take forever. */
 const STEPS_MAX = 1_000_000;
 /** How many schemas may stand inside one another in a check, each at most four calls deep. */

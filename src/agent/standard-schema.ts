@@ -1,8 +1,6 @@
 import { findHazard } from "./json-schema.ts";
-import { type Place, type Problem, showProblems } from "./json-schema-problem.ts";
+import { type Place, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
 import type { CheckedArguments } from "./tool.ts";
-
-const PROBLEMS_MAX = 5;
 
 /** A schema of any library that follows Standard Schema: it checks values, and may say what it accepts as JSON Schema. */
 export interface StandardSchema<Input = unknown, Output = Input> {
@@ -53,7 +51,7 @@ export async function checkStandardSchema(schema: StandardSchema, args: unknown)
     result = await schema["~standard"].validate(args);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { ok: false, problem: `arguments could not be checked: ${reason}` };
+    return { ok: false, problem: `arguments could not be checked: ${reason.replace(/[.\s]+$/, "")}.` };
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
   return { ok: false, problem: showProblems(result.issues.slice(0, PROBLEMS_MAX).map(problemOf)) };
