@@ -1,4 +1,7 @@
 export type { FileOptions, TreeOptions } from "./file-options.ts";
 export { defaultSessionDirectory, skeinHome } from "./home.ts";
 export { listSessions } from "./list-sessions.ts";
+export { loadSession, type PersistedOptions, type PersistedSession } from "./persisted-session.ts";
+export { deleteSession, listPersistedSessions, type PersistedSummary, pruneSessions } from "./persisted-sessions.ts";
 export { SessionTree } from "./session-tree.ts";
+export { openSessionWriter, SessionWriter, type SessionWriterOptions } from "./session-writer.ts";

@@ -8,25 +8,23 @@ import {
   isNode,
   type ThinkingLevel,
 } from "../session/entry.ts";
-import {
-  notANode,
-  SessionConflictError,
-  SessionError,
-  SessionNotFoundError,
-  UnknownEntryError,
-} from "../session/errors.ts";
+import { notANode, SessionConflictError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
-import { type CompactionView, inspectCompaction } from "../session/inspect-compaction.ts";
+import type { CompactionView } from "../session/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/run-hooks.ts";
+import type { Session } from "../session/session.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 import { labelsOn, type TreeNode } from "../session/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
+import { inspectCompactionOf, undoCompactionOf } from "./compaction-calls.ts";
 import { type FileOptions, hookRunner, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
+import { pruneBranchOf } from "./prune-branch.ts";
+import { readTranscript, sessionOf, withOrigin } from "./read-session.ts";
 import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
@@ -235,13 +233,8 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Hides a side branch for good. @throws {SessionError} `ACTIVE_PATH` when the leaf is on it. */
-  async pruneBranch(entryId: string): Promise<void> {
-    const entry = await this.getEntry(entryId);
-    if (entry !== null && !isNode(entry)) throw notANode(this.id, entryId);
-    await this.appendIf({ type: "prune", targetId: entryId }, async () => {
-      if (!(await this.isActive(entryId))) return;
-      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path; branch elsewhere first.`);
-    });
+  pruneBranch(entryId: string): Promise<void> {
+    return pruneBranchOf(this, entryId);
   }
 
   /** Whether an entry is the leaf or above it. */
@@ -269,23 +262,13 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Makes the context ignore a compaction (default: the one in force) from here on; later turns stay. */
-  async undoCompaction(entryId?: string): Promise<void> {
-    await this.refresh();
-    const targetId =
-      entryId ??
-      (await this.contextEntries()).findLast(
-        (entry) => entry.type === "compaction" && !this.#head.undone.includes(entry.id),
-      )?.id;
-    if (targetId === undefined)
-      throw new SessionError("UNKNOWN_ENTRY", `Session ${this.id} has no compaction to undo on this branch.`);
-    await this.append({ type: "compaction_undone", targetId });
+  undoCompaction(entryId?: string): Promise<void> {
+    return undoCompactionOf(this, entryId);
   }
 
   /** What a compaction dropped from the context, and what it kept. Reads the whole path to it. */
-  async inspectCompaction(entryId: string): Promise<CompactionView> {
-    const view = inspectCompaction(await this.getBranch(entryId), entryId);
-    if (view === null) throw new SessionError("INVALID_ENTRY", `Entry ${entryId} is not a compaction.`);
-    return view;
+  inspectCompaction(entryId: string): Promise<CompactionView> {
+    return inspectCompactionOf(this, entryId);
   }
 
   /** All entries in log order, facts included. */
@@ -350,6 +333,18 @@ export class SessionTree implements AsyncDisposable {
   async contextEntries(): Promise<Entry[]> {
     await this.refresh();
     return this.leafId === null ? [] : readContextEntries(this.#backing.store, this.#head, this.leafId);
+  }
+
+  /** The value that a loop runs on: what the context at the leaf says, row by row. Costs what the context contains. */
+  async toSession(): Promise<Session> {
+    const head = await this.refresh();
+    const { transcript } = await readTranscript(this.store, head);
+    return sessionOf(head, withOrigin(transcript, this.store, head));
+  }
+
+  /** Where the session is kept; until it is worth a file, that is in memory. */
+  get store(): SessionStore {
+    return this.#backing.store;
   }
 
   /** The handlers that this tree was opened with. */

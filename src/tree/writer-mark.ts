@@ -31,7 +31,7 @@ export class WriterMark {
       const other = new FileLock(path);
       const owner = await other.acquire(0);
       if (owner !== null)
-        return owner.pid === process.pid ? "another tree of this process" : `process ${owner.pid} on ${owner.host}`;
+        return owner.pid === process.pid ? "another writer of this process" : `process ${owner.pid} on ${owner.host}`;
       await other.release();
     }
     return null;

@@ -21,10 +21,11 @@ import { endLease } from "./lease-file.ts";
 import { countFiles, listFiles, listIdle } from "./list-files.ts";
 import { type LogFile, missingAsNull } from "./log-file.ts";
 import { StaleView } from "./log-access.ts";
-import { createSession, forkSession } from "./make-session.ts";
+import { createSession, createSessionAt, forkSession } from "./make-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { openIterator } from "./open-iterator.ts";
-import { trashedName } from "./places.ts";
+import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
+import { renameSession } from "./rename-session.ts";
 import { type Damage, readDamage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
 import { guarded } from "./store-failure.ts";
@@ -203,6 +204,16 @@ export class JsonlDriver implements StoreDriver {
   /** Takes a file in by its path. */
   async openFile(path: string): Promise<string> {
     return guarded(() => this.#files.live.open(path));
+  }
+
+  /** Makes a session in a file of any name. */
+  async createFile(path: string, header: SessionHeader, drafts: readonly CheckedDraft[]): Promise<SessionHead> {
+    return this.#change(async () => freezeDeep(await createSessionAt(this.#files, path, header, drafts)));
+  }
+
+  /** Gives a session's file the name of one that is still being written by a run, or that of one that is not. */
+  async setPartial(sessionId: string, partial: boolean): Promise<string> {
+    return this.#change(() => renameSession(this.#files, sessionId, partial ? partialPathOf : finalPathOf));
   }
 
   /** What cannot be read of a session's file. */

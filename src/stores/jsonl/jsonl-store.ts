@@ -1,5 +1,9 @@
 import { resolve } from "node:path";
+import { checkDrafts } from "../../session/draft.ts";
+import type { EntryDraft } from "../../session/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { checkHeader, type SessionHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../create-store.ts";
 import { storeClosed } from "../store-closed.ts";
@@ -36,6 +40,14 @@ export interface JsonlStore extends SessionStore {
    * @throws {SessionDamagedError} for a damaged one, unless the store salvages.
    */
   openFile(path: string): Promise<string>;
+  /**
+   * Makes a session in a file of any name, for the one run that writes it; `path` is in the store's directory.
+   *
+   * @throws {SessionError} `SESSION_EXISTS` when the file or the session is there already.
+   */
+  createFile(path: string, header: SessionHeader, entries: readonly EntryDraft[]): Promise<SessionHead>;
+  /** Renames a session's file, so that its name says whether a run still writes it. Resolves to the new path. */
+  setPartial(sessionId: string, partial: boolean): Promise<string>;
   /** The places where a session's file cannot be read; empty when it is whole. */
   damageOf(sessionId: string): Promise<Damage[]>;
 }
@@ -82,6 +94,9 @@ function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
   };
   return Object.assign(store, {
     pathOf: (sessionId: string) => whileOpen(() => driver.pathOf(sessionId)),
+    createFile: (path: string, header: SessionHeader, entries: readonly EntryDraft[]) =>
+      whileOpen(() => driver.createFile(path, checkHeader(header), checkDrafts(entries, { verbatim: true }))),
+    setPartial: (sessionId: string, partial: boolean) => whileOpen(() => driver.setPartial(sessionId, partial)),
     openFile: (path: string) => whileOpen(() => driver.openFile(path)),
     damageOf: (sessionId: string) => whileOpen(async () => [...(await driver.damageOf(sessionId))]),
     close: () => {

@@ -23,12 +23,27 @@ export async function createSession(
 ): Promise<SessionHead> {
   await checkFree(files, header.id);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
-  const now = files.now().toISOString();
-  const { added } = planAppend({ head: emptyHead(header), drafts, options: { verbatim: true }, found: new Map(), now });
   const path = join(files.options.directory, sessionFileName(header));
-  const lines = [JSON.stringify(header), ...added.map(({ entry }) => formatEntry(entry))];
-  await makeFile(path, (handle) => writeLines(handle, lines), files.options);
+  await makeLog(files, path, header, drafts);
   return readNew(files, path, header.id);
+}
+
+/** Makes a session's file of any name in the directory. Call it under the directory's lock. */
+export async function createSessionAt(
+  files: SessionFiles,
+  path: string,
+  header: SessionHeader,
+  drafts: readonly CheckedDraft[],
+): Promise<SessionHead> {
+  await checkFree(files, header.id);
+  await makeLog(files, path, header, drafts);
+  try {
+    await files.live.open(path);
+    return ((await files.live.find(header.id)) as LogFile).head;
+  } catch (error) {
+    await unlink(path).catch(() => {});
+    throw error;
+  }
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
@@ -54,6 +69,18 @@ export async function forkSession(
   const path = join(files.options.directory, sessionFileName(header));
   await makeFile(path, (handle) => copyLog(source.state, forkedFrom.version, forked, handle), files.options);
   return readNew(files, path, header.id);
+}
+
+async function makeLog(
+  files: SessionFiles,
+  path: string,
+  header: SessionHeader,
+  drafts: readonly CheckedDraft[],
+): Promise<void> {
+  const now = files.now().toISOString();
+  const { added } = planAppend({ head: emptyHead(header), drafts, options: { verbatim: true }, found: new Map(), now });
+  const lines = [JSON.stringify(header), ...added.map(({ entry }) => formatEntry(entry))];
+  await makeFile(path, (handle) => writeLines(handle, lines), files.options);
 }
 
 /** Reads a file that was just made, so that what is known of it is what is in it. */

@@ -59,6 +59,16 @@ export function isLogName(name: string): boolean {
   return !name.startsWith(".") && finalName(name).endsWith(".jsonl");
 }
 
+/** The name that a session's file has once its run has ended in good order. */
+export function finalPathOf(path: string): string {
+  return join(dirname(path), finalName(basename(path)));
+}
+
+/** The name that a session's file has while one run writes it. */
+export function partialPathOf(path: string): string {
+  return `${finalPathOf(path)}${PARTIAL_SUFFIX}`;
+}
+
 /** The files of the session in a log file. They keep their names when a partial file gets its final one. */
 export function placesOf(log: string): Places {
   const directory = dirname(log);

@@ -1,0 +1,33 @@
+import { type EntryDraft, isNode } from "../session/entry.ts";
+import type { AppendOptions, AppendResult } from "../session/store.ts";
+
+/** Appends to a session one entry after the other, wherever others move the leaf meanwhile. One call at a time. */
+export class EntryChain {
+  readonly #append: (drafts: readonly EntryDraft[], options: AppendOptions) => Promise<AppendResult>;
+  #lastId: string | null;
+  #version: number;
+
+  /** `start` is the node that the first entry follows, and the session's version. */
+  constructor(
+    append: (drafts: readonly EntryDraft[], options: AppendOptions) => Promise<AppendResult>,
+    start: { readonly lastId: string | null; readonly version: number },
+  ) {
+    this.#append = append;
+    this.#lastId = start.lastId;
+    this.#version = start.version;
+  }
+
+  /** The last node of the chain. */
+  get lastId(): string | null {
+    return this.#lastId;
+  }
+
+  async append(drafts: readonly EntryDraft[], options: Omit<AppendOptions, "onto"> = {}): Promise<AppendResult> {
+    const result = await this.#append(drafts, { ...options, onto: this.#lastId });
+    // An entry that was there before this call is a repetition, and the chain has gone on since.
+    const last = result.entries.findLast((entry) => isNode(entry) && entry.seq >= this.#version);
+    if (last !== undefined) this.#lastId = last.id;
+    this.#version = result.version;
+    return result;
+  }
+}

@@ -1,0 +1,88 @@
+import { resolve, sep } from "node:path";
+import type { EntryOf } from "../session/entry.ts";
+import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionHeader } from "../session/header.ts";
+import { checkSessionId } from "../session/id.ts";
+import type { SessionStore } from "../session/store.ts";
+import type { Transcript } from "../session/transcript.ts";
+import type { Usage } from "../session/usage.ts";
+import { finalPathOf, openJsonlStore, partialPathOf } from "../stores/jsonl/index.ts";
+import { openFile } from "./file-trees.ts";
+import { defaultSessionDirectory } from "./home.ts";
+import { readTranscript, spentOn } from "./read-session.ts";
+import { isFile } from "./run-file.ts";
+
+/** A session as its file holds it. */
+export interface PersistedSession {
+  readonly header: SessionHeader;
+  /** What it says at its leaf; a compaction's summary stands for what it replaced. */
+  readonly transcript: Transcript;
+  /** What the messages on the path to the leaf spent. */
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+  /** The instructions that its last run went by. */
+  readonly systemPrompt: string | null;
+  /** Whether its last run ended in good order. */
+  readonly closed: boolean;
+  /** The file, as it is named now. */
+  readonly path: string;
+  /** How the last run closed the file; null when it did not. */
+  readonly trailer: EntryOf<"trailer"> | null;
+}
+
+/** Where session files are looked for. */
+export interface PersistedOptions {
+  /** Where an id is looked for (default: `defaultSessionDirectory()`). */
+  readonly directory?: string;
+}
+
+/**
+ * Reads a session from its file, finished or not: by its id, or by a path, which has a separator or ends in `.jsonl`.
+ *
+ * @throws {SessionNotFoundError} when there is none, and as `SessionTree.open` does for a file that cannot be read.
+ */
+export async function loadSession(idOrPath: string, options: PersistedOptions = {}): Promise<PersistedSession> {
+  const path = await findSessionFile(idOrPath, options);
+  const { backing, head } = await openFile(path, { readOnly: true });
+  try {
+    const { transcript } = await readTranscript(backing.store, head);
+    const { systemPrompt } = head.path.settings;
+    const trailer = head.closed ? await lastTrailer(backing.store, head) : null;
+    return { header: head.header, transcript, ...spentOn(head), systemPrompt, closed: head.closed, path, trailer };
+  } finally {
+    await backing.close();
+  }
+}
+
+/**
+ * The file of a session, by its id or a path; the file of a run that has not ended is found by its final name too.
+ *
+ * @throws {SessionNotFoundError} when there is none.
+ */
+export async function findSessionFile(idOrPath: string, options: PersistedOptions): Promise<string> {
+  if (isPath(idOrPath)) {
+    for (const path of [idOrPath, finalPathOf(idOrPath), partialPathOf(idOrPath)])
+      if (await isFile(path)) return resolve(path);
+    throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(idOrPath)}.`);
+  }
+  checkSessionId(idOrPath);
+  const directory = options.directory ?? defaultSessionDirectory();
+  await using store = await openJsonlStore({ directory, readOnly: true });
+  const path = await store.pathOf(idOrPath);
+  if (path === null) throw new SessionNotFoundError(idOrPath);
+  return path;
+}
+
+function isPath(idOrPath: string): boolean {
+  if (typeof idOrPath !== "string") return false;
+  return idOrPath.includes("/") || idOrPath.includes(sep) || finalPathOf(idOrPath).endsWith(".jsonl");
+}
+
+/** Of a closed session, only facts can follow the trailer. */
+async function lastTrailer(store: SessionStore, head: SessionHead): Promise<EntryOf<"trailer"> | null> {
+  for await (const entry of store.read(head.header.id, { reverse: true })) {
+    if (entry.type === "trailer") return entry;
+  }
+  return null;
+}

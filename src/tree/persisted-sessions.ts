@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { SessionError, show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { LineageKind } from "../session/header.ts";
+import { checkSessionId } from "../session/id.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import type { DamagedSession, SessionPage, SessionStore } from "../session/store.ts";
+import { openJsonlStore } from "../stores/jsonl/index.ts";
+import { defaultSessionDirectory } from "./home.ts";
+import type { PersistedOptions } from "./persisted-session.ts";
+import { findWriter } from "./run-file.ts";
+
+/** One session's file in a listing. */
+export interface PersistedSummary {
+  readonly id: string;
+  readonly path: string;
+  readonly createdAt: string;
+  readonly kind: LineageKind;
+  readonly operator: string;
+  /** How many messages lie on the path to the leaf. */
+  readonly rowCount: number;
+  /** Whether its last run ended in good order. */
+  readonly closed: boolean;
+  /** Why the file cannot be read; then the rest says nothing. */
+  readonly damage?: string;
+}
+
+/** The sessions in a directory of files, oldest first. Files that cannot be read come last, each with its `damage`. */
+export async function listPersistedSessions(options: PersistedOptions = {}): Promise<PersistedSummary[]> {
+  await using store = await openJsonlStore({ directory: directoryOf(options), readOnly: true });
+  const { heads, damaged } = await listAll(store);
+  const rows: PersistedSummary[] = [];
+  for (const { header, path, closed } of heads) {
+    const { kind, operator } = header.lineage;
+    const { id, createdAt } = header;
+    const file = await store.pathOf(id);
+    // It was deleted while the others were looked at.
+    if (file === null) continue;
+    rows.push({ id, path: file, createdAt, kind, operator, rowCount: path.turnCount, closed });
+  }
+  return [...rows, ...damaged.map(damagedRow)];
+}
+
+/** Deletes a session's file, and not its sandbox; false when there was none. `store.undelete` brings it back until a purge. */
+export async function deleteSession(id: string, options: PersistedOptions = {}): Promise<boolean> {
+  checkSessionId(id);
+  const directory = directoryOf(options);
+  if (!existsSync(directory)) return false;
+  await using store = await openJsonlStore({ directory });
+  return store.delete(id);
+}
+
+/**
+ * Deletes the sessions that were made before a time, but those that someone writes or runs now and those that cannot be
+ * read, and gives their ids, oldest first. What had been deleted before that time is removed for good.
+ */
+export async function pruneSessions(options: PersistedOptions & { readonly olderThan: Date }): Promise<string[]> {
+  const { olderThan } = options;
+  if (!(olderThan instanceof Date) || Number.isNaN(olderThan.getTime())) {
+    throw new SessionError("INVALID_OPTION", `The option olderThan is ${show(olderThan)}; it must be a date.`);
+  }
+  const directory = directoryOf(options);
+  if (!existsSync(directory)) return [];
+  const before = olderThan.toISOString();
+  await using store = await openJsonlStore({ directory });
+  await store.purge(before);
+  const pruned: string[] = [];
+  for (const { header } of (await listAll(store)).heads) {
+    const { id, createdAt } = header;
+    if (createdAt >= before || (await store.leaseOf(id)) !== null) continue;
+    const path = await store.pathOf(id);
+    if (path !== null && (await findWriter(path)) === null && (await store.delete(id))) pruned.push(id);
+  }
+  return pruned;
+}
+
+function directoryOf(options: PersistedOptions): string {
+  return options.directory ?? defaultSessionDirectory();
+}
+
+async function listAll(store: SessionStore): Promise<{ heads: SessionHead[]; damaged: DamagedSession[] }> {
+  const heads: SessionHead[] = [];
+  const damaged = new Map<string, DamagedSession>();
+  let cursor: string | null = null;
+  do {
+    const page: SessionPage = await store.list({ limit: PAGE_ITEMS_MAX, ...(cursor === null ? {} : { cursor }) });
+    heads.push(...page.items);
+    for (const file of page.damaged) damaged.set(file.path, file);
+    cursor = page.next;
+  } while (cursor !== null);
+  heads.sort(({ header: a }, { header: b }) => compare(a.createdAt, b.createdAt) || compare(a.id, b.id));
+  return { heads, damaged: [...damaged.values()] };
+}
+
+function damagedRow({ id, path, reason }: DamagedSession): PersistedSummary {
+  const nothing = { createdAt: "", kind: "unknown", operator: "", rowCount: 0, closed: false } as const;
+  return { id: id ?? "", path, ...nothing, damage: reason };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
