@@ -1,0 +1,78 @@
+import type { EntryDraft } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { Guard } from "../../session/store.ts";
+import type { TranscriptOrigin } from "../../session/transcript.ts";
+import type { EntryChain } from "../../tree/entry-chain.ts";
+import type { RunOutcome, RunSink } from "../run-sink.ts";
+
+/** What keeps other runs away from a session. */
+export interface RunHold {
+  /** What must hold for each append; null where nobody else can append as a run. */
+  readonly guard: Guard | null;
+  /** Lets go after the end of the run was recorded. */
+  finish(phase: RunOutcome["phase"]): Promise<void>;
+  /** Lets go at once. */
+  letGo(): Promise<void>;
+}
+
+/** Keeps a run in a session's log. */
+export class LogSink implements RunSink {
+  readonly sessionId: string;
+  readonly #runId: string;
+  readonly #chain: EntryChain;
+  readonly #hold: RunHold;
+  readonly #store: object | null;
+  #ended = false;
+
+  /** `store` is where later sessions can build on the rows by reference; null where they cannot. */
+  constructor(init: { sessionId: string; runId: string; chain: EntryChain; hold: RunHold; store: object | null }) {
+    this.sessionId = init.sessionId;
+    this.#runId = init.runId;
+    this.#chain = init.chain;
+    this.#hold = init.hold;
+    this.#store = init.store;
+  }
+
+  async append(drafts: readonly EntryDraft[]): Promise<void> {
+    this.#checkOpen();
+    await appendHeld(this.#chain, this.#hold, drafts);
+  }
+
+  async end(outcome: RunOutcome): Promise<void> {
+    this.#checkOpen();
+    this.#ended = true;
+    try {
+      await appendHeld(this.#chain, this.#hold, [{ type: "run", runId: this.#runId, ...outcome }]);
+      await this.#hold.finish(outcome.phase);
+    } catch (error) {
+      await this.#hold.letGo().catch(() => {});
+      throw error;
+    }
+  }
+
+  async abandon(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    await this.#hold.letGo();
+  }
+
+  origin(): Omit<TranscriptOrigin, "length"> | null {
+    const entryId = this.#chain.lastId;
+    if (this.#store === null || entryId === null) return null;
+    return { store: this.#store, sessionId: this.sessionId, entryId };
+  }
+
+  #checkOpen(): void {
+    if (this.#ended) throw new SessionError("RUN_ENDED", `Run ${this.#runId} has ended and takes no more entries.`);
+  }
+}
+
+/** Appends to the chain while the hold is the session's. A first append may carry any number of entries. */
+export async function appendHeld(
+  chain: EntryChain,
+  hold: RunHold,
+  drafts: readonly EntryDraft[],
+  options: { readonly verbatim?: boolean } = {},
+): Promise<void> {
+  await chain.append(drafts, { ...options, ...(hold.guard === null ? {} : { guard: hold.guard }) });
+}

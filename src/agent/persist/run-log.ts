@@ -1,0 +1,95 @@
+import { sameJson } from "../../internal/json.ts";
+import type { EntryDraft } from "../../session/entry.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { operation, Session } from "../../session/session.ts";
+import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
+import { type Row, Transcript } from "../../session/transcript.ts";
+import { addUsage } from "../../session/usage.ts";
+import { EntryChain } from "../../tree/entry-chain.ts";
+import { readTranscript, sessionOf } from "../../tree/read-session.ts";
+import type { SinkRequest } from "../run-sink.ts";
+import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
+import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
+
+/** A session that a run goes on in. */
+export interface RunLog {
+  readonly store: SessionStore;
+  readonly head: SessionHead;
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
+  /** What keeps other runs away; it is held already. */
+  readonly hold: RunHold;
+  /** Whether later sessions can build on the rows by reference. */
+  readonly shared: boolean;
+}
+
+/**
+ * Lets a run go on in a session.
+ *
+ * - A user session that comes from this one, or begins with what this one says, adds what is new.
+ * - Any other is added to what this one says, and the run works on both.
+ * - A user session that comes from an earlier entry is written below that entry. The leaf stays where it is, unless the
+ *   same rows stand there already: then this is another try, and the leaf goes along.
+ */
+export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ sink: LogSink; user: Session }> {
+  const { store, head, hold } = log;
+  const sessionId = head.header.id;
+  const { user, from } = await placeOf(log, request.user);
+  const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
+  const chain = new EntryChain((entries, options) => log.append(entries, options), {
+    lastId: onto,
+    version: head.version,
+  });
+  const moves: EntryDraft[] = repeated && onto !== head.leafId ? [{ type: "leaf", targetId: onto }] : [];
+  const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
+  // Whoever runs a session is alone with it, so that a run without an end is one that died.
+  const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
+  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
+  await appendHeld(chain, hold, start, { verbatim: true });
+  const sink = new LogSink({ sessionId, runId: request.runId, chain, hold, store: log.shared ? store : null });
+  return { sink, user };
+}
+
+/** The user session to run on, and how much of it the log has. */
+async function placeOf(
+  { store, head }: RunLog,
+  user: Session,
+): Promise<{ user: Session; from: { entryId: string | null; length: number } }> {
+  const origin = Transcript.originOf(user.transcript);
+  if (origin !== null && origin.store === store && origin.sessionId === head.header.id) {
+    if ((await store.path(origin.sessionId, origin.entryId)) !== null) return { user, from: origin };
+  }
+  const { transcript } = await readTranscript(store, head);
+  const length = commonRows(user.transcript, transcript);
+  if (length === transcript.length) return { user, from: { entryId: head.leafId, length } };
+  if (length > 0) return { user, from: { entryId: (transcript.at(length - 1) as Row).id, length } };
+  return {
+    user: merged(sessionOf(head, transcript), user),
+    from: { entryId: head.leafId, length: transcript.length },
+  };
+}
+
+/** How many rows two transcripts have in common at their beginning, by id and by content. */
+export function commonRows(one: Transcript, other: Transcript): number {
+  const most = Math.min(one.length, other.length);
+  for (let index = 0; index < most; index++) {
+    const [a, b] = [one.at(index) as Row, other.at(index) as Row];
+    if (a.id !== b.id || !sameJson(a.message, b.message)) return index;
+  }
+  return most;
+}
+
+/** What the log says and what the user session adds, in the user session's sandbox if it has a place for one. */
+function merged(stored: Session, user: Session): Session {
+  const usage = user.usage === null ? stored.usage : addUsage(user.usage, stored.usage ?? undefined);
+  const cost = stored.cost === null && user.cost === null ? null : (stored.cost ?? 0) + (user.cost ?? 0);
+  const place = user.sandboxBackend === null ? stored : user;
+  return Session.derive(place, stored.transcript.appendAll(user.transcript), {
+    lineage: operation("op_merge", "merge", [stored.id, user.id]),
+    usage,
+    cost,
+  });
+}
+
+async function pathAt(store: SessionStore, sessionId: string, entryId: string | null): Promise<PathSummary> {
+  return (entryId === null ? null : await store.path(sessionId, entryId)) ?? EMPTY_PATH;
+}

@@ -1,0 +1,74 @@
+import { sameJson } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { PathSummary } from "../../session/fold.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { Row, Transcript } from "../../session/transcript.ts";
+import type { SinkRequest } from "../run-sink.ts";
+
+/** What a run writes before its first own row: the agent's instructions, where they are new, and that it has started. */
+export function startDrafts(request: SinkRequest, path: PathSummary): EntryDraft[] {
+  const { runId, systemPrompt } = request;
+  const drafts: EntryDraft[] = [{ type: "run", runId, phase: "started" }];
+  if (systemPrompt !== path.settings.systemPrompt) {
+    drafts.unshift({ type: "variables", set: {}, unset: [], systemPrompt });
+  }
+  return drafts;
+}
+
+/** The end of runs that never said how they ended. */
+export function endDrafts(
+  openRuns: readonly string[],
+  runId: string,
+  how: Pick<EntryOf<"run">, "phase" | "error">,
+): EntryDraft[] {
+  return openRuns.filter((open) => open !== runId).map((open) => ({ type: "run", runId: open, ...how }));
+}
+
+/** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */
+export function rowDrafts(transcript: Transcript): EntryDraft[] {
+  const seen = new Set<string>();
+  const drafts: EntryDraft[] = [];
+  for (const row of transcript) {
+    drafts.push(rowDraft(row, seen.has(row.id)));
+    seen.add(row.id);
+  }
+  return drafts;
+}
+
+/** The rows that a session lacks, and the entry that they follow. */
+export interface MissingRows {
+  readonly onto: string | null;
+  readonly drafts: readonly EntryDraft[];
+  /** Whether some rows were there already, below the entry that was asked for: this is another try of the same. */
+  readonly repeated: boolean;
+}
+
+/** The rows from a place on, as entries below `entryId`. An id that the session has for something else is not used again. */
+export async function missingRows(
+  store: SessionStore,
+  sessionId: string,
+  transcript: Transcript,
+  from: { readonly entryId: string | null; readonly length: number },
+): Promise<MissingRows> {
+  const drafts: EntryDraft[] = [];
+  const seen = new Set<string>();
+  let onto = from.entryId;
+  for (let index = from.length; index < transcript.length; index++) {
+    const row = transcript.at(index) as Row;
+    const stored = await store.getEntry(sessionId, row.id);
+    const repeats =
+      drafts.length === 0 &&
+      stored?.type === "message" &&
+      stored.parentId === onto &&
+      sameJson(stored.message, row.message);
+    if (repeats) onto = row.id;
+    else drafts.push(rowDraft(row, stored !== null || seen.has(row.id)));
+    seen.add(row.id);
+  }
+  return { onto, drafts, repeated: onto !== from.entryId };
+}
+
+function rowDraft({ id, message }: Row, taken: boolean): EntryDraft {
+  return { type: "message", id: taken ? uuidv7() : id, message };
+}

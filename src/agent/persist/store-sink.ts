@@ -1,0 +1,79 @@
+import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
+import type { Session } from "../../session/session.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { Transcript } from "../../session/transcript.ts";
+import { EntryChain } from "../../tree/entry-chain.ts";
+import { readTranscript } from "../../tree/read-session.ts";
+import { headerOf } from "../../tree/session-writer.ts";
+import type { SinkRequest } from "../run-sink.ts";
+import { LeaseHold } from "./lease-hold.ts";
+import { appendHeld, LogSink } from "./log-sink.ts";
+import { commonRows } from "./run-log.ts";
+import { endDrafts, missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
+
+/** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
+export async function openStoreSink(store: SessionStore, request: SinkRequest): Promise<LogSink> {
+  const source = await findSource(store, request.user);
+  return source === null ? createOutput(store, request) : forkOutput(store, request, source);
+}
+
+/** Where a store holds the first rows of a session. */
+interface Source {
+  readonly head: SessionHead;
+  readonly entryId: string;
+  readonly length: number;
+}
+
+async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
+  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, EMPTY_PATH)];
+  const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
+  const hold = await LeaseHold.take(store, head.header.id, request.runId);
+  const { id: sessionId } = head.header;
+  const chain = chainOf(store, sessionId, { lastId: head.leafId, version: head.version });
+  return new LogSink({ sessionId, runId: request.runId, chain, hold, store });
+}
+
+async function forkOutput(store: SessionStore, request: SinkRequest, source: Source): Promise<LogSink> {
+  const { output, runId, sandboxHandleId, user } = request;
+  const { header } = source.head;
+  const head = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
+  const hold = await LeaseHold.take(store, output.id, runId);
+  try {
+    const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
+    const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
+    const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
+    // The source's runs did not go on in here, whatever became of them there.
+    const ended = endDrafts(head.openRuns, runId, { phase: "cancelled", error: "The session was forked in this run." });
+    const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
+    const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
+    await appendHeld(chain, hold, start, { verbatim: true });
+    return new LogSink({ sessionId: output.id, runId, chain, hold, store });
+  } catch (error) {
+    await hold.letGo().catch(() => {});
+    throw error;
+  }
+}
+
+/** The store's session that a user session comes from, or that says the same under the same id. */
+async function findSource(store: SessionStore, { id, transcript }: Session): Promise<Source | null> {
+  const origin = Transcript.originOf(transcript);
+  if (origin !== null && origin.store === store) {
+    const head = await store.head(origin.sessionId);
+    if (head !== null && (await store.path(origin.sessionId, origin.entryId)) !== null) return { ...origin, head };
+  }
+  const head = await store.head(id);
+  if (head === null || head.leafId === null) return null;
+  const { length } = transcript;
+  const stored = (await readTranscript(store, head)).transcript;
+  return stored.length === length && commonRows(transcript, stored) === length
+    ? { head, entryId: head.leafId, length }
+    : null;
+}
+
+function chainOf(
+  store: SessionStore,
+  sessionId: string,
+  start: { readonly lastId: string | null; readonly version: number },
+): EntryChain {
+  return new EntryChain((drafts, options) => store.append(sessionId, drafts, options), start);
+}
