@@ -1,0 +1,10 @@
+import "./register-built-in.ts";
+
+export { registerSandboxBackend } from "../session/sandbox-backends.ts";
+export { localBackend } from "./local/index.ts";
+export {
+  PersistentSandboxRegistry,
+  type PersistentSandboxRegistryOptions,
+  type RecordedSandbox,
+  type SandboxRecord,
+} from "./persistent-sandbox-registry.ts";

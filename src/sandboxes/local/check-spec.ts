@@ -1,0 +1,76 @@
+import { isAbsolute, resolve } from "node:path";
+import { SessionError, show } from "../../session/errors.ts";
+import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+
+const KEYS: ReadonlySet<string> = new Set([
+  "workingDir",
+  "env",
+  "allowPaths",
+  "isolation",
+  "image",
+  "entrypoint",
+  "timeoutMs",
+]);
+
+/**
+ * A frozen copy of the spec with an absolute working directory, so that it means the same in another process.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a value that is none; a `SandboxError` `unsupported` for what only other
+ * backends have.
+ */
+export function checkSpec(spec: SandboxSpec): SandboxSpec {
+  if (typeof spec !== "object" || spec === null) throw invalid("is not an object");
+  for (const key of Object.keys(spec)) {
+    if (!KEYS.has(key)) throw invalid(`has no ${show(key)}; known are ${[...KEYS].join(", ")}`);
+  }
+  for (const key of ["image", "entrypoint"] as const) {
+    if (spec[key] !== undefined) {
+      throw new SandboxError("unsupported", `The local sandbox has no ${key}; leave it out, or use a remote backend.`);
+    }
+  }
+  const { workingDir, env, allowPaths, isolation, timeoutMs } = spec;
+  if (isolation !== undefined && isolation !== "none" && isolation !== "bubblewrap") {
+    throw new SandboxError("unsupported", `The local sandbox knows no isolation ${show(isolation)}.`);
+  }
+  if (workingDir !== undefined && !isPath(workingDir)) throw invalid("needs a path as workingDir");
+  if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolutePath))) {
+    throw invalid("needs a list of absolute paths as allowPaths");
+  }
+  const envProblem = env === undefined ? null : environmentProblem(env);
+  if (envProblem !== null) throw invalid(`cannot use its env: ${envProblem}`);
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalid("needs a timeoutMs above 0");
+  return Object.freeze({
+    ...spec,
+    ...(workingDir === undefined ? {} : { workingDir: resolve(workingDir) }),
+    ...(env === undefined ? {} : { env: Object.freeze({ ...env }) }),
+    ...(allowPaths === undefined ? {} : { allowPaths: Object.freeze([...allowPaths]) }),
+  });
+}
+
+/** What is wrong with variables for a command; null when nothing is. */
+export function environmentProblem(env: unknown): string | null {
+  if (typeof env !== "object" || env === null || Array.isArray(env)) return "it is not an object of texts";
+  for (const [name, value] of Object.entries(env)) {
+    if (name === "" || /[=\0]/.test(name)) return `${show(name)} cannot name a variable`;
+    if (typeof value !== "string") return `the variable ${show(name)} is not a text`;
+    if (value.includes("\0")) return `the variable ${show(name)} holds a NUL character`;
+  }
+  return null;
+}
+
+/** Whether a number can limit the time of a command. */
+export function isTimeout(timeoutMs: unknown): boolean {
+  return typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs > 0;
+}
+
+function isPath(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && !value.includes("\0");
+}
+
+function isAbsolutePath(value: unknown): boolean {
+  return isPath(value) && isAbsolute(value);
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_OPTION", `The spec of a local sandbox ${problem}.`);
+}

@@ -1,0 +1,206 @@
+import { constants, type Stats } from "node:fs";
+import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { show } from "../../session/errors.ts";
+import { SandboxError, type SandboxFile } from "../../session/sandbox.ts";
+import type { Confinement } from "./confinement.ts";
+import { isMissing, onPath } from "./file-failure.ts";
+import { isScratch, removeTree, scratchName } from "./file-tree.ts";
+import { PinnedDirectory } from "./pinned-directory.ts";
+
+const READ_BYTES_MAX = 32 * 1024 * 1024;
+const CHUNK_BYTES = 64 * 1024;
+
+/**
+ * The files of a sandbox, by paths that cannot leave it.
+ *
+ * A path is followed to its end first, the directory at its end is then held open and compared with what was found, and
+ * the last name is used without following a link. What a process of the sandbox changes meanwhile does not lead outside.
+ * What remains: a hard link to a file outside is a file of the sandbox like any other.
+ */
+export class ConfinedFiles {
+  readonly #confinement: Confinement;
+
+  constructor(confinement: Confinement) {
+    this.#confinement = confinement;
+  }
+
+  async read(path: string, bytesMax: number = READ_BYTES_MAX): Promise<Uint8Array> {
+    if (!Number.isSafeInteger(bytesMax) || bytesMax < 0) {
+      throw new SandboxError("unsupported", `A limit of ${show(bytesMax)} bytes is not a whole number from 0 up.`);
+    }
+    return onPath(path, async () => {
+      const place = await this.#confinement.resolve(path);
+      await using directory = await PinnedDirectory.open(dirname(place));
+      // Without O_NONBLOCK the opening of a pipe waits for someone who writes to it.
+      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      const file = await open(directory.at(basename(place)), flags);
+      try {
+        const stats = await file.stat();
+        if (!stats.isFile()) throw notAFile(path);
+        if (stats.size <= bytesMax) {
+          const bytes = await readUpTo(file, stats.size, bytesMax);
+          if (bytes !== null) return bytes;
+        }
+        throw new SandboxError("output_truncated", `The file ${show(path)} is larger than ${bytesMax} bytes.`);
+      } finally {
+        await file.close();
+      }
+    });
+  }
+
+  async write(path: string, data: string | Uint8Array): Promise<void> {
+    if (typeof data !== "string" && !(data instanceof Uint8Array)) {
+      throw new SandboxError("unsupported", `The data for ${show(path)} is neither a text nor bytes.`);
+    }
+    await onPath(path, async () => {
+      const place = await this.#confinement.resolve(path);
+      if (place === this.#confinement.root) throw notAFile(path);
+      await using directory = await PinnedDirectory.make(dirname(place));
+      const target = directory.at(basename(place));
+      const present = await lstatIfThere(target);
+      if (present !== null && !present.isFile()) throw notAFile(path);
+      const scratch = directory.at(scratchName("tmp"));
+      try {
+        await writeNew(scratch, data, present === null ? null : present.mode & 0o7777);
+        await rename(scratch, target);
+      } catch (error) {
+        await unlink(scratch).catch(() => {});
+        throw error;
+      }
+    });
+  }
+
+  async list(
+    path: string,
+    { recursive = false, limit = Number.POSITIVE_INFINITY }: { recursive?: boolean; limit?: number },
+  ): Promise<SandboxFile[]> {
+    if (typeof limit !== "number" || !(limit >= 0)) {
+      throw new SandboxError("unsupported", `A limit of ${show(limit)} items is not a number from 0 up.`);
+    }
+    return onPath(path, async () => {
+      const place = await this.#confinement.resolve(path);
+      if (!(await stat(place)).isDirectory()) {
+        throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so it has no items.`);
+      }
+      const files: SandboxFile[] = [];
+      await using directory = await PinnedDirectory.open(place);
+      await collect(directory, this.#confinement.nameOf(path, place), { recursive, limit }, files);
+      return files;
+    });
+  }
+
+  async exists(path: string): Promise<boolean> {
+    return onPath(path, async () => (await lstatIfThere(await this.#confinement.resolve(path))) !== null);
+  }
+
+  async remove(path: string): Promise<boolean> {
+    return onPath(path, async () => {
+      const place = await this.#confinement.resolveItem(path);
+      if (this.#confinement.carries(place)) {
+        throw new SandboxError("not_permitted", `The path ${show(path)} is a root of the sandbox and stays.`);
+      }
+      try {
+        await using directory = await PinnedDirectory.open(dirname(place));
+        return await removeTree(directory, basename(place));
+      } catch (error) {
+        if (isMissing(error)) return false;
+        throw error;
+      }
+    });
+  }
+
+  /** The directory that a command is to run in, held open. */
+  async pinDirectory(path: string): Promise<{ readonly place: string; readonly pinned: PinnedDirectory }> {
+    return onPath(path, async () => {
+      const place = await this.#confinement.resolve(path);
+      if (!(await stat(place)).isDirectory()) {
+        throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so no command can run in it.`);
+      }
+      return { place, pinned: await PinnedDirectory.open(place) };
+    });
+  }
+}
+
+/** The first bytes of a file, or null when it has more than `bytesMax`; its size may have changed since it was asked. */
+async function readUpTo(file: FileHandle, sizeBytes: number, bytesMax: number): Promise<Uint8Array | null> {
+  let bytes = new Uint8Array(Math.min(sizeBytes, bytesMax) + 1);
+  let used = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(bytes, used, bytes.length - used, used);
+    used += bytesRead;
+    if (used > bytesMax) return null;
+    if (bytesRead === 0) return bytes.slice(0, used);
+    if (used === bytes.length) {
+      const larger = new Uint8Array(Math.min(bytes.length * 2 + CHUNK_BYTES, bytesMax + 1));
+      larger.set(bytes);
+      bytes = larger;
+    }
+  }
+}
+
+async function writeNew(path: string, data: string | Uint8Array, mode: number | null): Promise<void> {
+  const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW);
+  try {
+    await file.writeFile(data);
+    if (mode !== null) await file.chmod(mode);
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Adds the items of a directory in the order of their paths. A directory takes two places in that order: its own, and
+ * the one of the items in it, which are sorted with a slash behind its name ("a", "a-b", "a/c").
+ */
+async function collect(
+  directory: PinnedDirectory,
+  path: string,
+  options: { readonly recursive: boolean; readonly limit: number },
+  files: SandboxFile[],
+): Promise<void> {
+  const items = (await readdir(directory.place, { withFileTypes: true })).filter(({ name }) => !isScratch(name));
+  const keys = items.map(({ name }) => name);
+  if (options.recursive) keys.push(...items.filter((item) => item.isDirectory()).map(({ name }) => `${name}/`));
+  for (const key of keys.sort(byCodeUnit)) {
+    if (files.length >= options.limit) return;
+    try {
+      if (key.endsWith("/")) {
+        await using child = await directory.child(key.slice(0, -1));
+        await collect(child, join(path, key), options, files);
+      } else files.push(await describe(directory.at(key), join(path, key)));
+    } catch (error) {
+      // What disappears between the reading of the directory and the look at it is not listed.
+      if (!isMissing(error)) throw error;
+    }
+  }
+}
+
+async function describe(place: string, path: string): Promise<SandboxFile> {
+  const stats = await lstat(place);
+  const type = stats.isFile()
+    ? "file"
+    : stats.isDirectory()
+      ? "directory"
+      : stats.isSymbolicLink()
+        ? "symlink"
+        : "other";
+  return { path, type, sizeBytes: stats.size };
+}
+
+async function lstatIfThere(place: string): Promise<Stats | null> {
+  try {
+    return await lstat(place);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+function byCodeUnit(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function notAFile(path: string): SandboxError {
+  return new SandboxError("os_error", `The path ${show(path)} is not a file.`);
+}

@@ -1,0 +1,1 @@
+export { localBackend } from "./local-backend.ts";

@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import { mkdir, realpath, stat } from "node:fs/promises";
+import type { JsonObject } from "../../internal/json.ts";
+import { show } from "../../session/errors.ts";
+import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { findBubblewrap } from "./bubblewrap.ts";
+import { checkSpec } from "./check-spec.ts";
+import { Confinement } from "./confinement.ts";
+import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
+import { hostEnvironment } from "./host-environment.ts";
+import { findLanguages } from "./languages.ts";
+import { LocalSandbox } from "./local-sandbox.ts";
+import { removeSnapshot } from "./snapshot-store.ts";
+import {
+  findTemporaryDirectory,
+  leaveTemporaryDirectory,
+  makeTemporaryDirectory,
+  removeTemporaryDirectory,
+  type TemporaryDirectory,
+  useTemporaryDirectory,
+} from "./temporary-directory.ts";
+
+/**
+ * Sandboxes on this machine: real processes in a working directory.
+ *
+ * - A directory of its own is removed when the sandbox is closed, and when the last of several sandboxes of this process
+ *   that were attached to it is. A given directory is made if its parent exists, and never removed.
+ * - With `isolation: "none"` the paths of the file methods are confined, and so is where a command starts; what the
+ *   command itself does is not. With `"bubblewrap"` a command has no network and writes only below the root and in
+ *   `allowPaths`.
+ * - Commands see a few variables of the host (`PATH`, `HOME`, `LANG` and the like), then `spec.env`, then their own.
+ */
+export const localBackend: SandboxBackend = {
+  async open(spec: SandboxSpec): Promise<Sandbox> {
+    checkPlatform();
+    const checked = checkSpec(spec);
+    const { workingDir } = checked;
+    if (workingDir === undefined) return inTemporaryDirectory(checked, null);
+    const root = await onPath(workingDir, () => makeGiven(workingDir));
+    return assemble(checked, { id: idOf(root), root }, async () => {});
+  },
+
+  async attach(id: string, spec: SandboxSpec): Promise<Sandbox> {
+    checkPlatform();
+    const checked = checkSpec(spec);
+    const { workingDir } = checked;
+    if (workingDir === undefined) {
+      const found = await findTemporaryDirectory(id);
+      if (found === null) throw gone(id);
+      return inTemporaryDirectory(checked, found);
+    }
+    const root = await findGiven(workingDir);
+    if (root === null || idOf(root) !== id) throw gone(id);
+    return assemble(checked, { id, root }, async () => {});
+  },
+
+  async deleteSnapshot(snapshot: JsonObject): Promise<boolean> {
+    return removeSnapshot(snapshot);
+  },
+};
+
+async function inTemporaryDirectory(spec: SandboxSpec, found: TemporaryDirectory | null): Promise<Sandbox> {
+  const directory = found ?? (await doing("make a directory of its own", makeTemporaryDirectory));
+  const { id } = directory;
+  try {
+    const sandbox = await assemble(spec, directory, () => leaveTemporaryDirectory(id));
+    useTemporaryDirectory(id);
+    return sandbox;
+  } catch (error) {
+    // One that was found belongs to whoever left it, and may be looked for again.
+    if (found === null) await removeTemporaryDirectory(id);
+    throw error;
+  }
+}
+
+async function assemble(
+  spec: SandboxSpec,
+  { id, root }: TemporaryDirectory,
+  onClose: () => Promise<void>,
+): Promise<LocalSandbox> {
+  const isolated = spec.isolation === "bubblewrap";
+  const host = hostEnvironment();
+  // Isolated commands have a /tmp of their own, and none of the host's other temporary directories.
+  const env = { ...host, ...(isolated ? { TMPDIR: "/tmp" } : {}), ...spec.env };
+  const [bubblewrap, languages, confinement] = await Promise.all([
+    isolated ? findBubblewrap(host) : null,
+    findLanguages(env),
+    Confinement.create(root, spec.allowPaths ?? []),
+  ]);
+  return new LocalSandbox({ id, spec, confinement, env, languages, bubblewrap, onClose });
+}
+
+async function makeGiven(workingDir: string): Promise<string> {
+  try {
+    await mkdir(workingDir);
+  } catch (error) {
+    if (failureCode(error) !== "EEXIST") throw error;
+  }
+  const root = await findGiven(workingDir);
+  if (root === null) throw new SandboxError("os_error", `The workingDir ${show(workingDir)} is not a directory.`);
+  return root;
+}
+
+async function findGiven(workingDir: string): Promise<string | null> {
+  try {
+    return (await stat(workingDir)).isDirectory() ? await realpath(workingDir) : null;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** Names a given directory without showing it; `attach` finds it through the spec and compares. */
+function idOf(root: string): string {
+  return `directory-${createHash("sha256").update(root).digest("hex").slice(0, 32)}`;
+}
+
+function gone(id: string): SandboxError {
+  return new SandboxError("file_not_found", `There is no local sandbox ${show(id)} with this spec; open a new one.`);
+}
+
+function checkPlatform(): void {
+  if (process.platform !== "win32") return;
+  throw new SandboxError("unsupported", "The local sandbox needs a POSIX system; use a remote backend on Windows.");
+}

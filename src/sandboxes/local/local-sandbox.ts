@@ -1,0 +1,199 @@
+import type { JsonObject } from "../../internal/json.ts";
+import { show } from "../../session/errors.ts";
+import {
+  type ExecOptions,
+  type ExecResult,
+  type Sandbox,
+  type SandboxCapabilities,
+  SandboxError,
+  type SandboxFile,
+  type SandboxSpec,
+} from "../../session/sandbox.ts";
+import { bubblewrapArguments } from "./bubblewrap.ts";
+import { checkCommand, checkExecOptions } from "./check-command.ts";
+import { ConfinedFiles } from "./confined-files.ts";
+import type { Confinement } from "./confinement.ts";
+import { scratchName } from "./file-tree.ts";
+import { findProgram } from "./find-program.ts";
+import type { Language } from "./languages.ts";
+import { type CommandPlan, RunningCommand } from "./running-command.ts";
+import { restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
+
+const TIMEOUT_MS_DEFAULT = 120_000;
+
+/** What a local sandbox is made of. */
+export interface LocalSandboxParts {
+  readonly id: string;
+  readonly spec: SandboxSpec;
+  readonly confinement: Confinement;
+  /** The variables that every command begins with. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly languages: readonly Language[];
+  /** The program that isolates commands, where they are isolated. */
+  readonly bubblewrap: string | null;
+  /** Called once, when nothing runs any more. */
+  readonly onClose: () => Promise<void>;
+}
+
+/** Real processes and files of this machine, in one directory. */
+export class LocalSandbox implements Sandbox {
+  readonly id: string;
+  readonly backend = "local";
+  readonly spec: SandboxSpec;
+  readonly workingDir: string;
+  readonly capabilities: SandboxCapabilities;
+  readonly #parts: LocalSandboxParts;
+  readonly #files: ConfinedFiles;
+  readonly #commands = new Set<RunningCommand>();
+  readonly #operations = new Set<Promise<unknown>>();
+  /** The end of the last snapshot or restore: they take turns. */
+  #lastCopy: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | null = null;
+
+  constructor(parts: LocalSandboxParts) {
+    this.#parts = parts;
+    this.#files = new ConfinedFiles(parts.confinement);
+    this.id = parts.id;
+    this.spec = parts.spec;
+    this.workingDir = parts.confinement.root;
+    const languages = Object.freeze(parts.languages.map(({ name }) => name));
+    this.capabilities = Object.freeze({ snapshot: true, reattach: true, languages });
+  }
+
+  get closed(): boolean {
+    return this.#closing !== null;
+  }
+
+  exec(command: string | readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    return this.#during(async () => {
+      const list = checkCommand(command);
+      return this.#run(list, typeof command === "string" ? command : list.join(" "), options);
+    });
+  }
+
+  runCode(language: string, code: string, options: ExecOptions = {}): Promise<ExecResult> {
+    return this.#during(async () => {
+      const known = this.#parts.languages.find(({ name }) => name === language);
+      if (known === undefined || typeof code !== "string") {
+        const names = this.capabilities.languages.join(", ") || "none";
+        throw new SandboxError("unsupported", `Code in ${show(language)} cannot be run here; languages are: ${names}.`);
+      }
+      // In the directory that the code runs in, where its imports are looked for.
+      const name = scratchName(known.ending);
+      const path = `${options.cwd ?? "."}/${name}`;
+      checkExecOptions(options);
+      const { pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
+      await pinned[Symbol.asyncDispose]();
+      try {
+        await this.#files.write(path, code);
+        return await this.#run([known.program, name], `code in ${language}`, options);
+      } finally {
+        await this.#files.remove(path);
+      }
+    });
+  }
+
+  readFile(path: string, options: { readonly bytesMax?: number } = {}): Promise<Uint8Array> {
+    return this.#during(() => this.#files.read(path, options.bytesMax));
+  }
+
+  writeFile(path: string, data: string | Uint8Array): Promise<void> {
+    return this.#during(() => this.#files.write(path, data));
+  }
+
+  list(path = ".", options: { readonly recursive?: boolean; readonly limit?: number } = {}): Promise<SandboxFile[]> {
+    return this.#during(() => this.#files.list(path, options));
+  }
+
+  exists(path: string): Promise<boolean> {
+    return this.#during(() => this.#files.exists(path));
+  }
+
+  remove(path: string): Promise<boolean> {
+    return this.#during(() => this.#files.remove(path));
+  }
+
+  snapshot(): Promise<JsonObject> {
+    return this.#during(() => this.#inTurn(() => takeSnapshot(this.workingDir)));
+  }
+
+  restore(snapshot: JsonObject): Promise<void> {
+    return this.#during(() => this.#inTurn(() => restoreSnapshot(this.workingDir, snapshot)));
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    for (const command of this.#commands) command.stop((output) => closed(output));
+    // Nothing may write into the directory while it is being removed.
+    await Promise.allSettled(this.#operations);
+    await this.#parts.onClose();
+  }
+
+  /** Runs one operation; `close` waits for it. */
+  #during<T>(operation: () => Promise<T>): Promise<T> {
+    if (this.closed) return Promise.reject(closed());
+    const running = operation();
+    this.#operations.add(running);
+    const done = (): boolean => this.#operations.delete(running);
+    running.then(done, done);
+    return running;
+  }
+
+  #inTurn<T>(copy: () => Promise<T>): Promise<T> {
+    const turn = this.#lastCopy.then(copy);
+    this.#lastCopy = turn.catch(() => {});
+    return turn;
+  }
+
+  async #run(list: readonly [string, ...string[]], name: string, options: ExecOptions): Promise<ExecResult> {
+    checkExecOptions(options);
+    options.signal?.throwIfAborted();
+    const { place, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
+    await using directory = pinned;
+    const env = { ...this.#parts.env, ...options.env };
+    const [program, ...rest] = await this.#isolated(list, place, env);
+    options.signal?.throwIfAborted();
+    if (this.closed) throw closed();
+    const command = new RunningCommand({
+      program,
+      arguments: rest,
+      name,
+      // The child enters the directory that is held open, not whatever is at its path by then.
+      cwd: directory.place,
+      env,
+      stdin: options.stdin ?? null,
+      timeoutMs: options.timeoutMs ?? this.spec.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+      signal: options.signal ?? null,
+    } satisfies CommandPlan);
+    this.#commands.add(command);
+    try {
+      return await command.result;
+    } finally {
+      this.#commands.delete(command);
+    }
+  }
+
+  /** The command as it is started: itself, or bubblewrap with it. */
+  async #isolated(
+    list: readonly [string, ...string[]],
+    cwd: string,
+    env: Readonly<Record<string, string>>,
+  ): Promise<readonly [string, ...string[]]> {
+    const { bubblewrap, confinement } = this.#parts;
+    if (bubblewrap === null) return list;
+    // Bubblewrap would answer with an exit code of its own, which looks like the command's.
+    if ((await findProgram(list[0], env["PATH"] ?? "", cwd)) === null) {
+      throw new SandboxError("os_error", `The command could not be started: there is no program ${show(list[0])}.`);
+    }
+    return [bubblewrap, ...bubblewrapArguments(confinement, cwd), ...list];
+  }
+}
+
+function closed(output?: { readonly stdout: string; readonly stderr: string }): SandboxError {
+  const message = "The sandbox is closed; open a new one.";
+  return new SandboxError("sandbox_closed", message, output === undefined ? {} : { output });
+}

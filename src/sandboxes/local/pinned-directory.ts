@@ -1,0 +1,107 @@
+import { existsSync, constants } from "node:fs";
+import { type FileHandle, mkdir, open, readlink, realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { show } from "../../session/errors.ts";
+import { SandboxError } from "../../session/sandbox.ts";
+import { failureCode, isMissing } from "./file-failure.ts";
+
+const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const hasDescriptorPaths = existsSync("/proc/self/fd");
+
+/**
+ * A directory held open, so that what is done in it stays in it when someone moves it or puts a link in its place.
+ *
+ * Where the system has no `/proc/self/fd`, the directory is named by its path, and a link that replaces it between
+ * the check and the use is followed.
+ */
+export class PinnedDirectory implements AsyncDisposable {
+  /** Where the directory is for system calls. */
+  readonly place: string;
+  readonly #handle: FileHandle;
+
+  private constructor(handle: FileHandle, path: string) {
+    this.#handle = handle;
+    this.place = placeOf(handle, path);
+  }
+
+  /** Opens a directory by a path in which no link is. @throws {SandboxError} `not_permitted` when there is one now. */
+  static async open(path: string): Promise<PinnedDirectory> {
+    const handle = await open(path, OPEN_DIRECTORY);
+    try {
+      const actual = hasDescriptorPaths ? await readlink(`/proc/self/fd/${handle.fd}`) : await realpath(path);
+      if (actual !== path) {
+        throw new SandboxError("not_permitted", `The directory ${show(path)} was replaced while it was being opened.`);
+      }
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return new PinnedDirectory(handle, path);
+  }
+
+  /** Opens a directory as `open` does, after making it and those above it that are missing. */
+  static async make(path: string): Promise<PinnedDirectory> {
+    const missing: string[] = [];
+    let directory: PinnedDirectory | null = null;
+    for (let at = path; directory === null; ) {
+      try {
+        directory = await PinnedDirectory.open(at);
+      } catch (error) {
+        if (failureCode(error) !== "ENOENT" || at === dirname(at)) throw error;
+        missing.unshift(basename(at));
+        at = dirname(at);
+      }
+    }
+    for (const name of missing) directory = await directory.#descend(name);
+    return directory;
+  }
+
+  /** The path of an item, for system calls that do not follow a link at the end of it. */
+  at(name: string): string {
+    return join(this.place, name);
+  }
+
+  /** Opens a directory in this one; a link is refused. */
+  async child(name: string): Promise<PinnedDirectory> {
+    const path = this.at(name);
+    return new PinnedDirectory(await open(path, OPEN_DIRECTORY), path);
+  }
+
+  /** Makes a directory in this one, unless there is one. */
+  async makeChild(name: string, mode?: number): Promise<void> {
+    try {
+      await mkdir(this.at(name), mode);
+    } catch (error) {
+      if (failureCode(error) !== "EEXIST") throw error;
+    }
+  }
+
+  /** Exchanges this directory for one in it, which is made if it is missing. */
+  async #descend(name: string): Promise<PinnedDirectory> {
+    try {
+      await this.makeChild(name);
+      return await this.child(name);
+    } finally {
+      await this[Symbol.asyncDispose]();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** Where an open file is for system calls, whatever is at its path by now. */
+export function placeOf(handle: FileHandle, path: string): string {
+  return hasDescriptorPaths ? `/proc/self/fd/${handle.fd}` : path;
+}
+
+/** Opens a directory as `PinnedDirectory.open` does, or resolves to null when there is none. */
+export async function pinIfThere(path: string): Promise<PinnedDirectory | null> {
+  try {
+    return await PinnedDirectory.open(path);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}

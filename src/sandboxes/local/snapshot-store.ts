@@ -1,0 +1,128 @@
+import { mkdir, readdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { copyJson, type JsonObject } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { show } from "../../session/errors.ts";
+import { SandboxError } from "../../session/sandbox.ts";
+import { skeinHome } from "../../tree/home.ts";
+import { doing, isMissing } from "./file-failure.ts";
+import { copyTree, emptyTree, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
+import { PinnedDirectory } from "./pinned-directory.ts";
+
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const FILES = "files";
+const RECORD = "snapshot.json";
+
+/**
+ * Keeps a copy of all files below a root under Skein's home, and resolves to its name. It appears there only when it is
+ * whole. What a command writes meanwhile may be caught halfway.
+ */
+export async function takeSnapshot(root: string): Promise<JsonObject> {
+  return doing("take a snapshot", async () => {
+    const id = uuidv7();
+    const partial = `${id}.partial`;
+    await mkdir(snapshotDirectory(), { recursive: true, mode: 0o700 });
+    await using store = await PinnedDirectory.open(await realpath(snapshotDirectory()));
+    try {
+      const size = await fill(store, partial, root);
+      const snapshot = copyJson({ backend: "local", id, createdAt: new Date().toISOString(), ...size }) as JsonObject;
+      await writeFile(store.at(join(partial, RECORD)), JSON.stringify(snapshot), { flag: "wx" });
+      await rename(store.at(partial), store.at(id));
+      return snapshot;
+    } catch (error) {
+      await removeTree(store, partial).catch(() => {});
+      throw error;
+    }
+  });
+}
+
+/**
+ * Makes the files below a root those of a snapshot.
+ *
+ * They are copied beside the present ones first, so a failure to copy changes nothing. After a crash in the middle,
+ * restoring again brings the same result.
+ */
+export async function restoreSnapshot(root: string, snapshot: JsonObject): Promise<void> {
+  const id = checkSnapshot(snapshot);
+  await doing("restore a snapshot", async () => {
+    await using store = await openStore();
+    await using source = store === null ? null : await openWhole(store, id);
+    if (source === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
+    await using target = await PinnedDirectory.make(root);
+    const staging = scratchName("restore");
+    try {
+      await target.makeChild(staging, 0o700);
+      await using staged = await target.child(staging);
+      await copyTree(source, staged);
+      await emptyTree(target, staging);
+      for (const name of await readdir(staged.place)) {
+        // Someone may have made one of that name since the directory was emptied.
+        await removeTree(target, name);
+        await rename(staged.at(name), target.at(name));
+      }
+    } finally {
+      await removeTree(target, staging);
+    }
+  });
+}
+
+/** Removes a snapshot; false when there was none. */
+export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
+  const id = checkSnapshot(snapshot);
+  return doing("delete a snapshot", async () => {
+    await using store = await openStore();
+    if (store === null) return false;
+    const removed = `${id}.removed`;
+    try {
+      // In one step, so that nobody restores half of it.
+      await rename(store.at(id), store.at(removed));
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw error;
+    }
+    return await removeTree(store, removed);
+  });
+}
+
+async function fill(store: PinnedDirectory, name: string, root: string): Promise<TreeSize> {
+  await store.makeChild(name, 0o700);
+  await using made = await store.child(name);
+  await made.makeChild(FILES, 0o700);
+  await using files = await made.child(FILES);
+  await using source = await PinnedDirectory.open(root);
+  return await copyTree(source, files);
+}
+
+async function openStore(): Promise<PinnedDirectory | null> {
+  try {
+    return await PinnedDirectory.open(await realpath(snapshotDirectory()));
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** The files of a snapshot; null when there is none of that id. */
+async function openWhole(store: PinnedDirectory, id: string): Promise<PinnedDirectory | null> {
+  try {
+    await using snapshot = await store.child(id);
+    const record: unknown = JSON.parse(await readFile(snapshot.at(RECORD), "utf8"));
+    return (record as { id?: unknown } | null)?.id === id ? await snapshot.child(FILES) : null;
+  } catch (error) {
+    if (isMissing(error) || error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** The id in a snapshot's name. It becomes part of a path, so it must look exactly as those that are made here. */
+function checkSnapshot(snapshot: JsonObject): string {
+  const { backend, id } = (snapshot ?? {}) as { backend?: unknown; id?: unknown };
+  if (backend !== "local" || typeof id !== "string" || !ID.test(id)) {
+    throw new SandboxError("unsupported", `The value with the id ${show(id)} is not a snapshot of a local sandbox.`);
+  }
+  return id;
+}
+
+function snapshotDirectory(): string {
+  return join(skeinHome(), "snapshots");
+}

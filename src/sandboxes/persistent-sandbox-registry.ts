@@ -1,0 +1,221 @@
+import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { FileLock } from "../internal/file-lock.ts";
+import { copyJson, type JsonObject, NotJson } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { sandboxBackend } from "../session/sandbox-backends.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "../session/sandbox.ts";
+import { skeinHome } from "../tree/home.ts";
+import { isTemporaryDirectoryUsed, isTemporaryId, removeTemporaryDirectory } from "./local/temporary-directory.ts";
+import "./register-built-in.ts";
+
+const LOCK_MS_MAX = 10_000;
+const FORMAT_VERSION = 1;
+
+/** Where a registry keeps its file. */
+export interface PersistentSandboxRegistryOptions {
+  /** The file (default: `sandboxes.json` under Skein's home). */
+  readonly path?: string;
+}
+
+/** A sandbox that is to be found again. */
+export interface SandboxRecord {
+  readonly backend: string;
+  readonly id: string;
+  readonly spec: SandboxSpec;
+  readonly sessionId?: string | null;
+  readonly metadata?: JsonObject;
+}
+
+/** A sandbox as it is recorded, with the times of its first record and of its last use. */
+export interface RecordedSandbox {
+  readonly backend: string;
+  readonly id: string;
+  readonly spec: SandboxSpec;
+  readonly sessionId: string | null;
+  readonly metadata: JsonObject;
+  readonly createdAt: string;
+  readonly touchedAt: string;
+}
+
+/**
+ * Remembers sandboxes beyond the life of a process, in one file, so that a later one finds them again.
+ *
+ * - Several processes may use the same file: every change is made under a lock, and replaces the file in one step.
+ * - A file that cannot be read as it should is refused (`DAMAGED`), and never overwritten.
+ * - The file holds the specs with their variables, so only its owner may read it.
+ */
+export class PersistentSandboxRegistry {
+  readonly path: string;
+
+  constructor(options: PersistentSandboxRegistryOptions = {}) {
+    this.path = resolve(options.path ?? join(skeinHome(), "sandboxes.json"));
+  }
+
+  /** Remembers a sandbox; an open one can be given as it is. One of the same id is replaced, and keeps its first time. */
+  async record(entry: SandboxRecord): Promise<RecordedSandbox> {
+    const now = new Date().toISOString();
+    const { backend, id, spec, sessionId = null, metadata = {} } = entry;
+    const made = checkRecord({ backend, id, spec, sessionId, metadata, createdAt: now, touchedAt: now });
+    return this.#change((entries) => {
+      const before = entries.find((each) => each.id === id);
+      const recorded = { ...made, createdAt: before?.createdAt ?? now };
+      return { entries: [...entries.filter((each) => each.id !== id), recorded], result: recorded };
+    });
+  }
+
+  /** All that are remembered, in the order of their last record. */
+  async list(): Promise<RecordedSandbox[]> {
+    return readEntries(this.path);
+  }
+
+  /** Notes that a sandbox was used now; false when it is not remembered. */
+  async touch(id: string): Promise<boolean> {
+    const touchedAt = new Date().toISOString();
+    return this.#change((entries) => ({
+      entries: entries.map((each) => (each.id === id ? { ...each, touchedAt } : each)),
+      result: entries.some((each) => each.id === id),
+    }));
+  }
+
+  /** Opens a remembered sandbox again. @throws {SandboxError} `file_not_found` when it is not remembered, or gone. */
+  async reattach(id: string): Promise<Sandbox> {
+    const entry = (await this.list()).find((each) => each.id === id);
+    if (entry === undefined) throw new SandboxError("file_not_found", `No sandbox ${show(id)} is recorded.`);
+    const backend = await sandboxBackend(entry.backend);
+    if (backend.attach === undefined) {
+      throw new SandboxError("unsupported", `The sandbox backend ${show(entry.backend)} cannot find a sandbox again.`);
+    }
+    const sandbox = await backend.attach(id, entry.spec);
+    await this.touch(id);
+    return sandbox;
+  }
+
+  /** Forgets a sandbox, and leaves it as it is; false when it was not remembered. */
+  async forget(id: string): Promise<boolean> {
+    return this.#change((entries) => ({
+      entries: entries.filter((each) => each.id !== id),
+      result: entries.some((each) => each.id === id),
+    }));
+  }
+
+  /**
+   * Removes the directory that a local sandbox made for itself, and forgets the sandbox; false when it is not a
+   * remembered one. A directory that was given is never removed.
+   *
+   * @throws {SandboxError} `not_permitted` while a sandbox of this process uses the directory: close that.
+   */
+  async deleteLocal(id: string): Promise<boolean> {
+    const entry = (await this.list()).find((each) => each.id === id);
+    if (entry === undefined || !ownsDirectory(entry)) return false;
+    if (isTemporaryDirectoryUsed(id)) {
+      throw new SandboxError("not_permitted", `The sandbox ${show(id)} is open in this process; close it instead.`);
+    }
+    const removed = await removeTemporaryDirectory(id);
+    await this.forget(id);
+    return removed;
+  }
+
+  /**
+   * Forgets sandboxes that were last used before a time, with the directories that local ones made for themselves, and
+   * returns their ids. What this process has open stays; that another process still uses one is not known here.
+   */
+  async prune(options: { readonly olderThan: Date }): Promise<string[]> {
+    const before = options?.olderThan?.getTime?.();
+    if (!Number.isFinite(before)) {
+      throw new SessionError("INVALID_OPTION", "Pruning needs a valid Date as olderThan.");
+    }
+    const pruned = await this.#change((entries) => {
+      const old = entries.filter(
+        ({ id, touchedAt }) => Date.parse(touchedAt) < before && !isTemporaryDirectoryUsed(id),
+      );
+      return { entries: entries.filter((each) => !old.includes(each)), result: old };
+    });
+    for (const entry of pruned) if (ownsDirectory(entry)) await removeTemporaryDirectory(entry.id);
+    return pruned.map(({ id }) => id);
+  }
+
+  async #change<T>(
+    change: (entries: readonly RecordedSandbox[]) => { entries: readonly RecordedSandbox[]; result: T },
+  ): Promise<T> {
+    await mkdir(dirname(this.path), { recursive: true });
+    const lock = new FileLock(`${this.path}.lock`);
+    const holder = await lock.acquire(LOCK_MS_MAX);
+    if (holder !== null) {
+      throw new SessionError("SESSION_BUSY", `${this.path} is in use by process ${holder.pid}; try again later.`);
+    }
+    try {
+      const { entries, result } = change(await readEntries(this.path));
+      await replaceFile(this.path, `${JSON.stringify({ version: FORMAT_VERSION, sandboxes: entries }, null, 2)}\n`);
+      return result;
+    } finally {
+      await lock.release();
+    }
+  }
+}
+
+function ownsDirectory({ backend, id, spec }: RecordedSandbox): boolean {
+  return backend === "local" && isTemporaryId(id) && spec.workingDir === undefined;
+}
+
+async function readEntries(path: string): Promise<RecordedSandbox[]> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+  try {
+    const { version, sandboxes } = JSON.parse(text) as { version?: unknown; sandboxes?: unknown };
+    if (typeof version === "number" && version > FORMAT_VERSION) throw new NewerFormat(path, version);
+    if (version !== FORMAT_VERSION || !Array.isArray(sandboxes)) throw new TypeError("it is not a list of sandboxes");
+    return sandboxes.map(checkRecord);
+  } catch (error) {
+    if (error instanceof NewerFormat) throw error;
+    const text = `${path} is damaged: ${(error as Error).message}; repair it or move it away. It was left as it is.`;
+    throw new SessionError("DAMAGED", text, { cause: error });
+  }
+}
+
+class NewerFormat extends SessionError {
+  constructor(path: string, version: number) {
+    super("UNSUPPORTED_VERSION", `${path} has the format ${version}, which only a newer Skein reads.`);
+  }
+}
+
+function checkRecord(value: unknown): RecordedSandbox {
+  let copy: JsonObject | null;
+  try {
+    copy = copyJson(value, "sandbox") as JsonObject | null;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
+  const { backend, id, spec, sessionId, metadata, createdAt, touchedAt } = copy ?? {};
+  const texts = [backend, id].every((each) => typeof each === "string" && each !== "");
+  const times = [createdAt, touchedAt].every((each) => typeof each === "string" && !Number.isNaN(Date.parse(each)));
+  const objects = [spec, metadata].every((each) => typeof each === "object" && each !== null && !Array.isArray(each));
+  if (!texts || !times || !objects || !(sessionId === null || typeof sessionId === "string")) {
+    throw new SessionError("INVALID_VALUE", `The record of the sandbox ${show(id)} lacks a part or has a wrong one.`);
+  }
+  return copy as unknown as RecordedSandbox;
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const scratch = `${path}.${uuidv7()}.tmp`;
+  try {
+    const file = await open(scratch, "wx", 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(scratch, path);
+  } catch (error) {
+    await unlink(scratch).catch(() => {});
+    throw error;
+  }
+}
