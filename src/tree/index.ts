@@ -1,3 +1,4 @@
+export { type ExportJournalOptions, exportJournalJsonl, exportJsonl } from "./export-lineage.ts";
 export type { FileOptions, TreeOptions } from "./file-options.ts";
 export { defaultSessionDirectory, skeinHome } from "./home.ts";
 export { listSessions } from "./list-sessions.ts";
