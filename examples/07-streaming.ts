@@ -1,0 +1,45 @@
+// Streaming in the terminal: words as they come, tools as they run, and a word from you while the agent is at work.
+import assert from "node:assert/strict";
+import { createAgent, Session } from "skein";
+import { offline } from "skein/offline";
+
+const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
+await using session = Session.fromUserMessage("run echo one; echo two").to("local");
+
+const run = agent.run(session);
+const seen: string[] = [];
+for await (const event of run) {
+  seen.push(event.type);
+  switch (event.type) {
+    case "text-delta":
+      process.stdout.write(event.text);
+      break;
+    case "tool-started":
+      process.stdout.write(`[${event.name}] `);
+      // Said now, heard before the model's next turn.
+      await run.steer("list the files");
+      break;
+    case "tool-finished":
+      process.stdout.write(`${event.message.content}\n`);
+      break;
+    case "round-finished":
+      process.stdout.write("\n");
+      break;
+    default:
+      break;
+  }
+  // Once is enough.
+  if (seen.filter((type) => type === "tool-started").length > 2) run.abort();
+}
+
+await using answer = await run;
+assert.ok(seen.includes("text-delta") && seen.includes("tool-started"));
+assert.equal(seen.at(-1), "run-finished");
+assert.ok(answer.transcript.rows.some(({ kind, message }) => kind === "user" && message.content === "list the files"));
+
+// A run that nobody wants any more is aborted; what it said so far stays.
+const slow = createAgent({ prompt: "You take your time.", model: offline({ delayMs: 60_000 }) });
+const unwanted = slow.run("run echo never");
+unwanted.abort("changed my mind");
+await assert.rejects(unwanted.synchronize(), { code: "ABORTED", cause: "changed my mind" });
+assert.equal(unwanted.transcript.length, 1);

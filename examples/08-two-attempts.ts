@@ -1,0 +1,38 @@
+// Fork and merge: two attempts at the same task, each with its own copy of the files, at the same time; the better wins.
+import assert from "node:assert/strict";
+import { createAgent, lineageUsage, Session, toMermaid } from "skein";
+import { offline } from "skein/offline";
+
+const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
+
+await using start = await agent.run(Session.fromUserMessage('write "draft" to plan.txt').to("local"));
+
+// An isolated fork has its own copy of the workspace. A plain fork() would share it.
+await using left = await start.forkIsolated();
+await using right = await start.forkIsolated();
+const runs = [
+  agent.run(left.merge(Session.fromUserMessage('write "go by train" to plan.txt'))),
+  agent.run(right.merge(Session.fromUserMessage('write "go by boat, and take two days" to plan.txt'))),
+];
+const attempts = await Promise.all(runs);
+
+const planOf = async (session: Session) =>
+  new TextDecoder().decode(await (await session.requireSandbox()).readFile("plan.txt"));
+const plans = await Promise.all(attempts.map(planOf));
+console.log(plans);
+assert.deepEqual(plans, ["go by train", "go by boat, and take two days"]);
+assert.equal(await planOf(start), "draft"); // neither attempt touched the other's files, or the source's
+
+// The longer plan wins; the merge keeps what both said, and the first one's workspace.
+const [train, boat] = attempts as [Session, Session];
+await using chosen = boat.merge(train);
+assert.equal(await planOf(chosen), "go by boat, and take two days");
+assert.equal(chosen.transcript.length, boat.transcript.length + train.transcript.length);
+
+// Where it all came from, and what it cost: every operation once.
+const known = [agent.session, start, left, right, ...attempts, chosen];
+console.log(toMermaid(known));
+const { usage } = lineageUsage(known, chosen.id);
+const spent = [start, train, boat].reduce((sum, session) => sum + (session.usage?.totalTokens ?? 0), 0);
+assert.equal(usage.totalTokens, spent);
+for (const attempt of attempts) await attempt.closeSandbox();

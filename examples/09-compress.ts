@@ -1,0 +1,28 @@
+// Compress: a long session becomes a short one that another agent can go on from, in the same workspace.
+import assert from "node:assert/strict";
+import { createAgent, runSessionCompress, Session } from "skein";
+import { offline } from "skein/offline";
+
+const model = offline();
+const worker = createAgent({ prompt: "You keep a small workspace.", model });
+
+// A run can be given to the next one in place of a session; it is awaited first.
+let session = await worker.run(Session.fromUserMessage('write "1" to a.txt').to("local"));
+for (const request of ['write "2" to b.txt', 'write "3" to c.txt', "list the files"]) {
+  session = await worker.run(session.merge(Session.fromUserMessage(request)));
+}
+console.log(`${session.transcript.length} rows`);
+
+const short = await runSessionCompress(session, worker.session, { model });
+console.log(`1 row: ${short.text() ?? short.transcript.at(0)?.message.content}`);
+
+assert.equal(short.transcript.length, 1);
+assert.equal(short.transcript.at(0)?.kind, "user");
+assert.deepEqual(short.lineage.extras, [
+  ["compression.lossy", true],
+  ["compression.rows_out", 1],
+]);
+
+// The workspace came along: what the next agent does happens where the first one worked.
+await using next = await worker.run(short.merge(Session.fromUserMessage("read c.txt")));
+assert.match(next.text() ?? "", /3/);

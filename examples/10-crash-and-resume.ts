@@ -1,0 +1,47 @@
+// Crash and resume: a process is killed in the middle of a tool; another one finds the run and goes on where it stopped.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { appendFileSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { createAgent, defineTool, loadSession, resumeSession, runSessionLoop, Session } from "skein";
+import { scripted } from "skein/offline";
+
+const crashes = process.env.CRASH === "yes";
+
+const sendLetter = defineTool({
+  name: "send_letter",
+  description: "Sends a letter. It cannot be taken back.",
+  parameters: { type: "object", properties: { to: { type: "string" } }, required: ["to"] },
+  execute: ({ to }) => {
+    appendFileSync("sent.txt", `${to}\n`);
+    // The letter is gone, and so is the process, before the result is written.
+    if (crashes) process.kill(process.pid, "SIGKILL");
+    return "Sent.";
+  },
+});
+
+const call = { id: "1", name: "send_letter", arguments: '{"to":"Ada"}' };
+const tools = [sendLetter];
+
+const path = "./letters.jsonl";
+
+if (crashes) {
+  const model = scripted([{ role: "assistant", content: null, toolCalls: [call], stopReason: "tool_calls" }]);
+  const clerk = createAgent({ prompt: "You send letters.", model, tools, builtInTools: false });
+  await clerk.run(Session.create({ text: "Send Ada a letter." }), { persist: path });
+} else {
+  const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url)], { env: { ...process.env, CRASH: "yes" } });
+  assert.equal(child.signal, "SIGKILL");
+  assert.equal((await loadSession(path)).closed, false); // it never came to its end
+  const { user, agent } = await resumeSession(path);
+
+  // The log says that the letter may have been sent, so the model is told instead of sending it again.
+  const model = scripted(["I cannot tell whether the letter to Ada was sent; please check."]);
+  const answer = await runSessionLoop(user, agent, { model, tools, builtInTools: false, persist: path });
+  for (const { kind, message } of answer.transcript) console.log(`${kind}: ${message.content}`);
+
+  assert.match(String(answer.transcript.at(-2)?.message.content), /"error_kind":"interrupted"/);
+  assert.equal(readFileSync("sent.txt", "utf8"), "Ada\n"); // once
+  assert.equal(agent.transcript.at(0)?.message.content, "You send letters."); // the instructions came back, too
+  assert.equal((await loadSession(path)).closed, true);
+}
