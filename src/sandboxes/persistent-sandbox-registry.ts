@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { FileLock } from "../internal/file-lock.ts";
-import { copyJson, type JsonObject, NotJson } from "../internal/json.ts";
+import { copyJson, type JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { sandboxBackend } from "../session/sandbox-backends.ts";
@@ -73,10 +73,10 @@ export class PersistentSandboxRegistry {
   /** Notes that a sandbox was used now; false when it is not remembered. */
   async touch(id: string): Promise<boolean> {
     const touchedAt = new Date().toISOString();
-    return this.#change((entries) => ({
-      entries: entries.map((each) => (each.id === id ? { ...each, touchedAt } : each)),
-      result: entries.some((each) => each.id === id),
-    }));
+    return this.#change((entries) => {
+      if (!entries.some((each) => each.id === id)) return { entries, result: false };
+      return { entries: entries.map((each) => (each.id === id ? { ...each, touchedAt } : each)), result: true };
+    });
   }
 
   /** Opens a remembered sandbox again. @throws {SandboxError} `file_not_found` when it is not remembered, or gone. */
@@ -94,10 +94,10 @@ export class PersistentSandboxRegistry {
 
   /** Forgets a sandbox, and leaves it as it is; false when it was not remembered. */
   async forget(id: string): Promise<boolean> {
-    return this.#change((entries) => ({
-      entries: entries.filter((each) => each.id !== id),
-      result: entries.some((each) => each.id === id),
-    }));
+    return this.#change((entries) => {
+      if (!entries.some((each) => each.id === id)) return { entries, result: false };
+      return { entries: entries.filter((each) => each.id !== id), result: true };
+    });
   }
 
   /**
@@ -146,7 +146,9 @@ export class PersistentSandboxRegistry {
       throw new SessionError("SESSION_BUSY", `${this.path} is in use by process ${holder.pid}; try again later.`);
     }
     try {
-      const { entries, result } = change(await readEntries(this.path));
+      const before = await readEntries(this.path);
+      const { entries, result } = change(before);
+      if (entries === before) return result;
       await replaceFile(this.path, `${JSON.stringify({ version: FORMAT_VERSION, sandboxes: entries }, null, 2)}\n`);
       return result;
     } finally {
@@ -167,38 +169,42 @@ async function readEntries(path: string): Promise<RecordedSandbox[]> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
   }
+  let version: unknown;
   try {
-    const { version, sandboxes } = JSON.parse(text) as { version?: unknown; sandboxes?: unknown };
-    if (typeof version === "number" && version > FORMAT_VERSION) throw new NewerFormat(path, version);
-    if (version !== FORMAT_VERSION || !Array.isArray(sandboxes)) throw new TypeError("it is not a list of sandboxes");
-    return sandboxes.map(checkRecord);
-  } catch (error) {
-    if (error instanceof NewerFormat) throw error;
-    const text = `${path} is damaged: ${(error as Error).message}; repair it or move it away. It was left as it is.`;
-    throw new SessionError("DAMAGED", text, { cause: error });
+    const file = JSON.parse(text) as { version?: unknown; sandboxes?: unknown };
+    version = file.version;
+    if (version === FORMAT_VERSION && Array.isArray(file.sandboxes)) return file.sandboxes.map(parseRecord);
+  } catch (cause) {
+    throw damaged(path, (cause as Error).message, cause);
+  }
+  if (typeof version === "number" && version > FORMAT_VERSION) {
+    throw new SessionError("UNSUPPORTED_VERSION", `${path} has the format ${version}, which only a newer Skein reads.`);
+  }
+  throw damaged(path, "it is not a list of sandboxes");
+}
+
+function damaged(path: string, problem: string, cause?: unknown): SessionError {
+  const message = `${path} is damaged (${problem}) and was left as it is; repair it or move it away.`;
+  return new SessionError("DAMAGED", message, { cause });
+}
+
+function checkRecord(value: RecordedSandbox): RecordedSandbox {
+  try {
+    return parseRecord(value);
+  } catch (cause) {
+    throw new SessionError("INVALID_VALUE", `The sandbox cannot be recorded: ${(cause as Error).message}.`, { cause });
   }
 }
 
-class NewerFormat extends SessionError {
-  constructor(path: string, version: number) {
-    super("UNSUPPORTED_VERSION", `${path} has the format ${version}, which only a newer Skein reads.`);
-  }
-}
-
-function checkRecord(value: unknown): RecordedSandbox {
-  let copy: JsonObject | null;
-  try {
-    copy = copyJson(value, "sandbox") as JsonObject | null;
-  } catch (error) {
-    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
-    throw error;
-  }
+/** A frozen copy. @throws {Error} whose message says what is wrong with the record. */
+function parseRecord(value: unknown): RecordedSandbox {
+  const copy = copyJson(value, "sandbox") as JsonObject | null;
   const { backend, id, spec, sessionId, metadata, createdAt, touchedAt } = copy ?? {};
   const texts = [backend, id].every((each) => typeof each === "string" && each !== "");
   const times = [createdAt, touchedAt].every((each) => typeof each === "string" && !Number.isNaN(Date.parse(each)));
   const objects = [spec, metadata].every((each) => typeof each === "object" && each !== null && !Array.isArray(each));
   if (!texts || !times || !objects || !(sessionId === null || typeof sessionId === "string")) {
-    throw new SessionError("INVALID_VALUE", `The record of the sandbox ${show(id)} lacks a part or has a wrong one.`);
+    throw new TypeError(`the record of ${show(id)} lacks a part or has a wrong one`);
   }
   return copy as unknown as RecordedSandbox;
 }

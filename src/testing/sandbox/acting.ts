@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { type Sandbox, SandboxError, type SandboxFailure } from "../../session/sandbox.ts";
+
+const WAIT_MS_MAX = 20_000;
+const POLL_MS = 20;
+
+/** Checks that a call is refused with a `SandboxError` of that kind, and resolves to it. */
+export async function fails(call: Promise<unknown>, kind: SandboxFailure): Promise<SandboxError> {
+  const error = await call.then(
+    () => assert.fail(`the call succeeded, and should have failed with ${kind}`),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof SandboxError)) throw error;
+  assert.equal(error.kind, kind, `it failed with ${error.kind} (${error.message}), not with ${kind}`);
+  assert.equal(error.code, "SANDBOX_FAILED");
+  assert.match(error.message, /\S/);
+  return error;
+}
+
+/** The text of a file. */
+export async function textOf(sandbox: Sandbox, path: string): Promise<string> {
+  return new TextDecoder().decode(await sandbox.readFile(path));
+}
+
+/** The paths of all items below the root. */
+export async function pathsOf(sandbox: Sandbox): Promise<string[]> {
+  return (await sandbox.list(".", { recursive: true })).map(({ path }) => path);
+}
+
+/** Runs a command that must succeed, and resolves to its stdout. */
+export async function shell(sandbox: Sandbox, command: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await sandbox.exec(command);
+  assert.equal(exitCode, 0, `${command} ended with ${exitCode}: ${stderr}`);
+  return stdout;
+}
+
+/** Waits until a command that runs meanwhile has made a file. */
+export async function appears(sandbox: Sandbox, path: string): Promise<void> {
+  for (const deadline = Date.now() + WAIT_MS_MAX; !(await sandbox.exists(path)); ) {
+    assert.ok(Date.now() < deadline, `${path} did not appear`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/**
+ * A command that starts a process which holds a lock until it is killed, by a program that says how to start it, and
+ * makes the file "ready" when the lock is held.
+ */
+export function holding(lock: string, start: string): string {
+  return start.replace(
+    "HOLD",
+    `flock ${lock} sh -c "trap '' TERM HUP INT; touch ${lock}.ready; while :; do sleep 1; done"`,
+  );
+}
+
+/** Checks that nobody holds the lock any more, right now. */
+export async function isFree(sandbox: Sandbox, lock: string): Promise<void> {
+  const { exitCode } = await sandbox.exec(["flock", "--nonblock", lock, "true"]);
+  assert.equal(exitCode, 0, "a process of the command still runs");
+}

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { fails, shell } from "./acting.ts";
+import type { SandboxCase } from "./sandbox-case.ts";
+
+/** What a command is given, and what comes back. */
+export const commandCases: readonly SandboxCase[] = [
+  {
+    name: "runs a text through its shell, and gives exit code, stdout and stderr apart",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      const result = await sandbox.exec("echo one; echo two >&2; exit 3");
+      assert.equal(result.exitCode, 3);
+      assert.deepEqual([result.stdout, result.stderr, result.truncated], ["one\n", "two\n", false]);
+      assert.ok(result.elapsedMs >= 0);
+    },
+  },
+  {
+    name: "runs a list as a program with its arguments, which no shell touches",
+    async run({ open }) {
+      const sandbox = await open();
+      const { stdout } = await sandbox.exec(["printf", "%s|", "$HOME", "a b", "*", "'"]);
+      assert.equal(stdout, "$HOME|a b|*|'|");
+    },
+  },
+  {
+    name: "starts a command in the root, or in the directory that it is given",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("inner/file.txt", "");
+      assert.equal((await shell(sandbox, "pwd")).trim(), sandbox.workingDir);
+      assert.equal((await sandbox.exec("ls", { cwd: "inner" })).stdout, "file.txt\n");
+    },
+  },
+  {
+    name: "refuses a directory for a command that is missing, a file, or outside",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("file.txt", "");
+      await fails(sandbox.exec(["true"], { cwd: "nowhere" }), "file_not_found");
+      await fails(sandbox.exec(["true"], { cwd: "file.txt" }), "os_error");
+      await fails(sandbox.exec(["true"], { cwd: ".." }), "not_permitted");
+      await fails(sandbox.exec(["true"], { cwd: "/" }), "not_permitted");
+    },
+  },
+  {
+    name: "gives a command the variables of the spec, and its own over them",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open({ env: { ONE: "spec", TWO: "spec" } });
+      const { stdout } = await sandbox.exec('echo "$ONE $TWO $THREE"', { env: { TWO: "own", THREE: "own" } });
+      assert.equal(stdout, "spec own own\n");
+      assert.equal(await shell(sandbox, 'echo "$ONE $TWO $THREE"'), "spec spec \n");
+    },
+  },
+  {
+    name: "feeds text and bytes to a command's stdin, which is empty without any",
+    async run({ open }) {
+      const sandbox = await open();
+      assert.equal((await sandbox.exec(["cat"], { stdin: "grüße\n" })).stdout, "grüße\n");
+      assert.equal((await sandbox.exec(["cat"], { stdin: new Uint8Array([104, 105]) })).stdout, "hi");
+      assert.equal((await sandbox.exec(["cat"])).stdout, "");
+    },
+  },
+  {
+    name: "does not mind a command that ends without reading its stdin",
+    async run({ open }) {
+      const sandbox = await open();
+      assert.equal((await sandbox.exec(["true"], { stdin: "x".repeat(2_000_000) })).exitCode, 0);
+    },
+  },
+  {
+    name: "says os_error for a program that is not there",
+    needs: ["programs"],
+    async run({ open }) {
+      const sandbox = await open();
+      await fails(sandbox.exec(["no-such-program-anywhere"]), "os_error");
+      await fails(sandbox.exec(["./neither-here"]), "os_error");
+    },
+  },
+  {
+    name: "says os_error for a command of nothing",
+    async run({ open }) {
+      const sandbox = await open();
+      await fails(sandbox.exec(""), "os_error");
+      await fails(sandbox.exec([]), "os_error");
+    },
+  },
+  {
+    name: "refuses a limit of time that is none",
+    async run({ open }) {
+      const sandbox = await open();
+      for (const timeoutMs of [-1, 0, Number.NaN]) await fails(sandbox.exec(["true"], { timeoutMs }), "unsupported");
+    },
+  },
+  {
+    name: "gives the exit code of a command that died of a signal as a shell does",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      assert.equal((await sandbox.exec("kill -9 $$")).exitCode, 137);
+      assert.equal((await sandbox.exec("kill -15 $$")).exitCode, 143);
+    },
+  },
+  {
+    name: "keeps beginning and end of too much output, and says in between how much is left out",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      const { stdout, stderr, truncated } = await sandbox.exec(
+        "echo first; yes ünïcödé | head -c 5000000; echo; echo last; echo small >&2",
+      );
+      assert.equal(truncated, true);
+      assert.ok(stdout.startsWith("first\n") && stdout.endsWith("\nlast\n"));
+      assert.ok(stdout.length < 1_000_000, `${stdout.length} characters were kept`);
+      assert.match(stdout, /\[\d+ bytes were left out here\]/);
+      assert.ok(!stdout.includes("�"), "a character was cut in two");
+      assert.equal(stderr, "small\n");
+    },
+  },
+  {
+    name: "runs several commands at once",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      // Each waits for what the other writes, so one after the other they would not end.
+      const [one, other] = await Promise.all([
+        sandbox.exec("echo a > one; while [ ! -e other ]; do sleep 0.02; done; echo one", { timeoutMs: 20_000 }),
+        sandbox.exec("echo b > other; while [ ! -e one ]; do sleep 0.02; done; echo other", { timeoutMs: 20_000 }),
+      ]);
+      assert.deepEqual([one.stdout, other.stdout], ["one\n", "other\n"]);
+    },
+  },
+  {
+    name: "runs code in every language that it names, with arguments of any length, and refuses others",
+    async run({ open }) {
+      const sandbox = await open();
+      const filler = (sign: string): string => `${sign} ${"x".repeat(300_000)}\n`;
+      const programs: Record<string, string> = {
+        python: `${filler("#")}import sys\nprint("python", sys.stdin.read())`,
+        javascript: `${filler("//")}console.log("javascript", require("node:fs").readFileSync(0, "utf8"))`,
+        sh: `${filler("#")}echo sh "$(cat)"`,
+        bash: `${filler("#")}echo bash "$(cat)"`,
+      };
+      for (const language of sandbox.capabilities.languages) {
+        const program = programs[language];
+        if (program === undefined) continue;
+        const { stdout, stderr, exitCode } = await sandbox.runCode(language, program, { stdin: "in" });
+        assert.deepEqual([exitCode, stdout], [0, `${language} in\n`], stderr);
+      }
+      assert.deepEqual(await sandbox.list(), [], "running code left files behind");
+      await fails(sandbox.runCode("no-such-language", ""), "unsupported");
+    },
+  },
+];

@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { fails, pathsOf, shell, textOf } from "./acting.ts";
+import type { SandboxCase } from "./sandbox-case.ts";
+
+/** What the file methods do with files, and with paths that lead elsewhere. */
+export const fileCases: readonly SandboxCase[] = [
+  {
+    name: "reads what was written, byte for byte, and makes the directories above it",
+    async run({ open }) {
+      const sandbox = await open();
+      const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
+      await sandbox.writeFile("a/b/bytes.bin", bytes);
+      assert.deepEqual(Uint8Array.from(await sandbox.readFile("a/b/bytes.bin")), bytes);
+      await sandbox.writeFile("grüße.txt", "grüße");
+      assert.equal(await textOf(sandbox, "./grüße.txt"), "grüße");
+      await sandbox.writeFile("a/b/bytes.bin", "");
+      assert.equal((await sandbox.readFile("a/b/bytes.bin")).length, 0);
+    },
+  },
+  {
+    name: "shows commands the files, and the files what commands wrote",
+    needs: ["shell"],
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("in.txt", "text");
+      await shell(sandbox, "tr a-z A-Z < in.txt > out.txt");
+      assert.equal(await textOf(sandbox, "out.txt"), "TEXT");
+    },
+  },
+  {
+    name: "takes an absolute path in the root",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile(`${sandbox.workingDir}/a.txt`, "a");
+      assert.equal(await textOf(sandbox, "a.txt"), "a");
+      assert.equal(await sandbox.exists(`${sandbox.workingDir}/a.txt`), true);
+      assert.equal((await sandbox.list(sandbox.workingDir))[0]?.path, "a.txt");
+    },
+  },
+  {
+    name: "says file_not_found for what is not there",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("file.txt", "");
+      await fails(sandbox.readFile("nowhere.txt"), "file_not_found");
+      await fails(sandbox.readFile("file.txt/below"), "file_not_found");
+      await fails(sandbox.list("nowhere"), "file_not_found");
+      assert.equal(await sandbox.exists("nowhere"), false);
+      assert.equal(await sandbox.exists("file.txt/below"), false);
+      assert.equal(await sandbox.remove("nowhere"), false);
+      assert.equal(await sandbox.remove("nowhere/below"), false);
+    },
+  },
+  {
+    name: "refuses to read or write a directory as a file, and to list a file",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("directory/file.txt", "kept");
+      await fails(sandbox.readFile("directory"), "os_error");
+      await fails(sandbox.writeFile("directory", "x"), "os_error");
+      await fails(sandbox.writeFile(".", "x"), "os_error");
+      await fails(sandbox.list("directory/file.txt"), "os_error");
+      assert.deepEqual(await pathsOf(sandbox), ["directory", "directory/file.txt"]);
+    },
+  },
+  {
+    name: "refuses to read more than it is asked to, and reads exactly as much",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("ten.txt", "0123456789");
+      await fails(sandbox.readFile("ten.txt", { bytesMax: 9 }), "output_truncated");
+      assert.equal((await sandbox.readFile("ten.txt", { bytesMax: 10 })).length, 10);
+    },
+  },
+  {
+    name: "never shows half a file to a reader while it is written again and again",
+    async run({ open }) {
+      const sandbox = await open();
+      const texts = ["a", "b"].map((sign) => sign.repeat(200_000));
+      await sandbox.writeFile("file.txt", texts[0] as string);
+      const writing = (async () => {
+        for (let round = 0; round < 20; round++) await sandbox.writeFile("file.txt", texts[round % 2] as string);
+      })();
+      for (let round = 0; round < 20; round++) {
+        const text = await textOf(sandbox, "file.txt");
+        assert.ok(texts.includes(text), `a reader saw ${text.length} characters of a mixture`);
+      }
+      await writing;
+      assert.deepEqual(await pathsOf(sandbox), ["file.txt"]);
+    },
+  },
+  {
+    name: "keeps the mode of a file that is written again",
+    needs: ["shell", "modes"],
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("run.sh", "#!/bin/sh\necho one");
+      await shell(sandbox, "chmod 754 run.sh");
+      await sandbox.writeFile("run.sh", "#!/bin/sh\necho two");
+      assert.equal(await shell(sandbox, "./run.sh; stat -c %a run.sh"), "two\n754\n");
+    },
+  },
+  {
+    name: "lists items with type and size, sorted by path, deep where it is asked to, and no more than the limit",
+    async run({ open }) {
+      const sandbox = await open();
+      for (const path of ["b.txt", "a/z.txt", "a/b/c.txt", "a-b", "a.txt"]) await sandbox.writeFile(path, "12345");
+      const flat = await sandbox.list();
+      assert.deepEqual(
+        flat.map(({ path, type }) => [path, type]),
+        [
+          ["a", "directory"],
+          ["a-b", "file"],
+          ["a.txt", "file"],
+          ["b.txt", "file"],
+        ],
+      );
+      assert.equal(flat[1]?.sizeBytes, 5);
+      assert.deepEqual(await pathsOf(sandbox), ["a", "a-b", "a.txt", "a/b", "a/b/c.txt", "a/z.txt", "b.txt"]);
+      assert.deepEqual(
+        (await sandbox.list("a")).map(({ path }) => path),
+        ["a/b", "a/z.txt"],
+      );
+      const few = await sandbox.list(".", { recursive: true, limit: 4 });
+      assert.deepEqual(
+        few.map(({ path }) => path),
+        ["a", "a-b", "a.txt", "a/b"],
+      );
+      assert.deepEqual(await sandbox.list(".", { limit: 0 }), []);
+    },
+  },
+  {
+    name: "removes files and whole directories, but not its root",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("a/b/c.txt", "");
+      await sandbox.writeFile("d.txt", "");
+      assert.equal(await sandbox.remove("a"), true);
+      assert.equal(await sandbox.remove("a"), false);
+      assert.deepEqual(await pathsOf(sandbox), ["d.txt"]);
+      for (const path of [".", "", "a/..", sandbox.workingDir]) await fails(sandbox.remove(path), "not_permitted");
+      assert.deepEqual(await pathsOf(sandbox), ["d.txt"]);
+    },
+  },
+  {
+    name: "lets no path leave the root by dots, from the top, or with a NUL character",
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("inner/file.txt", "");
+      const paths = ["..", "../x", "inner/../../x", "/etc/hostname", "/", "a\0b", `${sandbox.workingDir}-other`];
+      for (const path of paths) {
+        await fails(sandbox.readFile(path), "not_permitted");
+        await fails(sandbox.writeFile(path, "x"), "not_permitted");
+        await fails(sandbox.list(path), "not_permitted");
+        await fails(sandbox.exists(path), "not_permitted");
+        await fails(sandbox.remove(path), "not_permitted");
+      }
+      assert.equal(await sandbox.exists("inner/../inner/file.txt"), true);
+    },
+  },
+  {
+    name: "lets no link lead out of the root, at the end of a path or in the middle of it",
+    needs: ["shell", "links"],
+    async run({ open }) {
+      const sandbox = await open();
+      await shell(
+        sandbox,
+        "ln -s /etc/passwd file; ln -s /etc folder; ln -s folder chain; ln -s /nowhere/at/all dangling",
+      );
+      for (const path of ["file", "folder/passwd", "chain/passwd", "dangling", "folder/not-there"]) {
+        await fails(sandbox.readFile(path), "not_permitted");
+        await fails(sandbox.writeFile(path, "x"), "not_permitted");
+        await fails(sandbox.exists(path), "not_permitted");
+      }
+      for (const path of ["folder", "chain"]) {
+        await fails(sandbox.list(path), "not_permitted");
+        await fails(sandbox.exec(["true"], { cwd: path }), "not_permitted");
+        await fails(sandbox.remove(`${path}/passwd`), "not_permitted");
+      }
+      const listed = await sandbox.list(".", { recursive: true });
+      assert.deepEqual(new Set(listed.map(({ type }) => type)), new Set(["symlink"]));
+    },
+  },
+  {
+    name: "follows links that stay inside, and removes a link without what it points to",
+    needs: ["shell", "links"],
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("real/file.txt", "old");
+      await shell(sandbox, "ln -s real link; ln -s ../real/file.txt real/alias; ln -s real/later early");
+      await sandbox.writeFile("link/alias", "new");
+      assert.equal(await textOf(sandbox, "real/file.txt"), "new");
+      assert.deepEqual(
+        (await sandbox.list("link")).map(({ path }) => path),
+        ["link/alias", "link/file.txt"],
+      );
+      assert.equal(await sandbox.exists("early"), false);
+      await sandbox.writeFile("early", "x");
+      assert.equal(await textOf(sandbox, "real/later"), "x");
+      assert.equal(await sandbox.remove("link"), true);
+      assert.equal(await textOf(sandbox, "real/file.txt"), "new");
+    },
+  },
+  {
+    name: "removes a directory without following the links in it",
+    needs: ["shell", "links"],
+    async run({ open }) {
+      const sandbox = await open();
+      await sandbox.writeFile("kept/file.txt", "kept");
+      await shell(sandbox, "mkdir doomed; ln -s ../kept doomed/link; ln -s loop doomed/loop");
+      assert.equal(await sandbox.remove("doomed"), true);
+      assert.equal(await textOf(sandbox, "kept/file.txt"), "kept");
+    },
+  },
+];

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import type { Sandbox } from "../../session/sandbox.ts";
+import { fails, pathsOf, shell, textOf } from "./acting.ts";
+import type { SandboxCase } from "./sandbox-case.ts";
+
+/** Snapshots, and sandboxes that are found again. */
+export const keepingCases: readonly SandboxCase[] = [
+  {
+    name: "brings the files back to a snapshot: changed, removed and added ones",
+    needs: ["snapshot"],
+    async run({ backend, open }) {
+      const sandbox = await open();
+      await fillThree(sandbox);
+      const snapshot = await sandbox.snapshot();
+      await sandbox.writeFile("a.txt", "changed");
+      await sandbox.remove("directory");
+      await sandbox.writeFile("new/file.txt", "new");
+      await sandbox.restore(snapshot);
+      assert.deepEqual(await pathsOf(sandbox), ["a.txt", "directory", "directory/b.txt"]);
+      assert.deepEqual([await textOf(sandbox, "a.txt"), await textOf(sandbox, "directory/b.txt")], ["a", "b"]);
+      await backend.deleteSnapshot?.(snapshot);
+    },
+  },
+  {
+    name: "restores a snapshot into another sandbox, more than once, and after its own is closed",
+    needs: ["snapshot"],
+    async run({ backend, open }) {
+      const source = await open();
+      await fillThree(source);
+      const snapshot = JSON.parse(JSON.stringify(await source.snapshot()));
+      await source.close();
+      const target = await open();
+      await target.writeFile("other.txt", "");
+      for (let round = 0; round < 2; round++) {
+        await target.restore(snapshot);
+        assert.deepEqual(await pathsOf(target), ["a.txt", "directory", "directory/b.txt"]);
+        await target.writeFile("a.txt", "changed");
+      }
+      await backend.deleteSnapshot?.(snapshot);
+    },
+  },
+  {
+    name: "keeps modes, links and empty directories in a snapshot",
+    needs: ["snapshot", "shell", "links", "modes"],
+    async run({ backend, open }) {
+      const sandbox = await open();
+      await shell(
+        sandbox,
+        `mkdir empty closed; echo x > run; chmod 750 run; touch -d @1000000000 run; ln -s run link; ln -s /etc/passwd out;
+         touch closed/file; chmod 555 closed; mkfifo pipe`,
+      );
+      const look = `stat -c "%n %a %F" empty closed closed/file run; stat -c %Y run; readlink link out`;
+      const before = await shell(sandbox, look);
+      const snapshot = await sandbox.snapshot();
+      await shell(sandbox, "chmod -R u+rwx .; rm -rf *");
+      await sandbox.restore(snapshot);
+      assert.equal(await shell(sandbox, look), before);
+      assert.equal(await sandbox.exists("pipe"), false);
+      await fails(sandbox.readFile("out"), "not_permitted");
+      await backend.deleteSnapshot?.(snapshot);
+    },
+  },
+  {
+    name: "refuses a snapshot that is none, or gone, and leaves the files as they are",
+    needs: ["snapshot"],
+    async run({ backend, open }) {
+      const sandbox = await open();
+      await fillThree(sandbox);
+      const snapshot = await sandbox.snapshot();
+      const hostile = [{}, { ...snapshot, id: "../.." }, { ...snapshot, id: "" }, { ...snapshot, backend: "other" }];
+      for (const value of hostile) await fails(sandbox.restore(value), "unsupported");
+      if (backend.deleteSnapshot !== undefined) {
+        for (const value of hostile) await fails(backend.deleteSnapshot(value), "unsupported");
+        assert.equal(await backend.deleteSnapshot(snapshot), true);
+        assert.equal(await backend.deleteSnapshot(snapshot), false);
+        await fails(sandbox.restore(snapshot), "file_not_found");
+      }
+      assert.equal(await textOf(sandbox, "directory/b.txt"), "b");
+    },
+  },
+  {
+    name: "finds a sandbox that was left open again by its id, with its files",
+    needs: ["reattach"],
+    async run({ open, attach }) {
+      const sandbox = await open();
+      await fillThree(sandbox);
+      const again = await attach(sandbox.id);
+      assert.equal(again.id, sandbox.id);
+      assert.equal(again.backend, sandbox.backend);
+      assert.equal(await textOf(again, "directory/b.txt"), "b");
+    },
+  },
+  {
+    name: "says file_not_found for a sandbox that was closed, and for ids that are none",
+    needs: ["reattach"],
+    async run({ open, attach }) {
+      const sandbox = await open();
+      await sandbox.close();
+      for (const id of [sandbox.id, "nowhere", "", "../..", "/etc", ".", "temporary-../x", "a\0b"]) {
+        await fails(attach(id), "file_not_found");
+      }
+    },
+  },
+];
+
+async function fillThree(sandbox: Sandbox): Promise<void> {
+  await sandbox.writeFile("a.txt", "a");
+  await sandbox.writeFile("directory/b.txt", "b");
+}
