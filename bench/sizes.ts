@@ -29,6 +29,11 @@ export interface Sizes {
   readonly turnsSmall: number;
   readonly turnsLarge: number;
   readonly turnRounds: number;
+  /** The round of a run that an early one is compared with. */
+  readonly roundsLate: number;
+  /** Rows that a run starts with, where it starts with many. */
+  readonly rowsInherited: number;
+  readonly runsAtOnce: number;
 }
 
 /** What the published numbers are measured with. */
@@ -52,6 +57,9 @@ export const FULL_SIZES: Sizes = {
   turnsSmall: 100,
   turnsLarge: 10_000,
   turnRounds: 7,
+  roundsLate: 3000,
+  rowsInherited: 20_000,
+  runsAtOnce: 1000,
 };
 
 /** Enough to run every line once. */
@@ -75,4 +83,7 @@ export const QUICK_SIZES: Sizes = {
   turnsSmall: 10,
   turnsLarge: 50,
   turnRounds: 2,
+  roundsLate: 100,
+  rowsInherited: 200,
+  runsAtOnce: 20,
 };

@@ -6,6 +6,7 @@ import { listSection } from "./list-section.ts";
 import { memorySection } from "./memory-section.ts";
 import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
+import { runsSection } from "./runs-section.ts";
 import { treeSection } from "./tree-section.ts";
 
 /** All parts of the benchmark, in the order of the table. */
@@ -17,5 +18,6 @@ export const sections: readonly Section[] = [
   listSection,
   memorySection,
   treeSection,
+  runsSection,
   peersSection,
 ];

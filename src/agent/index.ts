@@ -2,6 +2,7 @@ export { drainRuns } from "./active-runs.ts";
 export { type Agent, type AgentInit, createAgent } from "./agent.ts";
 export { registerBuiltInTools } from "./built-in-tools.ts";
 export { type CompactOptions, compact } from "./compact.ts";
+export { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./define-tool.ts";
 export { type LoopExecutor, streamingExecutor } from "./loop-executor.ts";
 export type {
   Budget,
@@ -13,12 +14,14 @@ export type {
 } from "./loop-options.ts";
 export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
 export { ModelError, type ModelFailure } from "./model-error.ts";
+export { type ResumedSession, type ResumeOptions, resumeSession } from "./resume-session.ts";
 export type { RetryOptions } from "./retry.ts";
 export type { Approval, RunEvent } from "./run-event.ts";
 export { type CompressOptions, runSessionCompress } from "./run-session-compress.ts";
 export { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 export type { Persist } from "./run-sink.ts";
 export type { SessionRun } from "./session-run.ts";
+export type { StandardSchema } from "./standard-schema.ts";
 export { summarizeBranch } from "./summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tool.ts";

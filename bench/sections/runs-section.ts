@@ -1,0 +1,195 @@
+import { join } from "node:path";
+import { type Model, type ModelReply, runSessionLoop, Session, type SessionStore, type Tool } from "skein";
+import { openBareDatabase } from "../bare-database.ts";
+import { formatCount, formatMs } from "../format.ts";
+import { messageOf, messageText } from "../message-of.ts";
+import { type Contender, race, type Sample } from "../race.ts";
+import { atMost, below, type Row } from "../row.ts";
+import type { Bench, Section } from "../section.ts";
+import { median, medianMs, timeRatio } from "../statistics.ts";
+import { openStoreOf } from "../store-kind.ts";
+
+const section = "runs";
+const MODEL_MS = 100;
+/** Rounds over which one value is taken, after the ones that warm up. */
+const WINDOW = 40;
+const FIRST = 10;
+const FORKS = 2000;
+
+/** What a run costs beside its model and its tools. */
+export const runsSection: Section = {
+  name: section,
+  async run(bench) {
+    return [...(await roundRows(bench)), await persistedRow(bench), await concurrentRow(bench), await forkRow(bench)];
+  },
+};
+
+const noop: Tool = {
+  schema: { name: "noop", description: "Does nothing.", parameters: { type: "object" } },
+  check: (value) => ({ ok: true, value }),
+  execute: () => "done",
+};
+
+/** Calls the tool in every round but the last, and notes when it was asked. */
+function callingModel(rounds: number, text: string | null, asked: number[] = []): Model {
+  return {
+    provider: "bench",
+    id: "bench",
+    async complete(): Promise<ModelReply> {
+      asked.push(performance.now());
+      if (asked.length >= rounds) return { role: "assistant", content: "end", stopReason: "stop" };
+      const call = { id: `call-${asked.length}`, name: "noop", arguments: "{}" };
+      return { role: "assistant", content: text, toolCalls: [call], stopReason: "tool_calls" };
+    },
+  };
+}
+
+const agent = Session.fromAgentPrompt("You are measured.");
+const options = { tools: [noop], builtInTools: false, maxToolRounds: 1_000_000 } as const;
+
+/** The median time from one question to the next, around a round of a run. */
+async function roundMs(user: Session, at: number): Promise<number> {
+  const asked: number[] = [];
+  await runSessionLoop(user, agent, { ...options, model: callingModel(at + WINDOW, null, asked) });
+  return median(asked.slice(at, at + WINDOW).map((time, index) => time - (asked[at + index - 1] as number)));
+}
+
+async function roundRows(bench: Bench): Promise<Row[]> {
+  const { rounds, warmups, roundsLate, rowsInherited } = bench.sizes;
+  const short = Session.fromUserMessage("Go on.");
+  const inherited = Array.from({ length: rowsInherited }, (_, index) => ({ message: messageOf(index) }));
+  const long = Session.of(short.transcript.appendAll(inherited));
+  bench.progress("runs: a round at the beginning, late, and after many inherited rows");
+  const samples = { early: [] as Sample[], late: [] as Sample[], inherited: [] as Sample[] };
+  const measure = { early: [short, FIRST], late: [short, roundsLate], inherited: [long, FIRST] } as const;
+  for (let round = -warmups; round < rounds; round++) {
+    for (const [name, [user, at]] of Object.entries(measure)) {
+      const timeMs = await roundMs(user, at);
+      if (round >= 0) samples[name as keyof typeof samples].push({ timeMs, writtenBytes: 0, readBytes: 0 });
+    }
+  }
+  const earlyUs = medianMs(samples.early) * 1000;
+  const compared = `${formatMs(medianMs(samples.early))} at round ${FIRST}`;
+  const grown = (what: string, of: readonly Sample[]): Row => {
+    const ratio = timeRatio(of, samples.early);
+    return { section, what, measured: formatMs(medianMs(of)), against: compared, ratio, target: atMost(ratio, 1.2) };
+  };
+  return [
+    {
+      section,
+      what: `a round with one tool that does nothing, at round ${FIRST}`,
+      measured: formatMs(medianMs(samples.early)),
+      target: below(earlyUs, 50, "µs"),
+    },
+    grown(`the same at round ${formatCount(roundsLate)}`, samples.late),
+    grown(`the same after ${formatCount(rowsInherited)} inherited rows`, samples.inherited),
+  ];
+}
+
+/** Rows of a run that is kept, against the least that the same rows cost. */
+async function persistedRow(bench: Bench): Promise<Row> {
+  const { appends } = bench.sizes;
+  await using store = await openStoreOf("sqlite", await bench.fixtures.folder("runs"));
+  const database = await openBareDatabase(join(await bench.fixtures.folder("bare-runs"), "bare.db"));
+  database.exec("CREATE TABLE entry (session TEXT, seq INTEGER, id TEXT, body TEXT, PRIMARY KEY (session, seq))");
+  const insert = database.prepare("INSERT INTO entry (session, seq, id, body) VALUES (?, ?, ?, ?)");
+  let seq = 0;
+  bench.progress("runs: a run kept in sqlite against bare inserts");
+  const samples = await race(
+    {
+      bare: {
+        async run() {
+          for (let row = 0; row < appends * 2; row++) {
+            const body = JSON.stringify({ type: "message", message: messageOf(row) });
+            insert.run("a-session", seq++, `entry-${seq}`, body);
+          }
+        },
+      },
+      kept: keptRun(store, appends),
+    },
+    bench.sizes,
+  );
+  database.close();
+  const ratio = timeRatio(samples.kept, samples.bare);
+  return {
+    section,
+    what: "a run kept in sqlite, each row",
+    measured: formatMs(medianMs(samples.kept) / (appends * 2)),
+    against: `${formatMs(medianMs(samples.bare) / (appends * 2))}, bare prepared insert`,
+    ratio,
+    target: atMost(ratio, 2.5),
+  };
+}
+
+function keptRun(store: SessionStore, rounds: number): Contender {
+  const answering: Tool = { ...noop, execute: () => messageText(7) };
+  return {
+    async run() {
+      const model = callingModel(rounds, messageText(3));
+      await runSessionLoop(Session.fromUserMessage("Go on."), agent, {
+        ...options,
+        tools: [answering],
+        model,
+        persist: store,
+      });
+    },
+  };
+}
+
+async function concurrentRow(bench: Bench): Promise<Row> {
+  const { runsAtOnce, turnRounds } = bench.sizes;
+  const slow: Model = {
+    provider: "bench",
+    id: "bench",
+    async complete() {
+      await new Promise((resolve) => setTimeout(resolve, MODEL_MS));
+      return { role: "assistant", content: "end", stopReason: "stop" };
+    },
+  };
+  const runs = (count: number): Contender => ({
+    async run() {
+      const user = Session.fromUserMessage("Go on.");
+      await Promise.all(
+        Array.from({ length: count }, () => runSessionLoop(user, agent, { ...options, model: slow }).synchronize()),
+      );
+    },
+  });
+  bench.progress(`runs: ${runsAtOnce} at once`);
+  const samples = await race({ one: runs(1), many: runs(runsAtOnce) }, { rounds: turnRounds, warmups: 1 });
+  const ratio = timeRatio(samples.many, samples.one);
+  return {
+    section,
+    what: `${formatCount(runsAtOnce)} runs at once, with a model that takes ${MODEL_MS} ms`,
+    measured: formatMs(medianMs(samples.many)),
+    against: `${formatMs(medianMs(samples.one))}, one run`,
+    ratio,
+    target: atMost(ratio, 3),
+  };
+}
+
+async function forkRow(bench: Bench): Promise<Row> {
+  const { entriesSmall, entriesLarge } = bench.sizes;
+  const sessionOf = (count: number): Session => {
+    const rows = Array.from({ length: count }, (_, index) => ({ message: messageOf(index) }));
+    return Session.of(Session.create({ kind: "empty" }).transcript.appendAll(rows));
+  };
+  const forking = (session: Session): Contender => ({
+    async run() {
+      for (let index = 0; index < FORKS; index++) session.fork();
+    },
+  });
+  bench.progress("runs: fork of a session value");
+  const samples = await race(
+    { small: forking(sessionOf(entriesSmall)), large: forking(sessionOf(entriesLarge)) },
+    bench.sizes,
+  );
+  const ratio = timeRatio(samples.large, samples.small);
+  return {
+    section,
+    what: `fork of a session value of ${formatCount(entriesLarge)} rows`,
+    measured: formatMs(medianMs(samples.large) / FORKS),
+    against: `${formatMs(medianMs(samples.small) / FORKS)} of ${formatCount(entriesSmall)} rows`,
+    ratio,
+    target: atMost(ratio, 2),
+  };
+}
