@@ -10,6 +10,9 @@ import {
   type SandboxSpec,
 } from "../src/session/index.ts";
 
+/** What a backend or a sandbox can be told to wait or fail at. */
+export type SandboxStep = "open" | "attach" | "restore" | "close" | "delete-snapshot";
+
 let backendsMade = 0;
 
 /** A backend whose sandboxes keep files in memory, and that counts what is opened and closed. */
@@ -22,7 +25,7 @@ export class CountedBackend implements SandboxBackend {
   readonly live = new Map<string, CountedSandbox>();
   readonly snapshots = new Map<string, ReadonlyMap<string, Uint8Array>>();
   /** Called before a sandbox is opened, attached, restored or closed; may wait or fail. */
-  before: (step: "open" | "attach" | "restore" | "close" | "delete-snapshot") => Promise<void> = async () => {};
+  before: (step: SandboxStep) => Promise<void> = async () => {};
   opens = 0;
   closes = 0;
 
@@ -31,6 +34,20 @@ export class CountedBackend implements SandboxBackend {
     this.name = `counted-${backendsMade}`;
     this.capabilities = { snapshot: true, reattach: true, languages: [], ...capabilities };
     registerSandboxBackend(this.name, () => this);
+  }
+
+  /** From now on these steps wait until the answer's `open` is called. */
+  waitAt(...steps: readonly SandboxStep[]): { open(): void } {
+    const { pass, open } = gate();
+    this.before = async (step) => (steps.includes(step) ? pass : undefined);
+    return { open };
+  }
+
+  /** From now on this step fails. */
+  failAt(step: SandboxStep, error: Error): void {
+    this.before = async (each) => {
+      if (each === step) throw error;
+    };
   }
 
   async open(spec: SandboxSpec): Promise<CountedSandbox> {
@@ -46,7 +63,7 @@ export class CountedBackend implements SandboxBackend {
     await this.before("attach");
     this.attaches.push(id);
     const known = this.live.get(id);
-    if (known === undefined) throw new SandboxError("file_not_found", `There is no sandbox ${id}.`);
+    if (known === undefined || known.closing) throw new SandboxError("file_not_found", `There is no sandbox ${id}.`);
     return new CountedSandbox(this, id, spec, known.files);
   }
 

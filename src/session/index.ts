@@ -60,7 +60,17 @@ export {
   type SessionHeader,
 } from "./header.ts";
 export type { HookResult, SessionHooks } from "./hooks.ts";
+export { ancestors, descendants, edges, type LineageEdge, type SessionLike, validateAcyclic } from "./lineage.ts";
+export { type DrawnSession, toDot, toMermaid } from "./lineage-diagram.ts";
+export {
+  type ExportableSession,
+  type LineageRow,
+  parseLineageJsonl,
+  sessionToRow,
+  toJsonl,
+} from "./lineage-export.ts";
 export { type LineageJournal, trackLineage, withLineage } from "./lineage-scope.ts";
+export { lineageUsage, type SpendingSession } from "./lineage-usage.ts";
 export { type HookReport, HookRunner } from "./run-hooks.ts";
 export { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, HEADER_BYTES_MAX, ID_CHARACTERS_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export type { SessionSummary } from "./listing.ts";
@@ -98,6 +108,7 @@ export {
   Session,
   type SessionInit,
 } from "./session.ts";
+export { SessionRegistry, sessionRegistry } from "./session-registry.ts";
 export type {
   AggregateKey,
   AggregateQuery,

@@ -1,26 +1,11 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { CountedBackend, CountedSandbox, gate } from "../../test/counted-sandbox.ts";
+import { CountedBackend, gate } from "../../test/counted-sandbox.ts";
 import type { SandboxPlacement } from "./header.ts";
-import { registerSandboxBackend } from "./sandbox-backends.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { Session } from "./session.ts";
-import { Transcript } from "./transcript.ts";
 
 const aimed = (backend: CountedBackend, spec = {}) => Session.fromUserMessage("Go").to(backend.name, spec);
-
-/** The next opening waits until the gate is opened. */
-function slowly(backend: CountedBackend, ...steps: readonly string[]): { open(): void } {
-  const { pass, open } = gate();
-  backend.before = async (step) => (steps.includes(step) ? pass : undefined);
-  return { open };
-}
-
-function failing(backend: CountedBackend, step: string, error: unknown): void {
-  backend.before = async (each) => {
-    if (each === step) throw error;
-  };
-}
 
 describe("a session's sandbox", () => {
   test("is opened when it is first asked for, once, however many ask at the same time", async () => {
@@ -83,7 +68,7 @@ describe("a session's sandbox", () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     await using session = aimed(one);
     await session.requireSandbox();
-    const closing = slowly(one, "close");
+    const closing = one.waitAt("close");
     expect(session.to(two.name)).toBe(session);
     expect([session.sandbox, session.sandboxBackend]).toEqual([null, two.name]);
     const next = session.requireSandbox();
@@ -97,7 +82,7 @@ describe("a session's sandbox", () => {
   test("that could not be opened fails with the reason, and is tried again when asked for again", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
-    failing(backend, "open", new Error("no space left."));
+    backend.failAt("open", new Error("no space left."));
     await expect(Promise.all([session.requireSandbox(), session.requireSandbox()])).rejects.toMatchObject({
       code: "SANDBOX_FAILED",
       kind: "os_error",
@@ -138,7 +123,7 @@ describe("bindSandbox", () => {
     await closed.close();
     const session = Session.fromUserMessage("Go").bindSandbox(kept);
     expect(() => session.bindSandbox(closed)).toThrow(expect.objectContaining({ kind: "sandbox_closed" }));
-    const slow = slowly(backend, "close");
+    const slow = backend.waitAt("close");
     const leaving = Session.fromUserMessage("Other").bindSandbox(closing).closeSandbox();
     expect(closing.closed).toBe(false);
     expect(() => session.bindSandbox(closing)).toThrow(expect.objectContaining({ kind: "sandbox_closed" }));
@@ -167,7 +152,7 @@ describe("bindSandbox", () => {
   test("gives up what was on its way", async () => {
     const backend = new CountedBackend();
     const bound = await backend.open({});
-    const slow = slowly(backend, "open");
+    const slow = backend.waitAt("open");
     const session = aimed(backend);
     const asked = session.requireSandbox();
     session.bindSandbox(bound);
@@ -223,7 +208,7 @@ describe("references on a sandbox", () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const sandbox = await source.requireSandbox();
-    const slow = slowly(backend, "close");
+    const slow = backend.waitAt("close");
     const closing = source.closeSandbox();
     const fork = source.fork();
     slow.open();
@@ -234,7 +219,7 @@ describe("references on a sandbox", () => {
 
   test("are shared by a fork made while the sandbox opens, also when the source lets go before it is there", async () => {
     const backend = new CountedBackend();
-    const slow = slowly(backend, "open");
+    const slow = backend.waitAt("open");
     const source = aimed(backend);
     const asked = source.requireSandbox();
     const [fork, forgotten] = [source.fork(), source.fork()];
@@ -264,7 +249,7 @@ describe("references on a sandbox", () => {
 
   test("that nobody has left when a slow sandbox comes close it, and closeSandbox waits for that", async () => {
     const backend = new CountedBackend();
-    const slow = slowly(backend, "open", "close");
+    const slow = backend.waitAt("open", "close");
     const session = aimed(backend);
     const asked = session.requireSandbox();
     const closing = session.closeSandbox();
@@ -278,7 +263,7 @@ describe("references on a sandbox", () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     const session = aimed(one);
     await session.requireSandbox();
-    const slow = slowly(one, "close");
+    const slow = one.waitAt("close");
     session.to(two.name);
     const asked = session.requireSandbox();
     const closing = session.closeSandbox();
@@ -290,7 +275,7 @@ describe("references on a sandbox", () => {
 
   test("do not make a new place wait for a slow sandbox that was given up", async () => {
     const [stuck, quick] = [new CountedBackend(), new CountedBackend()];
-    const slow = slowly(stuck, "open");
+    const slow = stuck.waitAt("open");
     const session = aimed(stuck);
     const asked = session.requireSandbox();
     session.to(quick.name);
@@ -307,7 +292,7 @@ describe("a release that fails", () => {
     const [broken, sound] = [new CountedBackend(), new CountedBackend()];
     const session = aimed(broken);
     await session.requireSandbox();
-    failing(broken, "close", new Error("the daemon is gone"));
+    broken.failAt("close", new Error("the daemon is gone"));
     session.to(sound.name);
     await turn();
     await expect(session[method]()).rejects.toMatchObject({
@@ -323,8 +308,8 @@ describe("a release that fails", () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     const session = aimed(one);
     await session.requireSandbox();
-    failing(one, "close", new Error("first"));
-    failing(two, "close", new Error("second"));
+    one.failAt("close", new Error("first"));
+    two.failAt("close", new Error("second"));
     session.bindSandbox(await two.open({}));
     session.to(one.name);
     const error: unknown = await session.closeSandbox().catch((reason: unknown) => reason);
@@ -398,150 +383,5 @@ describe("hold", () => {
     await expect(failed).rejects.toThrow(/stuck/);
     await session.closeSandbox();
     expect(sound.live.size).toBe(0);
-  });
-});
-
-describe("a recorded handle", () => {
-  const recorded = (backend: CountedBackend, handleId: string, spec = {}) =>
-    Session.of(Transcript.empty, { sandbox: { backend: backend.name, spec, handleId } });
-
-  test("is attached to", async () => {
-    const backend = new CountedBackend();
-    const left = await backend.open({});
-    await left.writeFile("notes", "kept");
-    const session = recorded(backend, left.id);
-    expect(session.sandboxPlacement).toEqual({ backend: backend.name, spec: {}, handleId: left.id });
-    expect(new TextDecoder().decode(await (await session.requireSandbox()).readFile("notes"))).toBe("kept");
-    expect([backend.attaches, backend.opens]).toEqual([[left.id], 1]);
-    await session.closeSandbox();
-  });
-
-  test("that is gone, or of a backend that cannot attach, gives a new sandbox", async () => {
-    const backend = new CountedBackend();
-    const session = recorded(backend, "gone", { workingDir: "/project" });
-    expect((await session.requireSandbox()).id).toBe(`${backend.name}-1`);
-    expect(backend.specs).toEqual([{ workingDir: "/project" }]);
-    await session.closeSandbox();
-    const plain = new CountedBackend();
-    registerSandboxBackend(plain.name, () => ({ open: (spec) => plain.open(spec) }));
-    await using other = recorded(plain, "gone");
-    expect((await other.requireSandbox()).id).toBe(`${plain.name}-1`);
-  });
-
-  test("that cannot be reached for another reason is an error, not a new sandbox", async () => {
-    const backend = new CountedBackend();
-    failing(backend, "attach", new Error("no route to the host"));
-    const session = recorded(backend, "far-away");
-    await expect(session.requireSandbox()).rejects.toThrow(/could not be opened: no route to the host\./);
-    expect(backend.opens).toBe(0);
-  });
-
-  test("has one handle in a process, whoever asks for it and however late", async () => {
-    const backend = new CountedBackend();
-    const left = await backend.open({});
-    const slow = slowly(backend, "attach");
-    const session = recorded(backend, left.id);
-    const fork = session.fork();
-    const both = Promise.all([session.requireSandbox(), fork.requireSandbox()]);
-    slow.open();
-    const [one, two] = await both;
-    const late = recorded(backend, left.id);
-    expect(await late.requireSandbox()).toBe(one);
-    expect(two).toBe(one);
-    expect(backend.attaches).toEqual([left.id]);
-    await Promise.all([session.closeSandbox(), fork.closeSandbox()]);
-    expect(one.closed).toBe(false);
-    await late.closeSandbox();
-    expect(one.closed).toBe(true);
-  });
-
-  test("of a backend that nobody registered can be read, and is refused when it is to be opened", async () => {
-    const placement = { backend: "elsewhere", spec: null, handleId: null };
-    const session = Session.of(Transcript.empty, { sandbox: placement });
-    expect(session.sandboxPlacement).toEqual({ ...placement, spec: {} });
-    await expect(session.requireSandbox()).rejects.toMatchObject({ code: "INVALID_OPTION" });
-  });
-});
-
-describe("forkIsolated", () => {
-  const read = async (session: Session, path: string) =>
-    new TextDecoder().decode(await (await session.requireSandbox()).readFile(path));
-
-  test("copies the files of an open sandbox into one of its own, and leaves no snapshot behind", async () => {
-    const backend = new CountedBackend();
-    await using source = aimed(backend, { workingDir: "/project", env: { LANG: "C" } });
-    await (await source.requireSandbox()).writeFile("notes", "one");
-    await using fork = await source.forkIsolated();
-    await (await fork.requireSandbox()).writeFile("notes", "two");
-    expect([await read(source, "notes"), await read(fork, "notes")]).toEqual(["one", "two"]);
-    expect(backend.specs[1]).toEqual({ env: { LANG: "C" } });
-    expect(backend.snapshots.size).toBe(0);
-    expect(fork.lineage).toEqual({ parents: [source.id], operator: "forkIsolated", kind: "op_fork", extras: [] });
-  });
-
-  test("opens a given directory, or a recorded handle, to copy it", async () => {
-    const backend = new CountedBackend();
-    const left = await backend.open({});
-    await left.writeFile("notes", "kept");
-    await using source = Session.of(Transcript.empty, {
-      sandbox: { backend: backend.name, spec: {}, handleId: left.id },
-    });
-    await using fork = await source.forkIsolated();
-    expect(await read(fork, "notes")).toBe("kept");
-    expect((await fork.requireSandbox()).id).not.toBe(left.id);
-    await using given = aimed(backend, { workingDir: "/project" });
-    await using own = await given.forkIsolated();
-    expect([given.sandbox, own.sandbox]).toEqual([expect.any(CountedSandbox), expect.any(CountedSandbox)]);
-    expect(own.sandbox).not.toBe(given.sandbox);
-  });
-
-  test("of a target without files, or of no place at all, opens nothing", async () => {
-    const backend = new CountedBackend();
-    const source = aimed(backend, { timeoutMs: 5 });
-    const forking = source.forkIsolated();
-    // The source may open its own at the same time; the fork must not end up in it.
-    const sandbox = await source.requireSandbox();
-    await using fork = await forking;
-    expect(fork.sandboxPlacement).toEqual({ backend: backend.name, spec: { timeoutMs: 5 }, handleId: null });
-    expect(await fork.requireSandbox()).not.toBe(sandbox);
-    await source.closeSandbox();
-    expect((await Session.fromUserMessage("Go").forkIsolated()).sandboxPlacement).toBeNull();
-  });
-
-  test("of a sandbox that cannot be copied is refused", async () => {
-    const backend = new CountedBackend({ snapshot: false });
-    await using source = aimed(backend);
-    await source.requireSandbox();
-    await expect(source.forkIsolated()).rejects.toMatchObject({ code: "SANDBOX_FAILED", kind: "unsupported" });
-    expect(backend.opens).toBe(1);
-  });
-
-  test.for(["open", "restore", "delete-snapshot"])(
-    "that fails at %s closes the copy and keeps the source",
-    async (step) => {
-      const backend = new CountedBackend();
-      await using source = aimed(backend);
-      const sandbox = await source.requireSandbox();
-      failing(backend, step, new Error("disk full"));
-      await expect(source.forkIsolated()).rejects.toThrow(/disk full/);
-      expect([...backend.live.values()]).toEqual([sandbox]);
-      if (step !== "delete-snapshot") expect(backend.snapshots.size).toBe(0);
-    },
-  );
-
-  test("copies a sandbox that its source lets go of meanwhile", async () => {
-    const backend = new CountedBackend();
-    const source = aimed(backend);
-    await (await source.requireSandbox()).writeFile("notes", "one");
-    const slow = slowly(backend, "restore");
-    const forking = source.forkIsolated();
-    await turn();
-    const closing = source.closeSandbox();
-    slow.open();
-    await using fork = await forking;
-    await closing;
-    expect(await read(fork, "notes")).toBe("one");
-    await source.closeSandbox();
-    expect(backend.live.size).toBe(1);
   });
 });

@@ -1,6 +1,7 @@
 import { copyJson, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { SessionError, show } from "./errors.ts";
+import { checkCost, copyUsage } from "./copy-usage.ts";
+import { SessionError } from "./errors.ts";
 import { checkLineage, type Lineage, type SandboxPlacement } from "./header.ts";
 import { checkSessionId } from "./id.ts";
 import { noteSession, stamped, UNKNOWN_LINEAGE } from "./lineage-scope.ts";
@@ -10,7 +11,7 @@ import type { SandboxTarget } from "./sandbox-opening.ts";
 import { SandboxSlot } from "./sandbox-slot.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
-import { addUsage, USAGE_FIELDS, type Usage } from "./usage.ts";
+import { addUsage, type Usage } from "./usage.ts";
 
 /** What a session made from rows may carry beside them. */
 export interface SessionInit {
@@ -285,25 +286,4 @@ function targetOf({ backend, spec, handleId }: SandboxPlacement): SandboxTarget 
 function checkTranscript(transcript: unknown): Transcript {
   if (transcript instanceof Transcript) return transcript;
   throw new SessionError("INVALID_OPTION", "A session is made of a transcript; make one with Transcript.of(rows).");
-}
-
-function copyUsage(usage: Usage | null): Usage | null {
-  if (usage === null) return null;
-  const copy: Record<string, number> = {};
-  for (const [index, field] of USAGE_FIELDS.entries()) {
-    const value = usage[field];
-    if (value === undefined && index >= 3) continue;
-    if (!isAmount(value)) throw new SessionError("INVALID_VALUE", `A session's usage has no valid ${field}.`);
-    copy[field] = value;
-  }
-  return Object.freeze(copy) as unknown as Usage;
-}
-
-function checkCost(cost: number | null): number | null {
-  if (cost === null || isAmount(cost)) return cost;
-  throw new SessionError("INVALID_VALUE", `A session's cost is ${show(cost)}, which is not a number of 0 or more.`);
-}
-
-function isAmount(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { CountedBackend } from "../../test/counted-sandbox.ts";
+import { registerSandboxBackend } from "./sandbox-backends.ts";
+import { Session } from "./session.ts";
+import { Transcript } from "./transcript.ts";
+
+describe("a recorded handle", () => {
+  const recorded = (backend: CountedBackend, handleId: string, spec = {}) =>
+    Session.of(Transcript.empty, { sandbox: { backend: backend.name, spec, handleId } });
+
+  test("is attached to", async () => {
+    const backend = new CountedBackend();
+    const left = await backend.open({});
+    await left.writeFile("notes", "kept");
+    const session = recorded(backend, left.id);
+    expect(session.sandboxPlacement).toEqual({ backend: backend.name, spec: {}, handleId: left.id });
+    expect(new TextDecoder().decode(await (await session.requireSandbox()).readFile("notes"))).toBe("kept");
+    expect([backend.attaches, backend.opens]).toEqual([[left.id], 1]);
+    await session.closeSandbox();
+  });
+
+  test("that is gone, or of a backend that cannot attach, gives a new sandbox", async () => {
+    const backend = new CountedBackend();
+    const session = recorded(backend, "gone", { workingDir: "/project" });
+    expect((await session.requireSandbox()).id).toBe(`${backend.name}-1`);
+    expect(backend.specs).toEqual([{ workingDir: "/project" }]);
+    await session.closeSandbox();
+    const plain = new CountedBackend();
+    registerSandboxBackend(plain.name, () => ({ open: (spec) => plain.open(spec) }));
+    await using other = recorded(plain, "gone");
+    expect((await other.requireSandbox()).id).toBe(`${plain.name}-1`);
+  });
+
+  test("that cannot be reached for another reason is an error, not a new sandbox", async () => {
+    const backend = new CountedBackend();
+    backend.failAt("attach", new Error("no route to the host"));
+    const session = recorded(backend, "far-away");
+    await expect(session.requireSandbox()).rejects.toThrow(/could not be opened: no route to the host\./);
+    expect(backend.opens).toBe(0);
+  });
+
+  test("has one handle in a process, whoever asks for it and however late", async () => {
+    const backend = new CountedBackend();
+    const left = await backend.open({});
+    const slow = backend.waitAt("attach");
+    const session = recorded(backend, left.id);
+    const fork = session.fork();
+    const both = Promise.all([session.requireSandbox(), fork.requireSandbox()]);
+    slow.open();
+    const [one, two] = await both;
+    const late = recorded(backend, left.id);
+    expect(await late.requireSandbox()).toBe(one);
+    expect(two).toBe(one);
+    expect(backend.attaches).toEqual([left.id]);
+    await Promise.all([session.closeSandbox(), fork.closeSandbox()]);
+    expect(one.closed).toBe(false);
+    await late.closeSandbox();
+    expect(one.closed).toBe(true);
+  });
+
+  test("of a backend that nobody registered can be read, and is refused when it is to be opened", async () => {
+    const placement = { backend: "elsewhere", spec: null, handleId: null };
+    const session = Session.of(Transcript.empty, { sandbox: placement });
+    expect(session.sandboxPlacement).toEqual({ ...placement, spec: {} });
+    await expect(session.requireSandbox()).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  });
+});

@@ -1,0 +1,84 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sessionToRow } from "../session/lineage-export.ts";
+import { trackLineage } from "../session/lineage-scope.ts";
+import { createUserSession } from "../session/session.ts";
+import { SessionRegistry, sessionRegistry } from "../session/session-registry.ts";
+import { exportJournalJsonl, exportJsonl } from "./export-lineage.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-lineage-"));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+async function idsIn(path: string): Promise<string[]> {
+  const text = await readFile(path, "utf8");
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line).id);
+}
+
+describe("exportJsonl", () => {
+  test("writes one line for each session, over what was there, and leaves nothing else", async () => {
+    const [a, b] = [createUserSession("a"), createUserSession("b")];
+    const path = join(directory, "deep", "lineage.jsonl");
+    await exportJsonl([a, b], path);
+    await exportJsonl([b, a.fork()], path);
+    const [line] = (await readFile(path, "utf8")).split("\n");
+    expect(JSON.parse(line as string)).toEqual(sessionToRow(b));
+    expect(await idsIn(path)).toHaveLength(2);
+    expect(await readdir(join(directory, "deep"))).toEqual(["lineage.jsonl"]);
+  });
+
+  test("leaves the file as it was when a session cannot be written", async () => {
+    const path = join(directory, "lineage.jsonl");
+    await writeFile(path, "before");
+    const broken = { id: "x", lineage: { parents: [], operator: 5n, kind: "unknown", extras: [] }, transcript: [] };
+    await expect(exportJsonl([broken as never], path)).rejects.toThrow(TypeError);
+    expect(await readFile(path, "utf8")).toBe("before");
+    expect(await readdir(directory)).toEqual(["lineage.jsonl"]);
+  });
+
+  test("says so when the place cannot be written to, and leaves nothing there", async () => {
+    const path = join(directory, "taken");
+    await mkdir(join(path, "inside"), { recursive: true });
+    await expect(exportJsonl([], path)).rejects.toMatchObject({ code: "STORE_FAILED", cause: { code: "EISDIR" } });
+    expect(await readdir(directory)).toEqual(["taken"]);
+  });
+});
+
+describe("exportJournalJsonl", () => {
+  test("writes the sessions that the registry knows, in the order in which they were made, each once", async () => {
+    const registry = new SessionRegistry();
+    const path = join(directory, "journal.jsonl");
+    const { made, journal } = trackLineage((visited) => {
+      const first = createUserSession("first");
+      const sessions = [first, first.fork(), first.detach()] as const;
+      return { made: sessions, journal: { visitOrder: [...visited.visitOrder, first.id] } };
+    });
+    for (const index of [2, 0] as const) registry.register(made[index]);
+    registry.finish(made[0].id);
+    await exportJournalJsonl(journal, path, { registry });
+    expect(await idsIn(path)).toEqual([made[0].id, made[2].id]);
+  });
+
+  test("refuses an id that is not known when it must not skip any, and writes nothing", async () => {
+    const session = createUserSession("x");
+    const path = join(directory, "journal.jsonl");
+    const journal = { visitOrder: [session.id] };
+    await expect(exportJournalJsonl(journal, path, { skipUnknown: false })).rejects.toMatchObject({
+      code: "LINEAGE",
+      sessionId: session.id,
+      message: expect.stringContaining(session.id),
+    });
+    expect(await readdir(directory)).toEqual([]);
+    sessionRegistry.register(session);
+    await exportJournalJsonl(journal, path, { skipUnknown: false });
+    sessionRegistry.finish(session.id);
+    expect(await idsIn(path)).toEqual([session.id]);
+  });
+});
