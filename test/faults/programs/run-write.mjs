@@ -1,0 +1,51 @@
+// Keeps a run of calls and results, and prints the id of each row that was acknowledged.
+// node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill> <seconds that the clock is ahead>
+import { writeSync } from "node:fs";
+import { openRunSink } from "../../../dist/agent/open-run-sink.js";
+import { resumeSession } from "../../../dist/agent/resume-session.js";
+import { Session } from "../../../dist/session/session.js";
+import { Transcript } from "../../../dist/session/transcript.js";
+import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [kind = "", path = "", id = "", mode = "start", ahead = "0"] = process.argv.slice(2);
+const clock = () => new Date(Date.now() + Number(ahead) * 1000);
+const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
+const runId = `run-${process.pid}`;
+
+async function openStore() {
+  if (kind === "file") return null;
+  return kind === "jsonl" ? openJsonlStore({ directory: path, clock }) : openSqliteStore({ path, clock });
+}
+
+const store = await openStore();
+const first = { id: "ask", message: /** @type {const} */ ({ role: "user", content: "go" }) };
+const user =
+  mode === "resume"
+    ? (await resumeSession(store === null ? path : { store, sessionId: id })).user
+    : Session.of(Transcript.of([first]));
+const output = Session.of(user.transcript, mode === "resume" ? {} : { id });
+const persist = store === null ? path : mode === "resume" ? { store, sessionId: id } : store;
+const { sink } = await openRunSink(persist, { runId, output, user, systemPrompt: "count" });
+if (mode !== "resume") print("ask");
+
+const padding = mode === "fill" ? "x".repeat(700) : "";
+async function write(/** @type {string} */ row, /** @type {any} */ message) {
+  await sink.append([{ type: "message", id: row, message }]);
+  print(row);
+}
+try {
+  for (let i = 0; i < 100_000; i++) {
+    const callId = `c${i}`;
+    const toolCalls = [{ id: callId, name: "count", arguments: "{}" }];
+    await write(`a-${process.pid}-${i}`, { role: "assistant", content: padding, toolCalls });
+    if (mode === "hold") setInterval(() => {}, 1000);
+    if (mode === "hold") break;
+    await sink.append([{ type: "effect", runId, callId }]);
+    print(`effect ${callId}`);
+    await write(`t-${process.pid}-${i}`, { role: "tool", toolCallId: callId, name: "count", content: padding });
+  }
+} catch (error) {
+  print(`failed ${/** @type {{ code?: string }} */ (error).code}`);
+  await sink.abandon();
+}

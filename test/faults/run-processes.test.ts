@@ -1,0 +1,118 @@
+import { readdir } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { openRunSink } from "../../src/agent/open-run-sink.ts";
+import { resumeSession } from "../../src/agent/resume-session.ts";
+import { resumeStateOf } from "../../src/agent/resume-state.ts";
+import type { AssistantMessage } from "../../src/session/message.ts";
+import { Session } from "../../src/session/session.ts";
+import { Transcript, userRow } from "../../src/session/transcript.ts";
+import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { loadSession } from "../../src/tree/index.ts";
+import { idsOf } from "../sample-sink.ts";
+import { makeDirectory } from "./jsonl-support.ts";
+import { pathOf, places, startRun, storeAt } from "./run-support.ts";
+
+const KILLS = 6;
+/** Longer than the lease of a process that has died. */
+const LEASE_SECONDS = 60;
+
+test.each(places)(
+  `a run in a %s that is killed again and again is resumed by another process each time`,
+  async (place) => {
+    const directory = await makeDirectory();
+    const path = pathOf(place, directory);
+    const acknowledged: string[] = [];
+    for (let kill = 0; kill < KILLS; kill++) {
+      const ahead = kill * LEASE_SECONDS;
+      const run = startRun([place, path, "s", kill === 0 ? "start" : "resume", String(ahead)]);
+      await run.begun;
+      expect(run.child.exitCode, "the program has ended by itself").toBeNull();
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
+      run.child.kill("SIGKILL");
+      await run.ended;
+      acknowledged.push(...run.lines());
+
+      const store = await storeAt(place, directory, ahead + LEASE_SECONDS);
+      const { user } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
+      const rows = new Set(idsOf(user));
+      expect(acknowledged.filter((line) => !line.startsWith("effect") && !rows.has(line))).toEqual([]);
+      // A row that was not acknowledged may be there all the same, at the end of what a killed process wrote.
+      expect(rows.size).toBeLessThanOrEqual(
+        acknowledged.filter((line) => !line.startsWith("effect")).length + kill + 1,
+      );
+      const last = user.transcript.at(-1);
+      const open =
+        last?.message.role === "assistant" ? (last.message as AssistantMessage).toolCalls?.[0]?.id : undefined;
+      const effects = resumeStateOf(user.transcript)?.effects ?? new Set();
+      expect([...effects].filter((callId) => callId !== open)).toEqual([]);
+      if (open !== undefined && run.lines().at(-1) === `effect ${open}`) expect(effects).toEqual(new Set([open]));
+      await checkHeadIsFold(store, "s");
+      await store.close();
+    }
+
+    const store = await storeAt(place, directory, KILLS * LEASE_SECONDS);
+    const { user, agent } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
+    expect([user.id, agent.transcript.toMessages()]).toEqual(["s", [{ role: "system", content: "count" }]]);
+    const { sink } = await openRunSink(place === "file" ? path : { store, sessionId: "s" }, {
+      runId: "last",
+      output: Session.of(user.transcript),
+      user,
+      systemPrompt: "count",
+    });
+    await sink.append([{ type: "message", id: "end", message: { role: "assistant", content: "enough" } }]);
+    await sink.end({ phase: "finished" });
+    expect(await store.head("s")).toMatchObject({ leafId: "end", openRuns: [], closed: place === "file" });
+    if (place === "file")
+      expect((await readdir(directory)).filter((name) => !name.startsWith("."))).toEqual(["run.jsonl"]);
+  },
+  60_000,
+);
+
+test.each(places)(
+  "a %s that another process runs is refused until that process is gone, and nothing is written",
+  async (place) => {
+    const directory = await makeDirectory();
+    const path = pathOf(place, directory);
+    const run = startRun([place, path, "s", "hold", "0"]);
+    await expect.poll(() => run.lines().length, { timeout: 10_000, interval: 10 }).toBe(2);
+    const store = await storeAt(place, directory, 0);
+    const before = await store.head("s");
+    const persist = place === "file" ? path : { store, sessionId: "s" };
+    const user = Session.of(Transcript.of([userRow("me too")]), { id: "s" });
+    const request = { runId: "mine", output: Session.of(user.transcript), user, systemPrompt: null };
+    await expect(openRunSink(persist, request)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await expect(resumeSession(place === "file" ? path : { store, sessionId: "s" })).rejects.toMatchObject({
+      code: "SESSION_BUSY",
+    });
+    expect(await store.head("s")).toEqual(before);
+    run.child.kill("SIGKILL");
+    await run.ended;
+    // A file is free when the process has died; the lease of a store runs out.
+    const later = await storeAt(place, directory, LEASE_SECONDS);
+    const { sink } = await openRunSink(place === "file" ? path : { store: later, sessionId: "s" }, request);
+    await sink.end({ phase: "finished" });
+    expect((await later.head("s"))?.version).toBeGreaterThan(before?.version ?? 0);
+  },
+  30_000,
+);
+
+test("a run in a file that finds the disk full fails, and goes on from its last row when there is room", async () => {
+  const directory = await makeDirectory();
+  const path = pathOf("file", directory);
+  const run = startRun(["file", path, "s", "fill", "0"], "ulimit -f 40");
+  await run.ended;
+  expect(run.lines().at(-1)).toBe("failed STORE_FAILED");
+  const rows = run.lines().filter((line) => !/^(?:effect|failed) /.test(line));
+  expect(rows.length).toBeGreaterThan(20);
+  const { user } = await resumeSession(path);
+  expect(idsOf(user)).toEqual(rows);
+  const { sink } = await openRunSink(path, {
+    runId: "r",
+    output: Session.of(user.transcript),
+    user,
+    systemPrompt: null,
+  });
+  await sink.append([{ type: "message", id: "end", message: { role: "user", content: "x".repeat(50_000) } }]);
+  await sink.end({ phase: "finished" });
+  expect((await loadSession(path)).transcript.rows.map(({ id }) => id)).toEqual([...rows, "end"]);
+}, 30_000);
