@@ -18,7 +18,7 @@ const TOKENS_PRICED = 1_000_000;
 
 // A model goes on under a dated or moving name (`-2025-08-07`, `-20250929`, `@20250929`, `-0613`, `-latest`); any other
 // ending is another model with a price of its own.
-const DATED = /^[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$/;
+const DATE = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$/;
 
 const prices = new Map<string, ModelPrice>([
   ...openaiPrices().map(([id, price]) => [`openai/${id}`, price] as const),
@@ -34,14 +34,7 @@ const prices = new Map<string, ModelPrice>([
  */
 export function priceOf(provider: string, model: string): ModelPrice | undefined {
   const name = `${provider}/${model}`;
-  const exact = prices.get(name);
-  if (exact !== undefined) return exact;
-  let found: string | undefined;
-  for (const known of prices.keys()) {
-    if (!name.startsWith(known) || !DATED.test(name.slice(known.length))) continue;
-    if (found === undefined || known.length > found.length) found = known;
-  }
-  return found === undefined ? undefined : prices.get(found);
+  return prices.get(name) ?? prices.get(name.replace(DATE, ""));
 }
 
 /** What a usage costs in US dollars, or undefined without a price: an unknown cost is never shown as nothing. */

@@ -40,7 +40,7 @@ export function anthropic(id: string, options: AnthropicOptions = {}): Model {
     id,
     options,
     secret: apiKey,
-    borrowed: client !== undefined,
+    clientTimeoutMs: client?.timeout,
     client: once(async () =>
       apiKey === undefined
         ? (client as AnthropicClient)

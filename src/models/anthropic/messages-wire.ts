@@ -8,17 +8,13 @@ import type { AnthropicClient } from "./anthropic-client.ts";
 import { blocksOf, messagesBody, type MessagesOptions } from "./messages-body.ts";
 import { MessagesStream } from "./messages-stream.ts";
 
-// The client refuses long answers in one piece unless it is told how long to wait for them.
-const CLIENT_TIMEOUT_MS = 600_000;
-
 /** The Messages API. */
 export function messagesWire(id: string, options: MessagesOptions): Wire<AnthropicClient> {
   return {
     provider: "anthropic",
     body: (request) => messagesBody(id, request, options),
     streaming: {},
-    send: (client, body, call) =>
-      client.messages.create(body, { timeout: client.timeout ?? CLIENT_TIMEOUT_MS, ...call }),
+    send: (client, body, call) => client.messages.create(body, call),
     readAnswer: (answer) => readMessage(fieldsOf(answer)),
     startStream: () => new MessagesStream(readMessage),
   };

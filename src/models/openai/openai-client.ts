@@ -4,6 +4,7 @@ import type { ClientCall } from "../wire/wire-model.ts";
 /** What is needed of a client of the `openai` package; a caller's own may be given. */
 export interface OpenAIClient {
   readonly baseURL?: string;
+  readonly timeout?: number;
   readonly chat: { readonly completions: { create(body: object, call: ClientCall): PromiseLike<unknown> } };
   readonly responses: { create(body: object, call: ClientCall): PromiseLike<unknown> };
 }

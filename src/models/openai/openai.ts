@@ -38,7 +38,7 @@ export function openai(id: string, options: OpenAIOptions = {}): Model {
     id,
     options,
     secret: apiKey,
-    borrowed: client !== undefined,
+    clientTimeoutMs: client?.timeout,
     client: once(async () =>
       apiKey === undefined
         ? (client as OpenAIClient)

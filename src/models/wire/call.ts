@@ -16,6 +16,7 @@ export interface Call {
 export function startCall(init: {
   readonly provider: string;
   readonly signal: AbortSignal | undefined;
+  /** How long that while is; undefined for any. */
   readonly timeoutMs: number | undefined;
 }): Call {
   const { provider, signal, timeoutMs } = init;

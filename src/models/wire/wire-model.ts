@@ -14,7 +14,7 @@ const TIMEOUT_MS = 600_000;
 export interface ClientCall {
   readonly signal: AbortSignal;
   readonly maxRetries: 0;
-  readonly timeout?: number;
+  readonly timeout: number;
 }
 
 /** An answer as a wire gives it, before it is priced. */
@@ -64,20 +64,16 @@ export function wireModel<Client>(init: {
   readonly options: WireModelOptions;
   readonly secret: string | undefined;
   readonly client: () => Promise<Client>;
-  /** Whether the caller made the client, whose own timeout then counts unless one is given. */
-  readonly borrowed: boolean;
+  /** How long a client that the caller made waits, which counts unless a timeout is given. */
+  readonly clientTimeoutMs: number | undefined;
 }): Model {
   const { wire, id, options, secret, client } = init;
   const { provider } = wire;
   checkOptions(provider, id, options);
-  const { contextWindow, prices, timeoutMs = init.borrowed ? undefined : TIMEOUT_MS } = options;
+  const { contextWindow, prices, timeoutMs = init.clientTimeoutMs ?? TIMEOUT_MS } = options;
   const start = (signal: AbortSignal | undefined) => {
     const call = startCall({ provider, signal, timeoutMs });
-    const clientCall: ClientCall = {
-      signal: call.signal,
-      maxRetries: 0,
-      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
-    };
+    const clientCall: ClientCall = { signal: call.signal, maxRetries: 0, timeout: timeoutMs };
     return { call, clientCall };
   };
   return {

@@ -1,0 +1,259 @@
+import { describe, expect, test } from "vitest";
+import { openModelServer, wireFixture } from "../../../test/model-server.ts";
+import type { ModelRequest } from "../../agent/model.ts";
+import type { Message } from "../../session/message.ts";
+import { anthropic } from "./anthropic.ts";
+import { messagesBody } from "./messages-body.ts";
+
+const tool = { name: "find_order", description: "Returns one order.", parameters: { type: "object" } };
+const user = (content: Message["content"]): Message => ({ role: "user", content: content ?? "" });
+const bodyOf = (request: ModelRequest, id = "claude-haiku-4-5") =>
+  messagesBody(id, request, { cache: false, thinking: undefined });
+const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
+const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
+const cached = { cache_control: { type: "ephemeral" } };
+
+test("a request takes the system messages out and marks what is worth keeping", async () => {
+  await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
+  const model = anthropic("claude-haiku-4-5", {
+    apiKey: "the-key",
+    baseURL: server.url,
+    headers: { "x-team": "blue" },
+  });
+  await model.complete({
+    messages: [
+      { role: "system", content: "Be brief." },
+      user("hi"),
+      { role: "assistant", content: "Yes?" },
+      { role: "system", content: "Be kind." },
+      user("who are you?"),
+    ],
+    tools: [{ ...tool, name: "first" }, tool],
+    toolChoice: "auto",
+    temperature: 0.5,
+    maxOutputTokens: 100,
+    stop: ["END"],
+    providerOptions: { metadata: { user_id: "u" }, max_tokens: 50 },
+  });
+  expect(server.asked).toHaveLength(1);
+  expect(server.asked[0]?.path).toBe("/v1/messages");
+  expect(server.asked[0]?.headers).toMatchObject({ "x-api-key": "the-key", "x-team": "blue" });
+  expect(server.asked[0]?.headers).not.toHaveProperty("authorization");
+  expect(server.asked[0]?.body).toEqual({
+    model: "claude-haiku-4-5",
+    max_tokens: 50,
+    system: [
+      { type: "text", text: "Be brief." },
+      { type: "text", text: "Be kind.", ...cached },
+    ],
+    messages: [
+      { role: "user", content: [{ type: "text", text: "hi" }] },
+      { role: "assistant", content: [{ type: "text", text: "Yes?" }] },
+      { role: "user", content: [{ type: "text", text: "who are you?", ...cached }] },
+    ],
+    tools: [
+      { name: "first", description: tool.description, input_schema: tool.parameters },
+      { name: "find_order", description: tool.description, input_schema: tool.parameters, ...cached },
+    ],
+    tool_choice: { type: "auto" },
+    temperature: 0.5,
+    stop_sequences: ["END"],
+    metadata: { user_id: "u" },
+  });
+});
+
+test("no marks are set when the cache is off", async () => {
+  await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
+  const model = anthropic("claude-haiku-4-5", { apiKey: "k", baseURL: server.url, cache: false });
+  await model.complete({ messages: [{ role: "system", content: "s" }, user("hi")], tools: [tool] });
+  expect(JSON.stringify(server.asked[0]?.body)).not.toContain("cache_control");
+});
+
+describe("the messages of a request", () => {
+  test("hold results before what the user says after them, as one message", () => {
+    const calls = ["a", "b"].map((id) => ({ id, name: "look", arguments: '{"at":1}' }));
+    const sent = messagesOf(
+      user("look"),
+      { role: "assistant", content: null, toolCalls: calls },
+      { role: "tool", toolCallId: "a", name: "look", content: [{ type: "text", text: "seen" }, image] },
+      { role: "tool", toolCallId: "b", name: "look", content: "no such thing", isError: true },
+      user("and?"),
+    );
+    expect(sent).toEqual([
+      { role: "user", content: [{ type: "text", text: "look" }] },
+      {
+        role: "assistant",
+        content: calls.map(({ id }) => ({ type: "tool_use", id, name: "look", input: { at: 1 } })),
+      },
+      {
+        role: "user",
+        content: [
+          {
+            type: "tool_result",
+            tool_use_id: "a",
+            content: [
+              { type: "text", text: "seen" },
+              { type: "image", source: { type: "base64", media_type: "image/png", data: "aGk=" } },
+            ],
+          },
+          {
+            type: "tool_result",
+            tool_use_id: "b",
+            content: [{ type: "text", text: "no such thing" }],
+            is_error: true,
+          },
+          { type: "text", text: "and?" },
+        ],
+      },
+    ]);
+  });
+
+  test("show images, documents and texts, and say what cannot be shown", () => {
+    const sent = messagesOf(
+      user([
+        image,
+        { type: "file", mediaType: "application/pdf", data: "cGRm", name: "a.pdf" },
+        { type: "file", mediaType: "text/csv", data: Buffer.from("a,ü").toString("base64") },
+        { type: "file", mediaType: "application/zip", data: "eg==" },
+      ]),
+    );
+    expect(sent).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "aGk=" } },
+          {
+            type: "document",
+            source: { type: "base64", media_type: "application/pdf", data: "cGRm" },
+            title: "a.pdf",
+          },
+          { type: "document", source: { type: "text", media_type: "text/plain", data: "a,ü" } },
+          { type: "text", text: "[file of type application/zip, which cannot be shown to this model]" },
+        ],
+      },
+    ]);
+  });
+
+  test("leave out blank texts and messages without content, which the provider refuses", () => {
+    expect(
+      messagesOf(user("a"), { role: "assistant", content: " \n" }, user([{ type: "text", text: "" }]), user("b")),
+    ).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
+    ]);
+  });
+
+  test("hold calls of other providers under ids that this one takes, apart from each other", () => {
+    const ids = ["fn.look:0", "fn:look.0", "plain-id_1"];
+    const sent = messagesOf(
+      { role: "assistant", content: null, toolCalls: ids.map((id) => ({ id, name: "look", arguments: "" })) },
+      ...ids.map((id): Message => ({ role: "tool", toolCallId: id, name: "look", content: "ok" })),
+    ) as { content: Record<string, unknown>[] }[];
+    const used = sent[0]?.content.map((block) => block["id"]);
+    expect(sent[1]?.content.map((block) => block["tool_use_id"])).toEqual(used);
+    expect(new Set(used).size).toBe(3);
+    expect(used?.[2]).toBe("plain-id_1");
+    for (const id of used ?? []) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
+  });
+
+  test("show the model arguments that were not JSON as it wrote them", () => {
+    const sent = messagesOf({
+      role: "assistant",
+      content: null,
+      toolCalls: [{ id: "a", name: "look", arguments: '{"at":' }],
+    });
+    expect(sent).toMatchObject([{ content: [{ input: { unreadable_arguments: '{"at":' } }] }]);
+  });
+
+  test("carry no thinking that another provider wrote", () => {
+    const thought: Message = {
+      role: "assistant",
+      content: [
+        { type: "thinking", text: "hm", signature: "s" },
+        { type: "text", text: "said" },
+      ],
+      provider: "openai",
+      providerData: [{ type: "thinking", thinking: "hm", signature: "s" }],
+    };
+    expect(messagesOf(thought)).toEqual([{ role: "assistant", content: [{ type: "text", text: "said" }] }]);
+  });
+});
+
+describe("tools", () => {
+  test.for([
+    ["auto", { type: "auto" }],
+    ["none", { type: "none" }],
+    ["required", { type: "any" }],
+    [{ name: "find_order" }, { type: "tool", name: "find_order" }],
+  ] as const)("are chosen with %j as %j", ([toolChoice, sent]) => {
+    expect(bodyOf({ messages: [], tools: [tool], toolChoice })["tool_choice"]).toEqual(sent);
+  });
+
+  test("that were used earlier are named and closed when a request has none", () => {
+    const messages: Message[] = [
+      { role: "assistant", content: null, toolCalls: [{ id: "a", name: "look", arguments: "{}" }] },
+      { role: "tool", toolCallId: "a", name: "look", content: "ok" },
+    ];
+    expect(bodyOf({ messages })).toMatchObject({
+      tools: [{ name: "look", input_schema: { type: "object" } }],
+      tool_choice: { type: "none" },
+    });
+    expect(bodyOf({ messages: [user("a")] })).not.toHaveProperty("tools");
+  });
+});
+
+describe("a thinking level", () => {
+  const asked = (request: Partial<ModelRequest>, id?: string) => bodyOf({ messages: [user("a")], ...request }, id);
+
+  test("is a budget within the limit of the answer, and takes the temperature's place", () => {
+    const body = asked({ thinkingLevel: "medium", temperature: 0.5 });
+    expect(body["thinking"]).toEqual({ type: "enabled", budget_tokens: 10_240 });
+    expect(body).not.toHaveProperty("temperature");
+    expect(asked({ thinkingLevel: "high", maxOutputTokens: 4000 })["thinking"]).toMatchObject({ budget_tokens: 3000 });
+    expect(asked({ thinkingLevel: "high", maxOutputTokens: 1200 })).not.toHaveProperty("thinking");
+  });
+
+  test.for(["claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5", "claude-fable-5"])(
+    "is an effort for %s, which takes no budget",
+    (id) => {
+      expect(asked({ thinkingLevel: "high" }, id)).toMatchObject({
+        thinking: { type: "adaptive" },
+        output_config: { effort: "high" },
+      });
+    },
+  );
+
+  test.for(["claude-sonnet-4-20250514", "claude-opus-4-1", "claude-3-7-sonnet-latest", "some-other-model"])(
+    "is a budget for %s",
+    (id) => {
+      expect(asked({ thinkingLevel: "low" }, id)["thinking"]).toEqual({ type: "enabled", budget_tokens: 4096 });
+    },
+  );
+
+  test("of off turns thinking off where a model would think by itself, and keeps the temperature", () => {
+    expect(asked({ thinkingLevel: "off", temperature: 1 }, "claude-sonnet-5")).toMatchObject({
+      thinking: { type: "disabled" },
+      temperature: 1,
+    });
+    expect(asked({ thinkingLevel: "off" })).not.toHaveProperty("thinking");
+    expect(asked({}, "claude-sonnet-5")).not.toHaveProperty("thinking");
+  });
+
+  test("yields to a tool that must be called, and nobody knows others than the known", () => {
+    const forced = { tools: [tool], toolChoice: "required", thinkingLevel: "high" } as const;
+    expect(asked(forced)).not.toHaveProperty("thinking");
+    expect(() => asked({ thinkingLevel: "galactic" })).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+  });
+
+  test("can be asked for the other way than the id suggests", async () => {
+    await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
+    const model = anthropic("claude-next", { apiKey: "k", baseURL: server.url, thinking: "budget" });
+    await model.complete({ messages: [user("a")], thinkingLevel: "minimal" });
+    expect(server.asked[0]?.body["thinking"]).toEqual({ type: "enabled", budget_tokens: 1024 });
+  });
+});
