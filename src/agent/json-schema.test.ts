@@ -99,6 +99,26 @@ describe("numbers and texts", () => {
   });
 });
 
+describe("objects and lists", () => {
+  test("a key that fits a pattern is a known one, and has the pattern's schema", () => {
+    const schema = { patternProperties: { "^x-": { type: "string" } }, additionalProperties: false };
+    expect(checkJsonSchema(schema, { "x-a": "text" })).toBeNull();
+    expect(checkJsonSchema(schema, { "x-a": 1 })).toBe('arguments["x-a"] must be a string, got 1.');
+    expect(checkJsonSchema(schema, { y: "text" })).toBe("arguments.y is not a known property.");
+  });
+
+  test("items are equal whatever the order of their keys, and a number is not its text", () => {
+    const unique = { uniqueItems: true };
+    expect(
+      checkJsonSchema(unique, [
+        { a: 1, b: [2] },
+        { b: [2], a: 1 },
+      ]),
+    ).toContain("must have no item twice");
+    expect(checkJsonSchema(unique, [1, "1", [1], { 1: 1 }, null, false, 0])).toBeNull();
+  });
+});
+
 describe("a schema written for an earlier draft", () => {
   test("has its tuples understood", () => {
     const pair = { type: "array", items: [{ type: "string" }, { type: "number" }], additionalItems: false };
