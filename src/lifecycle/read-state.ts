@@ -1,0 +1,40 @@
+import type { EntryOf } from "../session/entry.ts";
+import type { PathSummary, SessionHead } from "../session/fold.ts";
+import { EMPTY_PATH } from "../session/fold.ts";
+import { type SessionState, type SessionTurn, stateOf, turnOf } from "../session/state.ts";
+import type { SessionStore } from "../session/store.ts";
+import { readBranch } from "../tree/path-reader.ts";
+
+/** How a state is read. */
+export interface StateOptions {
+  /** False leaves the turns out, which makes reading a state cost the same whatever the session's length. */
+  readonly turns?: boolean;
+}
+
+/** The state of a session at its leaf, or at another node (null: before the root). */
+export async function readState(
+  store: SessionStore,
+  head: SessionHead,
+  options: StateOptions & { readonly leafId?: string | null } = {},
+): Promise<SessionState> {
+  const { leafId = head.leafId } = options;
+  const checkpoints = await store.listCheckpoints(head.header.id);
+  const path = leafId === head.leafId ? head.path : await pathAt(store, head.header.id, leafId);
+  const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId);
+  return stateOf(head, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });
+}
+
+/** The turns on the path to a node, oldest first. */
+export async function readTurns(
+  store: SessionStore,
+  sessionId: string,
+  leafId: string | null,
+): Promise<readonly SessionTurn[]> {
+  if (leafId === null) return [];
+  const path = await readBranch(store, sessionId, leafId);
+  return path.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
+}
+
+async function pathAt(store: SessionStore, sessionId: string, leafId: string | null): Promise<PathSummary> {
+  return (leafId === null ? null : await store.path(sessionId, leafId)) ?? EMPTY_PATH;
+}
