@@ -1,0 +1,1 @@
+export { openSandboxBackend, type OpenSandboxOptions } from "./open-sandbox-backend.ts";

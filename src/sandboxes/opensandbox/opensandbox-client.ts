@@ -1,0 +1,204 @@
+import { SessionError } from "../../session/errors.ts";
+import type { SandboxSpec } from "../../session/sandbox.ts";
+import { remoteFailure } from "./remote-failure.ts";
+
+/** How an OpenSandbox server is reached, and what its sandboxes are like. */
+export interface OpenSandboxOptions {
+  /** The server, as `host:port` or as a URL (default `localhost:8080`). */
+  readonly domain?: string;
+  readonly apiKey?: string;
+  /** Used where `domain` is not a URL (default `http`). */
+  readonly protocol?: "http" | "https";
+  /** Sends everything through the server, for clients that cannot reach the sandboxes themselves. */
+  readonly useServerProxy?: boolean;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The image of a spec that names none (default `python:3.12`). */
+  readonly image?: string;
+  /** How long the server keeps a sandbox that nobody uses (default half an hour); null is until it is closed. */
+  readonly timeoutSeconds?: number | null;
+  /** How long a sandbox may take to start (default 30 seconds). */
+  readonly readyTimeoutSeconds?: number;
+  /** The limit of one request that is not a command (default 30 seconds). */
+  readonly requestTimeoutSeconds?: number;
+  /** Limits as the server knows them, such as `{ cpu: "1", memory: "2Gi" }`. */
+  readonly resource?: Readonly<Record<string, string>>;
+  /** Marks by which the server lists its sandboxes. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Leaves the sandbox running on `close`, so that `attach` finds it until its time is over. */
+  readonly keep?: boolean;
+}
+
+/** One event of a command that runs in the sandbox. */
+export interface RemoteEvent {
+  readonly type: string;
+  readonly text?: string;
+  readonly error?: Readonly<Record<string, unknown>>;
+}
+
+/** An item of a directory as the server tells of it. */
+export interface RemoteFile {
+  readonly path: string;
+  readonly type?: "file" | "directory" | "symlink" | "other";
+  readonly size?: number;
+}
+
+/** One sandbox of the server. Every failure is a `SandboxError`. */
+export interface RemoteSandbox {
+  readonly id: string;
+  run(script: string, timeoutMs: number): AsyncIterable<RemoteEvent>;
+  interrupt(commandId: string): Promise<void>;
+  list(path: string, depth: number): Promise<readonly RemoteFile[]>;
+  read(path: string): AsyncIterable<Uint8Array>;
+  write(path: string, data: string | Uint8Array | AsyncIterable<Uint8Array>): Promise<void>;
+  /** Puts the end of the sandbox off to so many seconds from now. */
+  renew(seconds: number): Promise<void>;
+  createSnapshot(): Promise<string>;
+  snapshotState(snapshotId: string): Promise<{ readonly state: string; readonly message?: string }>;
+  kill(): Promise<void>;
+  disconnect(): Promise<void>;
+}
+
+type Sdk = Awaited<ReturnType<typeof importSdk>>;
+type SdkSandbox = Awaited<ReturnType<Sdk["Sandbox"]["connect"]>>;
+
+const IMAGE = "python:3.12";
+const DISCONNECT_MS_MAX = 1_000;
+
+/** How long a sandbox is kept that nobody uses, where the options do not say. */
+export const TIMEOUT_SECONDS = 1_800;
+
+/** Starts a sandbox of an image, or of a snapshot. */
+export function createRemote(
+  options: OpenSandboxOptions,
+  spec: SandboxSpec,
+  snapshotId: string | null = null,
+): Promise<RemoteSandbox> {
+  return settled(options, "a new sandbox", async ({ Sandbox }) => {
+    const created = await Sandbox.create({
+      connectionConfig: connectionOf(options),
+      ...(snapshotId === null ? { image: spec.image ?? options.image ?? IMAGE } : { snapshotId }),
+      ...(spec.entrypoint === undefined ? {} : { entrypoint: [...spec.entrypoint] }),
+      env: { ...spec.env },
+      metadata: { ...options.metadata },
+      ...(options.resource === undefined ? {} : { resource: { ...options.resource } }),
+      timeoutSeconds: options.timeoutSeconds === undefined ? TIMEOUT_SECONDS : options.timeoutSeconds,
+      ...readiness(options),
+    });
+    return remoteOf(created, options);
+  });
+}
+
+/** Connects to a sandbox that runs, or is paused. */
+export function connectRemote(options: OpenSandboxOptions, id: string): Promise<RemoteSandbox> {
+  const what = `the sandbox ${id}`;
+  return settled(options, what, async ({ Sandbox, SandboxManager }) => {
+    const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
+    const connection = { connectionConfig: connectionOf(options), sandboxId: id, ...readiness(options) };
+    try {
+      const { status } = await manager.getSandboxInfo(id);
+      const paused = status.state === "Paused";
+      return remoteOf(await (paused ? Sandbox.resume(connection) : Sandbox.connect(connection)), options);
+    } finally {
+      await soon(manager.close());
+    }
+  });
+}
+
+/** Removes a snapshot from the server. */
+export function deleteRemoteSnapshot(options: OpenSandboxOptions, snapshotId: string): Promise<void> {
+  return settled(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
+    const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
+    try {
+      // The client takes an answer without a body for a success, so that only this tells whether there was one.
+      await manager.getSnapshot(snapshotId);
+      await manager.deleteSnapshot(snapshotId);
+    } finally {
+      await soon(manager.close());
+    }
+  });
+}
+
+function remoteOf(sandbox: SdkSandbox, options: OpenSandboxOptions): RemoteSandbox {
+  const { id, commands, files, sandboxes } = sandbox;
+  const told = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      throw remoteFailure(error, options, `the sandbox ${id}`);
+    });
+  return {
+    id,
+    run: (script, timeoutMs) => events(commands.runStream(script, { timeoutSeconds: timeoutMs / 1000 }), options, id),
+    interrupt: (commandId) => told(commands.interrupt(commandId)),
+    list: (path, depth) => told(files.listDirectory({ path, depth }) as Promise<readonly RemoteFile[]>),
+    read: (path) => events(files.readBytesStream(path), options, id),
+    write: (path, data) => told(files.writeFiles([{ path, data, mode: 644 }])),
+    renew: async (seconds) => void (await told(sandbox.renew(seconds))),
+    createSnapshot: async () => (await told(sandboxes.createSnapshot(id, {}))).id,
+    snapshotState: async (snapshotId) => (await told(sandboxes.getSnapshot(snapshotId))).status,
+    kill: () => told(sandbox.kill()),
+    disconnect: () => soon(sandbox.close()),
+  };
+}
+
+async function* events<T>(stream: AsyncIterable<T>, options: OpenSandboxOptions, id: string): AsyncGenerator<T> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw remoteFailure(error, options, `the sandbox ${id}`);
+  }
+}
+
+async function settled<T>(options: OpenSandboxOptions, what: string, work: (sdk: Sdk) => Promise<T>): Promise<T> {
+  const sdk = await loadSdk();
+  try {
+    return await work(sdk);
+  } catch (error) {
+    throw remoteFailure(error, options, what);
+  }
+}
+
+function connectionOf(options: OpenSandboxOptions) {
+  const { domain = "localhost:8080", apiKey = "", protocol = "http", useServerProxy = false } = options;
+  const { headers, requestTimeoutSeconds = 30 } = options;
+  // Each of these is given, since the client would take what is left out from the environment.
+  return {
+    domain,
+    apiKey,
+    protocol,
+    useServerProxy,
+    headers: { ...headers },
+    requestTimeoutSeconds,
+    disableMetrics: true,
+  };
+}
+
+function readiness({ readyTimeoutSeconds = 30 }: OpenSandboxOptions) {
+  return { readyTimeoutSeconds };
+}
+
+/** The client's pool closes when its last answer has come; one that never comes must not hold anybody up. */
+async function soon(closing: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, DISCONNECT_MS_MAX);
+  });
+  await Promise.race([closing.catch(() => {}), late]);
+  clearTimeout(timer);
+}
+
+async function loadSdk(): Promise<Sdk> {
+  try {
+    return await importSdk();
+  } catch (cause) {
+    throw new SessionError(
+      "DRIVER_MISSING",
+      "The OpenSandbox backend needs a driver: install the package @alibaba-group/opensandbox.",
+      { cause },
+    );
+  }
+}
+
+async function importSdk() {
+  const { Sandbox, SandboxManager } = await import("@alibaba-group/opensandbox");
+  return { Sandbox, SandboxManager };
+}

@@ -1,0 +1,187 @@
+/** How much of one stream of a command's output is kept: half of it from the beginning, half from the end. */
+export const OUTPUT_BYTES_MAX: number = 256 * 1024;
+
+/** The variable by which the processes of a command are found, wherever they went. */
+export const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
+
+/** A text as one word of a POSIX shell, whatever is in it. */
+export function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/**
+ * The beginning of every script.
+ *
+ * What a script has to say goes out as fields that end in `|`, with bytes as base64: a server may break its output into
+ * lines or pieces as it likes. The tools of a system come last on the path, for a sandbox whose own path leads nowhere.
+ */
+export function prelude(roots: readonly string[]): string {
+  const patterns = roots.map((root) => `${quote(root === "/" ? "" : root)}/*`).join("|");
+  return `o=$PATH; PATH=$PATH:/usr/local/bin:/usr/bin:/bin
+say() { printf '%s|' "$@"; }
+give() { say "$@"; exit 0; }
+encoded() { base64 | tr -d '\\n'; printf '|'; }
+inside() { case "$1/" in ${patterns}) return 0 ;; esac; return 1; }
+real() {
+  p=$1; t=
+  while [ ! -e "$p" ] && [ ! -L "$p" ] && [ "$p" != / ]; do t=/\${p##*/}$t; p=\${p%/*}; p=\${p:-/}; done
+  q=$(readlink -f -- "$p" && printf x) || give outside
+  q=\${q%??}; q=\${q%/}$t; q=\${q:-/}
+  inside "$q" || give outside
+}
+`;
+}
+
+/** Makes the root and a place for scratch files, and tells of both, of the paths beside the root and of the programs. */
+export function openScript(
+  workingDir: string | null,
+  allowPaths: readonly string[],
+  scratchId: string,
+  programs: readonly string[],
+): string {
+  const root = workingDir === null ? `"\${HOME:-/tmp}/workspace"` : quote(workingDir);
+  return `${prelude(["/"])}r=${root}
+mkdir -p -- "$r" && cd -- "$r" || give failed
+s=\${TMPDIR:-/tmp}/.skein-${scratchId}
+mkdir -p -m 700 -- "$s" || give failed
+say opened; pwd -P | encoded; cd -- "$s" && pwd -P | encoded
+for a in ${allowPaths.map(quote).join(" ")}; do real "$a"; printf %s "$q" | encoded; done
+for n in ${programs.map(quote).join(" ")}; do command -v "$n" >/dev/null 2>&1 && say "$n"; done
+say end`;
+}
+
+/** What a command is: a text for the shell, a file with one, a program with its arguments, or code for an interpreter. */
+export type CommandSource =
+  | { readonly text: string }
+  | { readonly file: string }
+  | { readonly list: readonly string[] }
+  | { readonly code: string; readonly program: string; readonly ending: string };
+
+/** A command to be wrapped. */
+export interface CommandScript {
+  readonly roots: readonly string[];
+  readonly commandId: string;
+  /** The beginning of the names of its scratch files. */
+  readonly scratch: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly command: CommandSource;
+  readonly hasInput: boolean;
+}
+
+/** Runs a command with its output in files, and tells how it ended and what it wrote, to the byte. */
+export function commandScript({ roots, commandId, scratch, cwd, env, command, hasInput }: CommandScript): string {
+  const variables = Object.entries({ ...env, [COMMAND_VARIABLE]: commandId });
+  const half = OUTPUT_BYTES_MAX / 2;
+  return `${prelude(roots)}d=${quote(scratch)}; x=./.skein-${commandId}.${"ending" in command ? command.ending : "tmp"}
+${sweep(commandId)}
+trap : TERM
+real ${quote(cwd)}
+[ -e "$q" ] || give missing
+cd -- "$q" 2>/dev/null || give not-directory
+${"code" in command ? `cp -- ${quote(command.code)} "$x" 2>/dev/null || give failed` : ":"}
+env PATH="$o" ${variables.map(([name, value]) => quote(`${name}=${value}`)).join(" ")} \
+/bin/sh ${shellArguments(command)} >"$d-out" 2>"$d-err" <${hasInput ? '"$d-in"' : "/dev/null"}
+c=$?
+sweep 1
+rm -f -- "$x"
+[ -e "$d-unstarted" ] && { rm -rf -- "$d"-*; give unstarted; }
+part() {
+  n=$(stat -c %s -- "$1" 2>/dev/null || printf 0); say "$n"
+  if [ "$n" -le ${OUTPUT_BYTES_MAX} ]; then head -c "$n" <"$1" | encoded; say ""
+  else head -c ${half} <"$1" | encoded; tail -c ${half} <"$1" | encoded; fi
+}
+say done "$c"; part "$d-out"; part "$d-err"; say end
+rm -rf -- "$d"-*`;
+}
+
+function shellArguments(command: CommandSource): string {
+  if ("text" in command) return `-c ${quote(command.text)}`;
+  if ("file" in command) return quote(command.file);
+  if ("code" in command) return `-c 'exec "$@"' sh ${quote(command.program)} "$x"`;
+  // The program is looked for before it is run: an exit code of 127 could also be its own.
+  const find = 'command -v "$1" >/dev/null 2>&1 || { : >"$0"; exit 127; }; exec "$@"';
+  return `-c ${quote(find)} "$d-unstarted" ${command.list.map(quote).join(" ")}`;
+}
+
+/** Kills a command and everything that came of it. */
+export function endScript(commandId: string): string {
+  return `${prelude(["/"])}${sweep(commandId)}
+sweep 2
+say $clean end`;
+}
+
+/**
+ * A function that kills what came of a command, until so many looks in a row find nothing.
+ *
+ * A process is known by the variable that it inherited, so that it is found also when it left the command's group.
+ */
+function sweep(commandId: string): string {
+  return `sweep() {
+  i=0; clean=0
+  while [ $i -lt 200 ] && [ $clean -lt $1 ]; do
+    i=$((i + 1)); clean=$((clean + 1))
+    for e in $(grep -l -F ${quote(`${COMMAND_VARIABLE}=${commandId}`)} /proc/[0-9]*/environ 2>/dev/null); do
+      e=\${e#/proc/}; kill -9 "\${e%/environ}" 2>/dev/null && clean=0
+    done
+    [ $clean -ge $1 ] || sleep 0.02 2>/dev/null || sleep 1
+  done
+}`;
+}
+
+/** Says what is at a path, and where that is without links. */
+export function lookScript(roots: readonly string[], path: string): string {
+  return `${prelude(roots)}real ${quote(path)}
+[ -e "$q" ] || [ -L "$q" ] || give missing
+if [ -d "$q" ]; then say directory 0; elif [ -f "$q" ]; then say file "$(stat -c %s -- "$q")"; else say other 0; fi
+printf %s "$q" | encoded; say end`;
+}
+
+/** Moves a scratch file to its place, so that a reader sees the old file or the new one. */
+export function placeScript(roots: readonly string[], scratch: string, path: string, temporary: string): string {
+  return `${prelude(roots)}s=${quote(scratch)}
+trap 'rm -f -- "$s"' EXIT
+real ${quote(path)}
+[ "$q" = ${quote(roots[0] ?? "/")} ] && give not-file
+[ -e "$q" ] && [ ! -f "$q" ] && give not-file
+k=\${q%/*}; k=\${k:-/}
+mkdir -p -- "$k" 2>/dev/null || { [ -d "$k" ] && give failed; give missing; }
+t=$k/${temporary}
+mv -f -- "$s" "$t" 2>/dev/null || give failed
+m=$(stat -c %a -- "$q" 2>/dev/null) && chmod "$m" "$t"
+mv -f -- "$t" "$q" 2>/dev/null || { rm -f -- "$t"; give failed; }
+say done end`;
+}
+
+/** Removes what is at a path, and never the root or what holds it. */
+export function removeScript(roots: readonly string[], path: string): string {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const carried = roots.map(quote).join(" ");
+  return `${prelude(["/"])}real ${quote(path.slice(0, path.lastIndexOf("/")) || "/")}
+i=\${q%/}/${name === "" ? "" : quote(name)}
+${prelude(roots)}inside "$i" || give outside
+for r in ${carried}; do case "$r/" in "\${i%/}"/*) give root ;; esac; done
+[ -e "$i" ] || [ -L "$i" ] || give absent
+rm -rf -- "$i" 2>/dev/null || give failed
+say done end`;
+}
+
+/** Packs the files of a root, which without a name is the usual one, into one scratch file. */
+export function packScript(workingDir: string | null, scratch: string): string {
+  const root = workingDir === null ? `"\${HOME:-/tmp}/workspace"` : quote(workingDir);
+  return `${prelude(["/"])}cd -- ${root} 2>/dev/null || give missing
+tar -cf ${quote(scratch)} . 2>/dev/null || give failed
+say done end`;
+}
+
+/** Puts the files of a packed root in the place of those that are there; one that cannot be read changes nothing. */
+export function unpackScript(root: string, scratch: string): string {
+  return `${prelude(["/"])}s=${quote(scratch)}
+trap 'rm -f -- "$s"' EXIT
+cd -- ${quote(root)} && tar -tf "$s" >/dev/null 2>&1 || give failed
+clear() { find . -mindepth 1 -maxdepth 1 -exec rm -rf -- {} + 2>/dev/null; }
+clear || { chmod -R u+rwx . 2>/dev/null; clear || give failed; }
+tar -xpf "$s" 2>/dev/null || give failed
+find . ! -type f ! -type d ! -type l -exec rm -f -- {} + 2>/dev/null
+say done end`;
+}
