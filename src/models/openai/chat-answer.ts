@@ -53,7 +53,7 @@ export class ChatAnswer {
       this.#thinking += thinking;
       deltas.push({ type: "thinking-delta", text: thinking });
     }
-    const text = stringOf(piece["content"]);
+    const text = textIn(piece["content"]);
     const refusal = stringOf(piece["refusal"]);
     this.#text += text;
     this.#refusal += refusal;
@@ -113,6 +113,14 @@ export class ChatAnswer {
     if (given !== undefined) this.#byIndex.set(given, next);
     return next;
   }
+}
+
+/** Most endpoints give a text, some give parts as they take them. */
+function textIn(content: unknown): string {
+  if (typeof content === "string") return content;
+  return listOf(content)
+    .map((part) => stringOf(fieldsOf(part)["text"]))
+    .join("");
 }
 
 function stopReasonOf(reason: string, toolCalls: readonly ToolCall[]): StopReason {

@@ -58,13 +58,17 @@ function usageOf(value: unknown): Usage | undefined {
   const inputTokens = numberOf(usage["prompt_tokens"]);
   const outputTokens = numberOf(usage["completion_tokens"]);
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
-  const cacheReadTokens = numberOf(fieldsOf(usage["prompt_tokens_details"])["cached_tokens"]);
+  const details = fieldsOf(usage["prompt_tokens_details"]);
+  // The second name is that of endpoints which count hits and misses.
+  const cacheReadTokens = numberOf(details["cached_tokens"]) ?? numberOf(usage["prompt_cache_hit_tokens"]);
+  const cacheWriteTokens = numberOf(details["cache_write_tokens"]);
   const reasoningTokens = numberOf(fieldsOf(usage["completion_tokens_details"])["reasoning_tokens"]);
   return {
     inputTokens,
     outputTokens,
     totalTokens: numberOf(usage["total_tokens"]) ?? inputTokens + outputTokens,
     ...(cacheReadTokens === undefined ? {} : { cacheReadTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
     ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
   };
 }

@@ -74,6 +74,24 @@ describe("a chat completion", () => {
     });
   });
 
+  test("is read from endpoints that give parts of text and count their caches in other words", async () => {
+    const message = {
+      role: "assistant",
+      content: [
+        { type: "text", text: "hel" },
+        { type: "text", text: "lo" },
+      ],
+    };
+    const counted = { prompt_tokens: 9, completion_tokens: 1, prompt_cache_hit_tokens: 4 };
+    const answer = { choices: [{ message, finish_reason: "stop" }], usage: counted };
+    const reply = await completed({ body: JSON.stringify(answer) }, "elsewhere");
+    expect(reply).toMatchObject({ content: "hello", model: "elsewhere" });
+    expect(reply.usage).toEqual({ inputTokens: 9, outputTokens: 1, totalTokens: 10, cacheReadTokens: 4 });
+    const written = { ...counted, prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 5 } };
+    const other = await completed({ body: JSON.stringify({ ...answer, usage: written }) });
+    expect(other.usage).toMatchObject({ cacheReadTokens: 0, cacheWriteTokens: 5 });
+  });
+
   test("that was forced to call a tool says that it calls one, with {} for no arguments", async () => {
     expect(await completed(body("chat-forced-tool.json"))).toMatchObject({
       content: null,

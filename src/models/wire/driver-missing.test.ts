@@ -1,0 +1,27 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { openModelServer, wireFixture } from "../../../test/model-server.ts";
+import { anthropic } from "../anthropic/anthropic.ts";
+import { openai } from "../openai/openai.ts";
+
+const absent = () => {
+  throw new Error("Cannot find package");
+};
+
+afterEach(() => vi.resetModules());
+
+test.for([
+  ["openai", openai, "chat-text.json"],
+  ["@anthropic-ai/sdk", anthropic, "text.json"],
+] as const)("says to install %s when it is asked without, and works once it is there", async ([name, make, file]) => {
+  await using server = await openModelServer({ body: wireFixture(name === "openai" ? name : "anthropic", file) });
+  vi.doMock(name, absent);
+  const model = make("some-model", { apiKey: "k", baseURL: server.url });
+  const request = { messages: [{ role: "user", content: "hi" }] } as const;
+  const asking = model.complete(request);
+  await expect(asking).rejects.toMatchObject({ code: "DRIVER_MISSING" });
+  await expect(asking).rejects.toThrow(`install the package ${name}.`);
+  expect(server.asked).toEqual([]);
+  vi.doUnmock(name);
+  vi.resetModules();
+  expect((await model.complete(request)).stopReason).toBe("stop");
+});
