@@ -26,6 +26,7 @@ export const TYPE_NAMES: readonly string[] = Object.keys(KINDS);
 
 /** The kinds that `type` asks for where the value is of none of them, else null. */
 export function missedType(type: unknown, value: unknown): string | null {
+  if (type === undefined) return null;
   const names = (Array.isArray(type) ? type : [type]).filter((name) => typeof name === "string");
   const kinds = names.flatMap((name) => (Object.hasOwn(KINDS, name) ? [KINDS[name]!] : []));
   if (kinds.length === 0 || kinds.some((kind) => kind.fits(value))) return null;

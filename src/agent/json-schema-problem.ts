@@ -13,6 +13,8 @@ export interface Problem {
   readonly expected?: string;
   /** The value is none of a fixed list, by which the branches of a union are told apart. */
   readonly choice?: boolean;
+  /** The first problem of some branches of a union that the value fits none of; spelled out only for the reader. */
+  readonly forms?: readonly Problem[];
 }
 
 /** How many problems a sentence lists at the most. */
@@ -39,7 +41,7 @@ export function showPlace(place: Place): string {
 
 /** The problems as one sentence. */
 export function showProblems(problems: readonly Problem[]): string {
-  return `${problems.map(({ at, says }) => `${showPlace(at)} ${says}`).join("; ")}.`;
+  return `${problems.map((problem) => `${showProblem(problem)}${showForms(problem)}`).join("; ")}.`;
 }
 
 /** A value as a sentence names it, at most a line long whatever the value is. */
@@ -68,9 +70,17 @@ export function unionProblems(at: Place, value: unknown, branches: readonly (rea
     const expected = [...new Set(kinds)].join(" or ");
     return [{ at, says: `must be ${expected}, got ${showValue(value)}`, expected }];
   }
-  const hints = (close.length > 0 ? close : branches).slice(0, 3).flatMap((problems) => problems.slice(0, 1));
-  const forms = hints.map((problem, index) => `(${index + 1}) ${showPlace(problem.at)} ${problem.says}`);
-  return [{ at, says: `must match one of ${branches.length} forms, which say: ${forms.join(", ")}` }];
+  const forms = (close.length > 0 ? close : branches).slice(0, 3).flatMap((problems) => problems.slice(0, 1));
+  return [{ at, says: `must match one of ${branches.length} forms`, forms }];
+}
+
+function showProblem({ at, says }: Problem): string {
+  return `${showPlace(at)} ${says}`;
+}
+
+function showForms({ forms = [] }: Problem): string {
+  if (forms.length === 0) return "";
+  return `, which say: ${forms.map((problem, index) => `(${index + 1}) ${showProblem(problem)}`).join(", ")}`;
 }
 
 function isOtherBranch({ at: place, expected, choice }: Problem, at: Place): boolean {

@@ -68,6 +68,15 @@ describe("what a model is told about its arguments", () => {
     expect(said.length).toBeLessThan(700);
   });
 
+  test("stays short for unions within unions", () => {
+    let schema: unknown = { minimum: 9 };
+    for (let depth = 0; depth < 12; depth++) schema = { anyOf: [schema, schema, { maximum: -9 }] };
+    expect(checkJsonSchema(schema, 5)).toBe(
+      "arguments must match one of 3 forms, which say: (1) arguments must match one of 3 forms, " +
+        "(2) arguments must match one of 3 forms, (3) arguments must be at most -9, got 5.",
+    );
+  });
+
   test("shortens a place that is deep and keys that are long", () => {
     let value: unknown = "no number";
     for (let depth = 0; depth < 150; depth++) value = { ["k".repeat(300)]: value };
