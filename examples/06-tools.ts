@@ -45,9 +45,16 @@ const call = (id: string, name: string, args: unknown) => ({ id, name, arguments
 const calls = (...toolCalls: ReturnType<typeof call>[]) =>
   ({ role: "assistant", content: null, toolCalls, stopReason: "tool_calls" }) as const;
 const model = scripted([
-  calls(call("1", "find_stock", { part: "bolt" }), call("2", "find_stock", { part: "nut" }), call("3", "find_stock", {})),
+  calls(
+    call("1", "find_stock", { part: "bolt" }),
+    call("2", "find_stock", { part: "nut" }),
+    call("3", "find_stock", {}),
+  ),
   calls(call("4", "find_stock", { part: "screw" })),
-  calls(call("5", "order_parts", { part: "nut", pieces: 50 }), call("6", "order_parts", { part: "bolt", pieces: 5000 })),
+  calls(
+    call("5", "order_parts", { part: "nut", pieces: 50 }),
+    call("6", "order_parts", { part: "bolt", pieces: 5000 }),
+  ),
   "50 nuts are on their way; the bolts were not approved.",
 ]);
 
@@ -75,4 +82,10 @@ assert.match(String(results[2]), /"error_kind":"invalid_tool_arguments".*part/);
 assert.match(String(results[3]), /"error_kind":"tool_execution_exception".*there are: bolt, nut/);
 assert.equal(results[4], "Ordered 50 of nut.");
 assert.match(String(results[5]), /"error_kind":"denied".*far too many/);
-assert.deepEqual([...stock], [["bolt", 40], ["nut", 50]]);
+assert.deepEqual(
+  [...stock],
+  [
+    ["bolt", 40],
+    ["nut", 50],
+  ],
+);

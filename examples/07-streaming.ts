@@ -8,6 +8,7 @@ await using session = Session.fromUserMessage("run echo one; echo two").to("loca
 
 const run = agent.run(session);
 const seen: string[] = [];
+let steered = false;
 for await (const event of run) {
   seen.push(event.type);
   switch (event.type) {
@@ -17,7 +18,8 @@ for await (const event of run) {
     case "tool-started":
       process.stdout.write(`[${event.name}] `);
       // Said now, heard before the model's next turn.
-      await run.steer("list the files");
+      if (!steered) await run.steer("list the files");
+      steered = true;
       break;
     case "tool-finished":
       process.stdout.write(`${event.message.content}\n`);
@@ -28,8 +30,6 @@ for await (const event of run) {
     default:
       break;
   }
-  // Once is enough.
-  if (seen.filter((type) => type === "tool-started").length > 2) run.abort();
 }
 
 await using answer = await run;

@@ -1,20 +1,21 @@
 // Fork and merge: two attempts at the same task, each with its own copy of the files, at the same time; the better wins.
 import assert from "node:assert/strict";
-import { createAgent, lineageUsage, Session, toMermaid } from "skein";
+import { createAgent, lineageUsage, Session, toMermaid, validateAcyclic } from "skein";
 import { offline } from "skein/offline";
 
 const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
 
-await using start = await agent.run(Session.fromUserMessage('write "draft" to plan.txt').to("local"));
+const task = Session.create({ text: 'write "draft" to plan.txt' }).to("local");
+await using start = await agent.run(task);
 
 // An isolated fork has its own copy of the workspace. A plain fork() would share it.
 await using left = await start.forkIsolated();
 await using right = await start.forkIsolated();
-const runs = [
-  agent.run(left.merge(Session.fromUserMessage('write "go by train" to plan.txt'))),
-  agent.run(right.merge(Session.fromUserMessage('write "go by boat, and take two days" to plan.txt'))),
-];
-const attempts = await Promise.all(runs);
+const wishes = ['write "go by train" to plan.txt', 'write "go by boat, and take two days" to plan.txt'].map((text) =>
+  Session.create({ text }),
+) as [Session, Session];
+const requests = [left.merge(wishes[0]), right.merge(wishes[1])];
+const attempts = await Promise.all(requests.map((request) => agent.run(request)));
 
 const planOf = async (session: Session) =>
   new TextDecoder().decode(await (await session.requireSandbox()).readFile("plan.txt"));
@@ -30,9 +31,10 @@ assert.equal(await planOf(chosen), "go by boat, and take two days");
 assert.equal(chosen.transcript.length, boat.transcript.length + train.transcript.length);
 
 // Where it all came from, and what it cost: every operation once.
-const known = [agent.session, start, left, right, ...attempts, chosen];
+const known = [agent.session, task, start, left, right, ...wishes, ...requests, ...attempts, chosen];
+validateAcyclic(known);
 console.log(toMermaid(known));
 const { usage } = lineageUsage(known, chosen.id);
 const spent = [start, train, boat].reduce((sum, session) => sum + (session.usage?.totalTokens ?? 0), 0);
 assert.equal(usage.totalTokens, spent);
-for (const attempt of attempts) await attempt.closeSandbox();
+for (const session of [task, ...requests, ...attempts]) await session.closeSandbox();

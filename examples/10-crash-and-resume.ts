@@ -30,7 +30,9 @@ if (crashes) {
   const clerk = createAgent({ prompt: "You send letters.", model, tools, builtInTools: false });
   await clerk.run(Session.create({ text: "Send Ada a letter." }), { persist: path });
 } else {
-  const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url)], { env: { ...process.env, CRASH: "yes" } });
+  const child = spawnSync(process.execPath, [fileURLToPath(import.meta.url)], {
+    env: { ...process.env, CRASH: "yes" },
+  });
   assert.equal(child.signal, "SIGKILL");
   assert.equal((await loadSession(path)).closed, false); // it never came to its end
   const { user, agent } = await resumeSession(path);
