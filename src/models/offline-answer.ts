@@ -48,9 +48,9 @@ function sentenceOf({ call, message }: OfflineResult): string {
     case "edit_workspace_file":
       return `I edited ${path}.`;
     case "read_workspace_file":
-      return text === "" ? `${path} is empty.` : `${path} says: ${quote(text)}`;
+      return `${path} says: ${quote(text)}`;
     case "list_workspace_files":
-      return text.trim() === "" ? "There are no files." : `The files: ${quote(text)}`;
+      return listed(text);
     case "workspace_path_exists":
       return `${path} ${exists(text) ? "exists" : "does not exist"}.`;
     case "run_shell_command":
@@ -89,6 +89,16 @@ function printed(text: string): string {
   const shown = [stdout, stderr].filter((stream) => stream.trim() !== "").join("\n");
   const said = shown === "" ? "printed nothing" : `printed: ${quote(shown)}`;
   return exitCode === 0 ? (shown === "" ? `${said}.` : said) : `ended with exit code ${exitCode} and ${said}`;
+}
+
+function listed(text: string): string {
+  const entries = objectOf(text)?.entries;
+  if (!Array.isArray(entries)) return `The files: ${quote(text)}`;
+  const names = entries.map((entry: JsonValue) => {
+    const { path, type } = entry as Readonly<Record<string, JsonValue>>;
+    return type === "directory" ? `${path}/` : String(path);
+  });
+  return names.length === 0 ? "There are no files." : `The files: ${quote(names.join(", "))}`;
 }
 
 function exists(text: string): boolean {

@@ -22,12 +22,14 @@ export function planOf(
   message: string,
   parseCall: (sentence: string, literals: readonly Literal[]) => OfflineStep | null,
 ): OfflinePlan {
-  const masked = maskLiterals(message.replaceAll("\r\n", "\n"));
+  const masked = maskLiterals(message);
   const literals = [...masked.literals];
-  const parse = (sentence: string): OfflineStep | null =>
-    parseCall(sentence, literals) ?? parseStep(sentence, literals);
+  const parse = (sentence: string): OfflineStep | null => {
+    if (sentence.length > SENTENCE_CHARACTERS_MAX) return null;
+    return parseCall(sentence, literals) ?? parseStep(sentence, literals);
+  };
   const together = TOGETHER.test(masked.text);
-  const lines = masked.text.replace(TOGETHER, " ").split("\n");
+  const lines = masked.text.replace(TOGETHER, " ").split(/\r?\n/);
   const steps: OfflineStep[] = [];
   const unclear: string[] = [];
   while (lines.length > 0 && steps.length < STEPS_MAX) {

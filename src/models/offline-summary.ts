@@ -7,7 +7,7 @@ const SENTENCE_CHARACTERS_MAX = 160;
 export function summaryFor(messages: readonly Message[], question: string): string | null {
   const conversation = /^<conversation>\n(?<text>[\s\S]*)\n<\/conversation>/.exec(question)?.groups?.text;
   if (conversation !== undefined) return summaryOf(conversation, question);
-  if (!/\bsummar(?:y|i[sz]e)\b/i.test(question)) return null;
+  if (!/\bsummari[sz]e\b|\b(?:write|give|make)\b[^.\n]*\bsummary\b/i.test(question)) return null;
   const before = messages.slice(
     0,
     messages.findLastIndex(({ role }) => role === "user"),

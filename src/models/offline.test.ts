@@ -1,5 +1,7 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { assistant, entryAt, user } from "../../test/sample-log.ts";
+import type { Model, ModelDelta, ModelRequest } from "../agent/model.ts";
 import { summaryMessages } from "../agent/summary-prompt.ts";
 import type { Entry } from "../session/entry.ts";
 import { type Message, textOf } from "../session/message.ts";
@@ -66,4 +68,50 @@ describe("offline", () => {
       name: "AbortError",
     });
   });
+
+  test("streams the answer that it gives, word by word", async () => {
+    const model = offline();
+    const request = { messages: [user("hello there")] };
+    const deltas = await collect(model, request);
+    const reply = await model.complete(request);
+    expect(deltas).toEqual([
+      ...["I", " am", " offline.", " You", " said:", " hello", " there"].map((text) => ({ type: "text-delta", text })),
+      { type: "finish", stopReason: "stop", usage: reply.usage, reply },
+    ]);
+  });
+
+  test("waits before it answers, unless it is aborted", async () => {
+    const slow = offline({ delayMs: 3_600_000 });
+    const reason = new Error("enough");
+    for (const ask of [
+      (signal: AbortSignal) => slow.complete({ messages: [] }, { signal }),
+      (signal: AbortSignal) => collect(slow, { messages: [] }, signal),
+    ]) {
+      const controller = new AbortController();
+      const answer = ask(controller.signal);
+      controller.abort(reason);
+      await expect(answer).rejects.toBe(reason);
+      expect(getEventListeners(controller.signal, "abort")).toEqual([]);
+    }
+    expect(await offline({ delayMs: 1 }).complete({ messages: [] })).toMatchObject({ stopReason: "stop" });
+  });
+
+  test("streams no further when it is aborted", async () => {
+    const controller = new AbortController();
+    const seen: unknown[] = [];
+    const reading = async () => {
+      for await (const delta of offline().stream?.({ messages: [] }, { signal: controller.signal }) ?? []) {
+        seen.push(delta);
+        controller.abort(new Error("enough"));
+      }
+    };
+    await expect(reading()).rejects.toThrow("enough");
+    expect(seen).toHaveLength(1);
+  });
 });
+
+async function collect(model: Model, request: ModelRequest, signal?: AbortSignal): Promise<ModelDelta[]> {
+  const deltas: ModelDelta[] = [];
+  for await (const delta of model.stream?.(request, signal ? { signal } : {}) ?? []) deltas.push(delta);
+  return deltas;
+}

@@ -65,7 +65,7 @@ function textFor({ messages, tools = [], toolChoice }: ModelRequest): string {
   const question = lastQuestion(messages);
   const offered = toolChoice === "none" ? [] : tools;
   const progress = progressOf(messages, offered);
-  const summary = progress.results.length > 0 ? null : summaryFor(messages, question);
+  const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
   return summary ?? answerTo(offered.length === 0 ? { ...progress, impossible: [] } : progress, question, offered);
 }
 

@@ -1,6 +1,7 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import { assistant, user } from "../../test/sample-log.ts";
-import type { ModelReply, ModelRequest } from "../agent/model.ts";
+import { assistant, usage, user } from "../../test/sample-log.ts";
+import type { ModelDelta, ModelReply, ModelRequest } from "../agent/model.ts";
 import { scripted } from "./scripted.ts";
 
 const request: ModelRequest = { messages: [user("q")] };
@@ -60,4 +61,131 @@ describe("scripted", () => {
     const model = scripted([() => new Promise<string>((resolve) => setImmediate(resolve, "slow"))]);
     expect(await model.complete(request, { signal })).toMatchObject({ content: "slow" });
   });
+
+  test("keeps the request itself, whose messages may be read later", async () => {
+    let reads = 0;
+    const lazy: ModelRequest = {
+      get messages() {
+        reads++;
+        return [];
+      },
+    };
+    const model = scripted(["one", "two"]);
+    await model.complete(lazy);
+    await collect(model.stream?.(lazy));
+    expect(model.requests).toHaveLength(2);
+    expect(model.requests.every((asked) => asked === lazy)).toBe(true);
+    expect(reads).toBe(0);
+  });
+
+  test("streams a reply in pieces, with the whole of it at the end", async () => {
+    const reply: ModelReply = {
+      role: "assistant",
+      content: [
+        { type: "thinking", text: "hm, yes", signature: "s" },
+        { type: "image", mediaType: "image/png", data: "AA==" },
+        { type: "text", text: " two  words\n" },
+      ],
+      toolCalls: [{ id: "c1", name: "look", arguments: '{"at": 1}' }],
+      usage: usage(3, 4),
+    };
+    expect(await collect(scripted([reply]).stream?.(request))).toEqual([
+      { type: "thinking-delta", text: "hm," },
+      { type: "thinking-delta", text: " yes" },
+      { type: "text-delta", text: " two" },
+      { type: "text-delta", text: "  words\n" },
+      { type: "tool-call-delta", index: 0, id: "c1", name: "look" },
+      { type: "tool-call-delta", index: 0, arguments: '{"at":' },
+      { type: "tool-call-delta", index: 0, arguments: " 1}" },
+      { type: "finish", stopReason: "tool_calls", usage: usage(3, 4), reply },
+    ]);
+    const plain = { role: "assistant", content: null } as const;
+    expect(await collect(scripted([plain]).stream?.(request))).toEqual([
+      { type: "finish", stopReason: "stop", reply: plain },
+    ]);
+  });
+
+  test("streams the pieces of a generator as they are, and puts them together when asked for the whole", async () => {
+    const pieces: ModelDelta[] = [
+      { type: "thinking-delta", text: "t" },
+      { type: "text-delta", text: "a" },
+      { type: "tool-call-delta", index: 0, id: "c1", name: "look", arguments: "{}" },
+      { type: "finish", stopReason: "tool_calls", usage: usage(1, 2) },
+    ];
+    const model = scripted([generate(pieces), generate(pieces), generate(pieces.slice(0, 1))]);
+    expect(await collect(model.stream?.(request))).toEqual(pieces);
+    expect(await model.complete(request)).toEqual({
+      role: "assistant",
+      content: [
+        { type: "thinking", text: "t" },
+        { type: "text", text: "a" },
+      ],
+      toolCalls: [{ id: "c1", name: "look", arguments: "{}" }],
+      provider: "scripted",
+      model: "scripted",
+      stopReason: "tool_calls",
+      usage: usage(1, 2),
+    });
+    await expect(model.complete(request)).rejects.toMatchObject({ code: "MODEL_FAILED", kind: "connection" });
+  });
+
+  test("fails within a stream where the script says so", async () => {
+    const model = scripted([
+      new Error("rate limit"),
+      async function* () {
+        yield { type: "text-delta", text: "half" };
+        throw new Error("cut");
+      },
+    ]);
+    await expect(collect(model.stream?.(request))).rejects.toThrow("rate limit");
+    await expect(collect(model.stream?.(request))).rejects.toThrow("cut");
+  });
+
+  test("ends a stream at an abort, even one that waits for its next piece, and tells the generator", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    let ended = false;
+    const model = scripted([
+      async function* () {
+        try {
+          yield { type: "text-delta", text: "one" };
+          yield { type: "text-delta", text: "two" };
+        } finally {
+          ended = true;
+        }
+      },
+      async function* () {
+        await new Promise(() => {});
+        yield { type: "text-delta", text: "never" };
+      },
+    ]);
+    const reading = async (): Promise<void> => {
+      for await (const _ of model.stream?.(request, { signal: controller.signal }) ?? []) controller.abort(reason);
+    };
+    await expect(reading()).rejects.toBe(reason);
+    expect(ended).toBe(true);
+    const waiting = new AbortController();
+    const stuck = collect(model.stream?.(request, { signal: waiting.signal }));
+    waiting.abort(reason);
+    await expect(stuck).rejects.toBe(reason);
+    expect(getEventListeners(waiting.signal, "abort")).toEqual([]);
+  });
+
+  test("cannot stream when it is told not to", () => {
+    expect(scripted([], { stream: false }).stream).toBeUndefined();
+    expect("stream" in scripted([], { stream: false })).toBe(false);
+    expect(scripted([]).stream).toBeTypeOf("function");
+  });
 });
+
+function generate(deltas: readonly ModelDelta[]): () => AsyncGenerator<ModelDelta> {
+  return async function* () {
+    yield* deltas;
+  };
+}
+
+async function collect(stream: AsyncIterable<ModelDelta> | undefined): Promise<ModelDelta[]> {
+  const deltas: ModelDelta[] = [];
+  for await (const delta of stream ?? []) deltas.push(delta);
+  return deltas;
+}

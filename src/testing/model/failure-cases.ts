@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import type { Model } from "../../agent/model.ts";
+import { ModelError } from "../../agent/model-error.ts";
+import type { ModelCase, ModelSubject } from "../model-case.ts";
+import { askInPieces, hello } from "./asking.ts";
+
+/** How a model fails. */
+export const failureCases: readonly ModelCase[] = [
+  {
+    name: "fails with a ModelError that says how, when its provider refuses",
+    needs: ["openFailing"],
+    async run(subject) {
+      const model = await failing(subject);
+      await assert.rejects(async () => model.complete(hello), isFailureOf(model));
+    },
+  },
+  {
+    name: "fails in a stream as it does at once",
+    needs: ["openFailing", "stream"],
+    async run(subject) {
+      const model = await failing(subject);
+      await assert.rejects(() => askInPieces(model, hello), isFailureOf(model));
+    },
+  },
+  {
+    name: "tries nothing twice",
+    needs: ["openFailing", "attempts"],
+    async run(subject) {
+      const model = await failing(subject);
+      await assert.rejects(async () => model.complete(hello));
+      assert.equal(subject.attempts?.(), 1);
+    },
+  },
+];
+
+async function failing(subject: ModelSubject): Promise<Model> {
+  assert(
+    subject.openFailing !== undefined,
+    "give the case an `openFailing`, or skip it where `modelSkipReason` says so",
+  );
+  return subject.openFailing();
+}
+
+function isFailureOf(model: Model): (error: unknown) => boolean {
+  return (error) => {
+    assert(error instanceof ModelError, `a failure is a ModelError, not ${String(error)}`);
+    assert.equal(error.code, "MODEL_FAILED");
+    assert.equal(error.provider, model.provider);
+    assert.equal(typeof error.kind, "string");
+    assert.notEqual(error.message, "");
+    return true;
+  };
+}
