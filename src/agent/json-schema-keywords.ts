@@ -3,7 +3,7 @@ import { showValue } from "./json-schema-problem.ts";
 import { compilePattern } from "./json-schema-reference.ts";
 
 /** The longest text a pattern is tried on; a longer one is refused, so that a slow pattern has less to be slow on. */
-export const PATTERN_TEXT_MAX = 10_000;
+const PATTERN_TEXT_MAX = 10_000;
 
 type Keywords = Readonly<Record<string, unknown>>;
 type Add = (says: string) => void;
