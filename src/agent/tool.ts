@@ -26,7 +26,7 @@ export type CheckedArguments =
 /**
  * Something a model can call. `defineTool` makes one.
  *
- * - `execute` gets checked arguments. What it returns goes to the model: a text as it is, content parts as they are,
+ * - `execute` gets checked arguments. What it returns goes to the model: a text as it is, a `ToolContent` with its parts,
  *   anything else as JSON. What it throws goes to the model as an error, and the run goes on.
  * - Calls of one round run side by side, except that equal resource keys run in call order and an exclusive tool runs
  *   alone.
