@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { withLock } from "./lock.mjs";
 import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
 
@@ -76,6 +76,27 @@ export async function ensureNode24() {
   });
 }
 
+/**
+ * Installs bubblewrap, which the isolated sandbox runs its commands with, where Debian's package manager can do it.
+ * Elsewhere the tests that need it are skipped, with the reason.
+ */
+export async function ensureBubblewrap() {
+  if (process.platform !== "linux" || hasProgram("bwrap")) return;
+  const without = "the tests of the isolated sandbox will be skipped";
+  if (!hasProgram("apt-get") || process.getuid?.() !== 0) {
+    console.error(`bubblewrap is not installed, so ${without}; install the package bubblewrap to run them.`);
+    return;
+  }
+  await withLock("bubblewrap", async () => {
+    if (hasProgram("bwrap")) return;
+    console.error("Installing bubblewrap with apt-get, for the tests of the isolated sandbox.");
+    const install = () => runQuietly("apt-get", ["install", "--yes", "--no-install-recommends", "bubblewrap"]);
+    // The list of packages may be missing or old.
+    const installed = (await install()) || ((await runQuietly("apt-get", ["update"])) && (await install()));
+    if (!installed) console.error(`apt-get could not install bubblewrap (its output is above), so ${without}.`);
+  });
+}
+
 /** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
 export async function checkTypes() {
   return (await runPackage(tsc, ["-p", "tsconfig.json"])) === 0;
@@ -96,6 +117,20 @@ async function buildFolder(folder) {
   const code = await runPackage(tsc, ["-p", `tsconfig.${folder}.json`], { quiet: true });
   if (code !== 0) throw new SetupError(`${folder}/ did not compile; what the compiler said is above.`);
   return join(cache, folder, folder);
+}
+
+/**
+ * Resolves to whether a program of the system succeeded; it must not ask questions.
+ * @param {string} command
+ * @param {readonly string[]} args
+ */
+async function runQuietly(command, args) {
+  return (await run(command, args, { quiet: true, env: { DEBIAN_FRONTEND: "noninteractive" } })) === 0;
+}
+
+/** @param {string} name */
+function hasProgram(name) {
+  return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 }
 
 function node24Package() {

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { main, runPackage, SetupError } from "./run.mjs";
-import { checkTypes, ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
+import { checkTypes, ensureBubblewrap, ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
 
 const storeSuite = "test/stores.test.ts";
 
@@ -10,6 +10,7 @@ await main(async () => {
   const chosen = process.argv.slice(2);
   await ensurePackages();
   await ensureBuild();
+  await ensureBubblewrap();
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 

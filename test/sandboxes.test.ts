@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from "vitest";
 import { localBackend } from "../src/sandboxes/local/index.ts";
+import { openSandboxBackend } from "../src/sandboxes/opensandbox/index.ts";
 import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../src/session/sandbox.ts";
 import { type SandboxCase, type SandboxCaseContext, sandboxCases, sandboxSkipReason } from "../src/testing/index.ts";
+import { OpenSandboxServer } from "./opensandbox-server.ts";
 import { skipBecause } from "./skip.ts";
 
 /** A kind of sandbox. */
@@ -13,12 +15,17 @@ interface Kind {
   readonly backend: SandboxBackend;
   readonly spec: SandboxSpec;
   readonly lacks?: NonNullable<SandboxCaseContext["lacks"]>;
+  /** Whether its cases wait more than they work, and so may run side by side. */
+  readonly remote?: boolean;
 }
+
+const openSandbox = await OpenSandboxServer.start();
 
 /** Every kind of sandbox there is. */
 const kinds: readonly Kind[] = [
   { name: "local", backend: localBackend, spec: {} },
   { name: "local, isolated with bubblewrap", backend: localBackend, spec: { isolation: "bubblewrap" } },
+  { name: "opensandbox", backend: openSandboxBackend({ domain: openSandbox.domain }), spec: {}, remote: true },
 ];
 
 let home: string;
@@ -30,6 +37,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   vi.unstubAllEnvs();
+  await openSandbox[Symbol.asyncDispose]();
   await rm(home, { recursive: true, force: true });
 });
 
@@ -39,7 +47,8 @@ test("gives every case a name of its own", () => {
 
 for (const kind of kinds) {
   describe(`the sandbox "${kind.name}"`, () => {
-    for (const sandboxCase of sandboxCases) test(sandboxCase.name, (context) => runCase(kind, sandboxCase, context));
+    const add = kind.remote === true ? test.concurrent : test;
+    for (const sandboxCase of sandboxCases) add(sandboxCase.name, (context) => runCase(kind, sandboxCase, context));
   });
 }
 

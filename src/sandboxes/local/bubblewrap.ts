@@ -4,6 +4,9 @@ import { RunningCommand } from "./running-command.ts";
 
 const CHECK_MS_MAX = 10_000;
 
+/** The programs that were tried out and work. */
+const working = new Set<string>();
+
 /** What a command under bubblewrap may write to. */
 export interface BubblewrapMounts {
   readonly root: string;
@@ -23,6 +26,7 @@ export async function findBubblewrap(env: Readonly<Record<string, string>>): Pro
       `Isolation with bubblewrap needs the program "bwrap"; install the package bubblewrap (apt-get install bubblewrap).`,
     );
   }
+  if (working.has(program)) return program;
   const problem = await tryOut(program, env);
   if (problem !== null) {
     throw new SandboxError(
@@ -30,6 +34,7 @@ export async function findBubblewrap(env: Readonly<Record<string, string>>): Pro
       `Isolation with bubblewrap does not work on this machine (${problem}); allow user namespaces, or run as root.`,
     );
   }
+  working.add(program);
   return program;
 }
 

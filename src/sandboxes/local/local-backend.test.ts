@@ -1,0 +1,230 @@
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { skipBecause } from "../../../test/skip.ts";
+import type { Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import { localBackend } from "./local-backend.ts";
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await realpath(await mkdtemp(join(tmpdir(), "skein-local-")));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+});
+
+async function open(spec: SandboxSpec = {}): Promise<Sandbox> {
+  const sandbox = await localBackend.open(spec);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+const attach = (id: string, spec: SandboxSpec = {}): Promise<Sandbox> =>
+  (localBackend.attach as NonNullable<typeof localBackend.attach>)(id, spec);
+
+const text = async (sandbox: Sandbox, path: string): Promise<string> =>
+  new TextDecoder().decode(await sandbox.readFile(path));
+
+test("a directory of its own is there for the owner alone, and gone after the close, with whatever is in it", async () => {
+  const sandbox = await open();
+  await sandbox.exec("mkdir -p a/b; touch a/b/c; chmod 000 a/b/c; chmod 555 a/b; ln -s / root");
+  const holder = join(sandbox.workingDir, "..");
+  expect((await stat(holder)).mode & 0o777).toBe(0o700);
+  await sandbox.close();
+  await expect(stat(holder)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("a given directory is made when it is missing, and stays with its files", async () => {
+  const workingDir = join(directory, "work");
+  const sandbox = await open({ workingDir });
+  await sandbox.writeFile("a.txt", "a");
+  await sandbox.close();
+  expect(await readFile(join(workingDir, "a.txt"), "utf8")).toBe("a");
+  const again = await open({ workingDir });
+  expect(again.id).toBe(sandbox.id);
+  expect(await text(again, "a.txt")).toBe("a");
+});
+
+test("refuses a directory whose parent is missing, or that is a file, and makes nothing", async () => {
+  await writeFile(join(directory, "file"), "");
+  await expect(open({ workingDir: join(directory, "no/work") })).rejects.toMatchObject({ kind: "file_not_found" });
+  await expect(open({ workingDir: join(directory, "file") })).rejects.toMatchObject({ kind: "os_error" });
+  expect(await readdir(directory)).toEqual(["file"]);
+});
+
+test("a relative working directory is recorded as the absolute one", async () => {
+  vi.spyOn(process, "cwd").mockReturnValue(directory);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const sandbox = await open({ workingDir: "work" });
+  expect(sandbox.spec.workingDir).toBe(join(directory, "work"));
+  expect(Object.isFrozen(sandbox.spec)).toBe(true);
+});
+
+test("finds a given directory again through the spec, and no other by its id", async () => {
+  const spec = { workingDir: join(directory, "one") };
+  const sandbox = await open(spec);
+  await sandbox.close();
+  expect((await attach(sandbox.id, spec)).workingDir).toBe(spec.workingDir);
+  const other = { workingDir: join(directory, "two") };
+  await mkdir(other.workingDir);
+  await expect(attach(sandbox.id, other)).rejects.toMatchObject({ kind: "file_not_found" });
+  await expect(attach(sandbox.id)).rejects.toMatchObject({ kind: "file_not_found" });
+  await rm(spec.workingDir, { recursive: true });
+  await expect(attach(sandbox.id, spec)).rejects.toMatchObject({ kind: "file_not_found" });
+});
+
+test("a directory that two sandboxes share stays until both are closed", async () => {
+  const first = await open();
+  const second = await attach(first.id);
+  await first.writeFile("a.txt", "a");
+  await first.close();
+  expect(await text(second, "a.txt")).toBe("a");
+  await second.close();
+  await expect(stat(second.workingDir)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("takes no directory for its own that it did not make", async () => {
+  const sandbox = await open();
+  const holder = join(sandbox.workingDir, "..");
+  const gone = { kind: "file_not_found" };
+  await chmod(holder, 0o777);
+  await expect(attach(sandbox.id)).rejects.toMatchObject(gone);
+  await chmod(holder, 0o700);
+  await rename(holder, join(directory, "moved"));
+  await symlink(join(directory, "moved"), holder);
+  await expect(attach(sandbox.id)).rejects.toMatchObject(gone);
+  await rm(holder);
+  await rename(join(directory, "moved"), holder);
+  await (await attach(sandbox.id)).exists("a");
+  for (const record of ["{}", "null", "not json", `{"id":"temporary-other"}`]) {
+    await writeFile(join(holder, "sandbox.json"), record);
+    await expect(attach(sandbox.id)).rejects.toMatchObject(gone);
+  }
+  await rm(join(holder, "sandbox.json"));
+  await expect(attach(sandbox.id)).rejects.toMatchObject(gone);
+  await rm(holder, { recursive: true });
+});
+
+test("takes no directory for its own that belongs to another user", async (context) => {
+  if (process.getuid?.() !== 0) skipBecause(context, "only root can give a directory to another user");
+  const sandbox = await open();
+  await sandbox.exec("chown 65534 ..");
+  await expect(attach(sandbox.id)).rejects.toMatchObject({ kind: "file_not_found" });
+  await sandbox.exec("chown 0 ..");
+});
+
+test("reaches what allowPaths names, by absolute path and through a link, and nothing beside it", async () => {
+  await mkdir(join(directory, "shared"));
+  await writeFile(join(directory, "beside.txt"), "secret");
+  const shared = join(directory, "shared");
+  const sandbox = await open({ allowPaths: [shared, join(directory, "later")] });
+  await sandbox.writeFile(join(shared, "a/b.txt"), "b");
+  await sandbox.writeFile(join(directory, "later/c.txt"), "c");
+  await symlink(shared, join(sandbox.workingDir, "link"));
+  expect(await text(sandbox, "link/a/b.txt")).toBe("b");
+  expect((await sandbox.list(shared, { recursive: true })).map(({ path }) => path)).toEqual([
+    join(shared, "a"),
+    join(shared, "a/b.txt"),
+  ]);
+  expect((await sandbox.exec("pwd", { cwd: shared })).stdout.trim()).toBe(shared);
+  for (const path of [join(directory, "beside.txt"), `${shared}-other`, join(shared, "../beside.txt")]) {
+    await expect(sandbox.readFile(path)).rejects.toMatchObject({ kind: "not_permitted" });
+  }
+  await expect(sandbox.remove(shared)).rejects.toMatchObject({ kind: "not_permitted" });
+  expect(await sandbox.remove(join(shared, "a"))).toBe(true);
+});
+
+test("refuses a spec that it cannot give, by name", async () => {
+  const invalid = (spec: unknown) =>
+    expect(open(spec as SandboxSpec)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  const unsupported = (spec: unknown) =>
+    expect(open(spec as SandboxSpec)).rejects.toMatchObject({ kind: "unsupported" });
+  await invalid(null);
+  await invalid({ workingDirectory: "x" });
+  await invalid({ workingDir: "" });
+  await invalid({ workingDir: "a\0b" });
+  await invalid({ allowPaths: ["relative"] });
+  await invalid({ allowPaths: "/" });
+  await invalid({ env: { A: 1 } });
+  await invalid({ env: { A: "a\0" } });
+  await invalid({ timeoutMs: -1 });
+  await invalid({ timeoutMs: Number.NaN });
+  await unsupported({ image: "debian" });
+  await unsupported({ entrypoint: ["sh"] });
+  await unsupported({ isolation: "hope" });
+});
+
+test("a spec that changes after the opening changes nothing", async () => {
+  const env = { A: "before" };
+  const allowPaths: string[] = [];
+  const sandbox = await open({ env, allowPaths });
+  env.A = "after";
+  allowPaths.push(directory);
+  expect((await sandbox.exec("echo $A")).stdout).toBe("before\n");
+  await expect(sandbox.list(directory)).rejects.toMatchObject({ kind: "not_permitted" });
+});
+
+test("names the languages whose programs are there", async () => {
+  await mkdir(join(directory, "bin"));
+  await writeFile(join(directory, "bin/python3"), "#!/bin/sh\necho not really python", { mode: 0o755 });
+  await writeFile(join(directory, "bin/node"), "", { mode: 0o644 });
+  const sandbox = await open({ env: { PATH: join(directory, "bin") } });
+  expect(sandbox.capabilities.languages).toEqual(["python", "sh"]);
+  await expect(sandbox.runCode("javascript", "")).rejects.toMatchObject({ kind: "unsupported" });
+});
+
+test("code finds the modules that lie beside it", async () => {
+  const sandbox = await open();
+  await sandbox.writeFile("sub/part.cjs", "module.exports = 'a part in javascript';");
+  await sandbox.writeFile("sub/part.py", "text = 'a part in python'");
+  const programs = {
+    javascript: "console.log(require('./part.cjs'))",
+    python: "import sys; sys.dont_write_bytecode = True\nfrom part import text; print(text)",
+  };
+  for (const language of ["javascript", "python"] as const) {
+    if (!sandbox.capabilities.languages.includes(language)) continue;
+    const { stdout, stderr } = await sandbox.runCode(language, programs[language], { cwd: "sub" });
+    expect(stdout, stderr).toBe(`a part in ${language}\n`);
+  }
+  await expect(sandbox.runCode("sh", "true", { cwd: "nowhere" })).rejects.toMatchObject({ kind: "file_not_found" });
+  expect(await sandbox.exists("nowhere")).toBe(false);
+});
+
+test("works, or says that it is gone, after a command removed the root", async () => {
+  const sandbox = await open();
+  await sandbox.exec(`rm -rf "$PWD"`);
+  await expect(sandbox.exec("true")).rejects.toMatchObject({ kind: "file_not_found" });
+  expect(await sandbox.exists("a")).toBe(false);
+  await sandbox.writeFile("a/b.txt", "b");
+  expect((await sandbox.exec("cat a/b.txt")).stdout).toBe("b");
+});
+
+test("files that are written while it closes are written or refused, and none stays", async () => {
+  const sandbox = await open();
+  const writing = Array.from({ length: 50 }, (_, index) => sandbox.writeFile(`d${index % 5}/f${index}`, "x"));
+  const closing = sandbox.close();
+  const results = await Promise.allSettled(writing);
+  await closing;
+  expect(results.every(({ status }) => status === "fulfilled")).toBe(true);
+  await expect(stat(sandbox.workingDir)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("a command that is about to start when the sandbox closes does not start", async () => {
+  const sandbox = await open({ workingDir: join(directory, "work") });
+  const starting = sandbox.exec("touch started");
+  await sandbox.close();
+  await expect(starting).rejects.toMatchObject({ kind: "sandbox_closed" });
+  expect(await readdir(join(directory, "work"))).toEqual([]);
+});

@@ -1,0 +1,169 @@
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { skipBecause } from "../../../test/skip.ts";
+import type { Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import { localBackend } from "./local-backend.ts";
+
+async function open(spec: SandboxSpec = {}): Promise<Sandbox> {
+  const sandbox = await localBackend.open(spec);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+/** Whether a process runs; one that has ended and only waits to be asked for its exit code does not. */
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !existsSync("/proc") || !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch {
+    return false;
+  }
+}
+
+/** The process ids that commands wrote into a file, once there are as many as wanted. */
+async function pidsIn(sandbox: Sandbox, count: number): Promise<number[]> {
+  return vi.waitFor(
+    async () => {
+      const text = await readFile(join(sandbox.workingDir, "pids"), "utf8");
+      const lines = text.split("\n");
+      expect(lines).toHaveLength(count + 1);
+      return lines.slice(0, -1).map(Number);
+    },
+    { timeout: 20_000, interval: 10 },
+  );
+}
+
+/** Starts a command, waits for the processes that it names in the file "pids", aborts it, and gives them. */
+async function abortWith(sandbox: Sandbox, command: string, count: number): Promise<number[]> {
+  const controller = new AbortController();
+  const running = sandbox.exec(command, { signal: controller.signal });
+  running.catch(() => {});
+  const pids = await pidsIn(sandbox, count);
+  expect(pids.filter(lives)).toEqual(pids);
+  controller.abort(new Error("stop"));
+  await expect(running).rejects.toThrow("stop");
+  return pids;
+}
+
+test("an aborted command takes all with it: children, sessions of their own, orphans, those without environment", async () => {
+  const sandbox = await open();
+  const note = `echo $$ >> pids; trap "" TERM; while :; do sleep 1; done`;
+  await sandbox.writeFile("note.sh", note);
+  const pids = await abortWith(
+    sandbox,
+    `sh note.sh &
+     setsid sh note.sh &
+     (setsid sh note.sh >/dev/null 2>&1 </dev/null &)
+     setsid -f sh note.sh
+     env -i PATH="$PATH" setsid sh note.sh &
+     (env -i PATH="$PATH" sh note.sh &)
+     sleep 600`,
+    6,
+  );
+  expect(pids.filter(lives)).toEqual([]);
+});
+
+test("what a finished command left running is gone when its call resolves", async () => {
+  const sandbox = await open();
+  await sandbox.exec(`(setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >> pids); sleep 600 & echo $! >> pids`);
+  const pids = await pidsIn(sandbox, 2);
+  expect(pids.filter(lives)).toEqual([]);
+});
+
+test("a command that is killed does not take others of this sandbox or of this machine with it", async () => {
+  const sandbox = await open();
+  const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+  onTestFinished(() => void stranger.kill("SIGKILL"));
+  const other = sandbox.exec("while [ ! -e go ]; do sleep 0.02; done; echo survived", { timeoutMs: 30_000 });
+  const [pid] = await abortWith(sandbox, "echo $$ >> pids; sleep 600", 1);
+  expect(lives(pid as number)).toBe(false);
+  expect(lives(stranger.pid as number)).toBe(true);
+  await sandbox.writeFile("go", "");
+  expect((await other).stdout).toBe("survived\n");
+});
+
+test("output that is written just after the command ended is still taken", async (context) => {
+  const sandbox = await open();
+  if (!sandbox.capabilities.languages.includes("bash")) skipBecause(context, "there is no bash on this machine");
+  const { stdout } = await sandbox.runCode("bash", "echo early > >(sleep 0.05; cat)");
+  expect(stdout).toBe("early\n");
+});
+
+test("memory does not grow with what a command writes", async () => {
+  const sandbox = await open();
+  await sandbox.exec("yes | head -c 20000000");
+  const before = process.memoryUsage.rss();
+  const { truncated, stdout } = await sandbox.exec("yes | head -c 400000000; echo end");
+  expect(truncated).toBe(true);
+  expect(stdout.endsWith("y\nend\n")).toBe(true);
+  expect(process.memoryUsage.rss() - before).toBeLessThan(100_000_000);
+});
+
+test("a command does not see the host's variables but those a shell needs", async () => {
+  for (const name of ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LC_TIME", "NODE_OPTIONS"]) {
+    vi.stubEnv(name, name === "LC_TIME" ? "C" : "hidden");
+  }
+  vi.stubEnv("HOME", "/somewhere");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const sandbox = await open();
+  const { stdout } = await sandbox.exec(["env"]);
+  expect(stdout).not.toContain("hidden");
+  expect(stdout).toContain("LC_TIME=C\n");
+  expect(stdout).toContain("HOME=/somewhere\n");
+  const allowed = /^(?:PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|TERM|TMPDIR|TZ|LC_\w+|SKEIN_COMMAND_ID)=/;
+  expect(
+    stdout
+      .trim()
+      .split("\n")
+      .filter((line) => !allowed.test(line)),
+  ).toEqual([]);
+});
+
+test("a command has a path to its programs where the host has none", async () => {
+  vi.stubEnv("PATH", "");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect((await (await open()).exec("echo $PATH; ls")).stdout).toBe("/usr/local/bin:/usr/bin:/bin\n");
+});
+
+test("refuses variables, programs and inputs that no command can be given", async () => {
+  const sandbox = await open();
+  const refused = (call: Promise<unknown>, kind: string) => expect(call).rejects.toMatchObject({ kind });
+  await refused(sandbox.exec(["true"], { env: { A: "a\0b" } }), "os_error");
+  await refused(sandbox.exec(["true"], { env: { "A=B": "" } }), "os_error");
+  await refused(sandbox.exec(["true"], { env: { A: 1 as unknown as string } }), "os_error");
+  await refused(sandbox.exec(["true", "a\0b"]), "os_error");
+  await refused(sandbox.exec("  "), "os_error");
+  await refused(sandbox.exec(["true"], { stdin: 1 as unknown as string }), "unsupported");
+  await refused(sandbox.exec(["./"]), "os_error");
+  await mkdir(join(sandbox.workingDir, "folder"));
+  await refused(sandbox.exec(["./folder"]), "os_error");
+  await sandbox.writeFile("plain.txt", "not a program");
+  await refused(sandbox.exec(["./plain.txt"]), "os_error");
+  await refused(
+    sandbox.exec([
+      "true",
+      ..."x"
+        .repeat(40)
+        .split("")
+        .map(() => "y".repeat(120_000)),
+    ]),
+    "os_error",
+  );
+});
+
+test("a limit beyond what a timer can hold does not end a command at once", async () => {
+  const sandbox = await open();
+  expect((await sandbox.exec("sleep 0.1; echo done", { timeoutMs: 2 ** 40 })).stdout).toBe("done\n");
+});
+
+test("aborting after the end changes nothing, and leaves no listener behind", async () => {
+  const sandbox = await open();
+  const controller = new AbortController();
+  const remove = vi.spyOn(controller.signal, "removeEventListener");
+  expect((await sandbox.exec(["true"], { signal: controller.signal })).exitCode).toBe(0);
+  expect(remove).toHaveBeenCalledWith("abort", expect.any(Function));
+  controller.abort();
+});

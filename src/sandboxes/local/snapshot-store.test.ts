@@ -1,0 +1,90 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import type { JsonObject } from "../../internal/json.ts";
+import { removeSnapshot, restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
+
+let home: string;
+let root: string;
+
+beforeEach(async () => {
+  const directory = await realpath(await mkdtemp(join(tmpdir(), "skein-snapshot-")));
+  home = join(directory, "home");
+  root = join(directory, "root");
+  await mkdir(root);
+  vi.stubEnv("SKEIN_HOME", home);
+  onTestFinished(async () => {
+    vi.unstubAllEnvs();
+    await rm(directory, { recursive: true, force: true });
+  });
+});
+
+const stored = (snapshot: JsonObject, ...path: string[]): string =>
+  join(home, "snapshots", snapshot["id"] as string, ...path);
+
+test("a snapshot lies under Skein's home, for the owner alone, and says what it holds", async () => {
+  await mkdir(join(root, "a"));
+  await writeFile(join(root, "a/b.txt"), "12345");
+  const snapshot = await takeSnapshot(root);
+  expect(snapshot).toMatchObject({ backend: "local", files: 1, sizeBytes: 5 });
+  expect(await readFile(stored(snapshot, "files/a/b.txt"), "utf8")).toBe("12345");
+  expect((await stat(join(home, "snapshots"))).mode & 0o777).toBe(0o700);
+  expect(await readdir(join(home, "snapshots"))).toEqual([snapshot["id"]]);
+  expect(await removeSnapshot(snapshot)).toBe(true);
+  expect(await readdir(join(home, "snapshots"))).toEqual([]);
+});
+
+test("a snapshot that cannot be finished leaves nothing behind", async () => {
+  await mkdir(home);
+  await writeFile(join(home, "snapshots"), "in the way");
+  await expect(takeSnapshot(root)).rejects.toMatchObject({ kind: "os_error" });
+  await rm(join(home, "snapshots"));
+  await expect(takeSnapshot(join(root, "nowhere"))).rejects.toMatchObject({ kind: "os_error" });
+  expect(await readdir(join(home, "snapshots"))).toEqual([]);
+});
+
+test("a snapshot without its record, which is written last, is none", async () => {
+  await writeFile(join(root, "kept.txt"), "kept");
+  const snapshot = await takeSnapshot(root);
+  await rm(stored(snapshot, "snapshot.json"));
+  await expect(restoreSnapshot(root, snapshot)).rejects.toMatchObject({ kind: "file_not_found" });
+  await writeFile(stored(snapshot, "snapshot.json"), `{"id":`);
+  await expect(restoreSnapshot(root, snapshot)).rejects.toMatchObject({ kind: "file_not_found" });
+  expect(await readdir(root)).toEqual(["kept.txt"]);
+});
+
+test("a restore that cannot copy leaves the present files, and one that was cut off can be repeated", async () => {
+  await writeFile(join(root, "a.txt"), "a");
+  await mkdir(join(root, "b"));
+  const snapshot = await takeSnapshot(root);
+  await writeFile(join(root, "c.txt"), "c");
+  await rm(stored(snapshot, "files"), { recursive: true });
+  await writeFile(stored(snapshot, "files"), "damaged");
+  await expect(restoreSnapshot(root, snapshot)).rejects.toMatchObject({ kind: "file_not_found" });
+  expect((await readdir(root)).sort()).toEqual(["a.txt", "b", "c.txt"]);
+
+  const whole = await takeSnapshot(root);
+  // What a crash between the emptying and the last renaming leaves.
+  await mkdir(join(root, ".skein-01234567-89ab-7cde-8f01-23456789abcd.restore"));
+  await writeFile(join(root, ".skein-01234567-89ab-7cde-8f01-23456789abcd.restore/c.txt"), "c");
+  await rm(join(root, "a.txt"));
+  await chmod(join(root, "b"), 0o555);
+  await restoreSnapshot(root, whole);
+  expect((await readdir(root)).sort()).toEqual(["a.txt", "b", "c.txt"]);
+  expect((await stat(join(root, "b"))).mode & 0o777).not.toBe(0o555);
+});
+
+test("copies many files and deep directories", async () => {
+  const deep = join(root, ...Array.from({ length: 60 }, (_, index) => `level-${index}`));
+  await mkdir(deep, { recursive: true });
+  await writeFile(join(deep, "bottom.txt"), "bottom");
+  await mkdir(join(root, "many"));
+  await Promise.all(Array.from({ length: 200 }, (_, index) => writeFile(join(root, "many", `${index}`), `${index}`)));
+  const snapshot = await takeSnapshot(root);
+  expect(snapshot).toMatchObject({ files: 201 });
+  await rm(root, { recursive: true });
+  await restoreSnapshot(root, snapshot);
+  expect(await readFile(join(deep, "bottom.txt"), "utf8")).toBe("bottom");
+  expect((await readdir(join(root, "many"))).length).toBe(200);
+});

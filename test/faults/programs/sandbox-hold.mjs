@@ -1,0 +1,12 @@
+// Opens a local sandbox, writes a file, records it, says its id, and then holds it until it is killed.
+// node sandbox-hold.mjs <path of the registry's file>
+import { writeSync } from "node:fs";
+import { localBackend } from "../../../dist/sandboxes/local/index.js";
+import { PersistentSandboxRegistry } from "../../../dist/sandboxes/persistent-sandbox-registry.js";
+
+const [path = ""] = process.argv.slice(2);
+const sandbox = await localBackend.open({ env: { FROM: "another process" } });
+await sandbox.writeFile("file.txt", "kept");
+await new PersistentSandboxRegistry({ path }).record(sandbox);
+writeSync(1, `${sandbox.id}\n`);
+setInterval(() => {}, 1000);
