@@ -19,6 +19,8 @@ export async function collectReply(
   const partial = new PartialReply(model);
   onPart(partial);
   for await (const delta of model.stream(request, { signal })) {
+    // A model that does not heed the signal would go on for nobody.
+    signal.throwIfAborted();
     if (delta.type === "finish") return delta.reply ?? partial.finish(delta.stopReason, delta.usage);
     partial.add(delta);
     onDelta(delta);
@@ -48,7 +50,7 @@ export class PartialReply {
   add(delta: Exclude<ModelDelta, { type: "finish" }>): void {
     if (delta.type === "tool-call-delta") this.#addCall(delta);
     else if (delta.type === "text-delta") this.#text += delta.text;
-    else this.#thinking += delta.text;
+    else if (delta.type === "thinking-delta") this.#thinking += delta.text;
   }
 
   finish(stopReason: StopReason, usage: Usage | undefined): ModelReply {

@@ -1,3 +1,4 @@
+import { isThenable } from "./is-thenable.ts";
 import type { RunEvent } from "./run-event.ts";
 
 /** How many events of a run are kept for readers that come late or are slow. */
@@ -57,7 +58,8 @@ export class EventLog {
     if (this.#listener === undefined) return;
     try {
       const returned: unknown = this.#listener(event);
-      if (returned instanceof Promise) returned.catch(this.#report);
+      // A listener may be an async function, whatever its type says.
+      if (isThenable(returned)) Promise.resolve(returned).catch(this.#report);
     } catch (error) {
       this.#report(error);
     }

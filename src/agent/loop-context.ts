@@ -88,8 +88,8 @@ export class LoopContext {
 
   /** Takes a summary in the place of what the plan drops. */
   compact(plan: CompactionPlan, summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">) {
-    const kept = new Set(plan.keep.map((entry) => entry.id));
-    const rows = [...this.#past(), ...this.#own].filter((row) => kept.has(row.id));
+    // By place and not by id: nothing keeps a caller from saying the same row twice.
+    const rows = [...this.#past(), ...this.#own].slice(-plan.keep.length);
     const { firstKeptEntryId, tokensBefore } = plan;
     this.#compaction = { ...summary, type: "compaction", id: uuidv7(), firstKeptEntryId, tokensBefore };
     this.#past = () => rows;

@@ -1,10 +1,8 @@
 import type { CompactionSettings } from "../session/compaction.ts";
-import { SessionError, show } from "../session/errors.ts";
 import type { SessionHooks } from "../session/hooks.ts";
 import type { Usage } from "../session/usage.ts";
-import { builtInTools } from "./built-in-tools.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
-import type { Model, ModelRequest, ToolSchema } from "./model.ts";
+import type { Model, ModelRequest } from "./model.ts";
 import type { RetryOptions } from "./retry.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { Persist } from "./run-sink.ts";
@@ -74,75 +72,3 @@ export interface LoopOptions extends RunOptions {
 
 /** The most rounds with tool calls, where a caller gives no number. */
 export const MAX_TOOL_ROUNDS_DEFAULT = 64;
-
-/** The tools of a loop by name, after checking everything that can be wrong with its options. */
-export function checkLoopOptions(options: LoopOptions): ReadonlyMap<string, Tool> {
-  checkRunOptions(options);
-  const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT, budget = {}, compaction } = options;
-  if (!Number.isInteger(maxToolRounds) || maxToolRounds < 1) {
-    throw invalid(`maxToolRounds is ${show(maxToolRounds)}; give a whole number of 1 or more.`);
-  }
-  for (const field of ["totalTokens", "cost"] as const) {
-    const limit = budget[field];
-    if (limit !== undefined && !(Number.isFinite(limit) && limit >= 0)) {
-      throw invalid(`The budget's ${field} is ${show(limit)}; give a number of 0 or more.`);
-    }
-  }
-  if (compaction !== undefined && compaction !== false && typeof compaction !== "object") {
-    throw invalid("compaction is neither false nor an object of settings.");
-  }
-  return toolsOf(options);
-}
-
-/** @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */
-export function checkRunOptions(options: RunOptions): void {
-  const { model, executor, onEvent } = options;
-  if (executor !== undefined && onEvent !== undefined) {
-    throw invalid("executor and onEvent exclude each other; combine them with streamingExecutor(model, onEvent).");
-  }
-  if (executor === undefined && typeof model?.complete !== "function") {
-    throw invalid("There is no model to ask; give one as model, or an executor.");
-  }
-  if (onEvent !== undefined && model?.stream === undefined) {
-    throw invalid(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
-  }
-  const attempts = options.retry?.attempts;
-  if (attempts !== undefined && !(Number.isInteger(attempts) && attempts >= 1 && attempts <= 20)) {
-    throw invalid(`retry.attempts is ${show(attempts)}; give a whole number from 1 to 20.`);
-  }
-}
-
-/** The schemas of a loop's tools, as the model is told of them. */
-export function schemasOf(tools: ReadonlyMap<string, Tool>, executor: LoopExecutor | undefined): readonly ToolSchema[] {
-  const own = executor?.toolSchemas?.() ?? [];
-  return own.length > 0 ? own : [...tools.values()].map((tool) => tool.schema);
-}
-
-function toolsOf({ tools = [], builtInTools: wanted = true }: LoopOptions): ReadonlyMap<string, Tool> {
-  const known = builtInTools();
-  if (typeof wanted !== "boolean") {
-    const unknown = wanted.find((name) => !known.has(name));
-    if (unknown !== undefined)
-      throw invalid(`There is no built-in tool ${show(unknown)}; there are: ${[...known.keys()].join(", ")}.`);
-  }
-  const all = new Map([...known].filter(([name]) => (typeof wanted === "boolean" ? wanted : wanted.includes(name))));
-  for (const tool of tools) {
-    const name = tool?.schema?.name;
-    if (typeof name !== "string" || typeof tool.execute !== "function" || typeof tool.check !== "function") {
-      throw new SessionError("INVALID_TOOL", "One of the tools is no tool; make tools with defineTool.");
-    }
-    if (known.has(name) && all.has(name)) {
-      throw new SessionError(
-        "INVALID_TOOL",
-        `The tool ${name} has the name of a built-in tool; rename it, or leave that one out with builtInTools.`,
-      );
-    }
-    if (all.has(name)) throw new SessionError("INVALID_TOOL", `Two tools have the name ${name}; rename one.`);
-    all.set(name, tool);
-  }
-  return all;
-}
-
-function invalid(message: string): SessionError {
-  return new SessionError("INVALID_OPTION", message);
-}

@@ -1,13 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { setMaxListeners } from "node:events";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { Session } from "../session/session.ts";
+import { sessionRegistry } from "../session/session-registry.ts";
 import type { Transcript } from "../session/transcript.ts";
 import { trackRun } from "./active-runs.ts";
+import { describeThrown } from "./describe-thrown.ts";
 import { EventLog } from "./event-log.ts";
+import { followAbort } from "./follow-abort.ts";
+import type { RunOptions } from "./loop-options.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
@@ -15,8 +20,15 @@ import { RunProgress } from "./run-progress.ts";
 import type { RunOutcome } from "./run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
 
-/** The runs whose tools the present code is inside of. */
-const insideOf = new AsyncLocalStorage<readonly LoopRun[]>();
+/** Code of a run's tools and handlers that the run waits for. */
+interface Inside {
+  readonly run: LoopRun;
+  /** False once the run has its answer; what that code left behind may wait for the run. */
+  awaited: boolean;
+}
+
+/** What the present code is inside of, outermost first. */
+const insideOf = new AsyncLocalStorage<readonly Inside[]>();
 
 /** What a run does once its input is there. */
 export interface RunWork {
@@ -31,8 +43,7 @@ export interface RunStart {
   /** The session that the run starts from. */
   readonly source: Session;
   readonly output: Session;
-  readonly onEvent: ((event: RunEvent) => void) | undefined;
-  readonly signal: AbortSignal | undefined;
+  readonly options: Pick<RunOptions, "onEvent" | "signal" | "persist" | "register">;
   readonly work: RunWork;
 }
 
@@ -48,19 +59,26 @@ export class LoopRun implements SessionRun {
   #pending = true;
   #abandoned = false;
 
-  constructor({ source, output, onEvent, signal, work }: RunStart) {
-    const report = (error: unknown): void => process.emitWarning(`A listener of run ${output.id} failed: ${error}`);
-    const events = new EventLog(onEvent, report);
-    this.progress = new RunProgress({ runId: uuidv7(), output, events, signal: this.#controller.signal });
+  constructor({ source, output, options, work }: RunStart) {
+    const { onEvent, signal: callersSignal, persist = false, register = true } = options;
+    const events = new EventLog(onEvent, (error) =>
+      process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
+    );
+    const { signal } = this.#controller;
+    // Every tool of a round waits for this signal, and there may be any number of them.
+    setMaxListeners(0, signal);
+    this.progress = new RunProgress({ runId: uuidv7(), output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
     this.approvals = new RunApprovals(this.progress);
     this.#work = work;
     this.#source = source;
-    this.#done = this.#run(signal);
+    if (register) sessionRegistry.register(output);
+    this.#done = this.#run(callersSignal);
     const ended = this.#done.then(
       () => {},
       () => {},
     );
+    if (register) void ended.then(() => sessionRegistry.finish(output.id));
     trackRun({ id: output.id, ended, abandon: () => this.#abandon(ended) });
   }
 
@@ -97,7 +115,8 @@ export class LoopRun implements SessionRun {
   }
 
   synchronize(): Promise<Session> {
-    if (!this.#pending || insideOf.getStore()?.includes(this) !== true) return this.#done;
+    const inside = insideOf.getStore() ?? [];
+    if (!this.#pending || !inside.some(({ run, awaited }) => run === this && awaited)) return this.#done;
     return Promise.reject(
       new SessionError(
         "DEADLOCK",
@@ -131,16 +150,29 @@ export class LoopRun implements SessionRun {
     await this.inputs.add("followUp", content);
   }
 
-  /** Runs code of a tool, which may find out that it waits for itself. */
-  readonly inside = <T>(work: () => T): T => insideOf.run([...(insideOf.getStore() ?? []), this], work);
+  /** Runs code that the run waits for, which is told when it waits for the run in turn. */
+  readonly inside = <T>(work: () => T): T => {
+    const inside: Inside = { run: this, awaited: true };
+    const answered = (): void => {
+      inside.awaited = false;
+    };
+    let value: T | undefined;
+    try {
+      value = insideOf.run([...(insideOf.getStore() ?? []), inside], work);
+      return value;
+    } finally {
+      if (value instanceof Promise) value.then(answered, answered);
+      else answered();
+    }
+  };
 
-  async #run(signal: AbortSignal | undefined): Promise<Session> {
-    const forward = (): void => this.abort(signal?.reason);
-    signal?.addEventListener("abort", forward, { once: true });
-    if (signal?.aborted) forward();
+  async #run(callersSignal: AbortSignal | undefined): Promise<Session> {
+    const unfollow =
+      callersSignal === undefined ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
     // Whoever starts a run gets it before anything happens, and can listen from the first event on.
     await null;
     try {
+      this.progress.signal.throwIfAborted();
       const { truncated } = await this.#work.perform(this);
       await this.#finish(truncated);
       return this.progress.output;
@@ -148,7 +180,7 @@ export class LoopRun implements SessionRun {
       await this.#fail(error);
       throw error;
     } finally {
-      signal?.removeEventListener("abort", forward);
+      unfollow?.();
     }
   }
 
@@ -168,6 +200,7 @@ export class LoopRun implements SessionRun {
   async #fail(error: unknown): Promise<void> {
     const { output, sink, events, signal } = this.progress;
     this.#close();
+    this.progress.giveUp(new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error }));
     if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
     await this.progress.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
@@ -197,7 +230,8 @@ export class LoopRun implements SessionRun {
 
 /** What of an error goes on record. */
 function recordOf(error: unknown): { readonly name: string; readonly message: string; readonly code?: string } {
-  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const message = describeThrown(error);
+  if (!(error instanceof Error)) return { name: "Error", message };
   const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
-  return { name: error.name, message: error.message, ...code };
+  return { name: String(error.name), message, ...code };
 }

@@ -1,22 +1,20 @@
-import { SessionError } from "../session/errors.ts";
+import type { EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
-import type { HookRunner } from "../session/run-hooks.ts";
 import type { Session } from "../session/session.ts";
 import { type Row, rowOf } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { collectReply, type PartialReply } from "./collect-reply.ts";
-import { givenSummary, summarizePlan } from "./compact.ts";
+import type { ContextRoom } from "./context-room.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
+import { type AnswerRow, checkWhole, readReply } from "./read-reply.ts";
 import type { ResumeState } from "./resume-state.ts";
 import { withRetries } from "./retry.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
-import { spendingOf } from "./summarize.ts";
 import type { RunTelemetry } from "./telemetry.ts";
-import { loadTokenizer } from "./tokenizer.ts";
 import { type DispatchHost, ToolDispatch } from "./tool-dispatch.ts";
 import { errorMessage } from "./tool-result.ts";
 import { untilAborted } from "./until-aborted.ts";
@@ -28,8 +26,8 @@ export interface LoopParts {
   readonly host: DispatchHost;
   readonly inputs: RunInputs;
   readonly context: LoopContext;
+  readonly room: ContextRoom;
   readonly budget: BudgetWatch | null;
-  readonly hooks: HookRunner;
   readonly telemetry: RunTelemetry | null;
 }
 
@@ -47,20 +45,31 @@ export class Loop {
 
   /** Whether the run was cut short: by its number of rounds, or by its budget. */
   async run(resume: ResumeState | null): Promise<{ readonly truncated: boolean }> {
-    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
+    const { inputs, options } = this.#parts;
+    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = options;
     await this.#settleOpenCalls(resume);
+    // What led here may have spent it all.
+    if (this.#budgetStops()) {
+      await this.#hearTheRest();
+      return { truncated: true };
+    }
     for (let toolRounds = 0; ; ) {
       this.#progress.signal.throwIfAborted();
-      await this.#say(this.#parts.inputs.take("steer"));
+      await this.#say(inputs.take("steer"));
       const { message, calls, stopped } = await this.#runRound();
-      const events = { type: "round-finished", round: this.#round, message } as const;
-      this.#progress.events.add({ ...events, stopReason: message.stopReason ?? "stop" });
-      if (stopped) return { truncated: true };
+      const stopReason = message.stopReason ?? "stop";
+      this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
+      if (stopped) return { truncated: (await this.#hearTheRest()) || calls > 0 };
       if (calls > 0) {
-        if (++toolRounds >= maxToolRounds) return { truncated: true };
-        continue;
+        toolRounds += 1;
+        if (toolRounds < maxToolRounds) continue;
+        process.emitWarning(
+          `Run ${this.#progress.output.id} was cut short after ${toolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+        );
+        await this.#hearTheRest();
+        return { truncated: true };
       }
-      const more = await this.#parts.inputs.takeLast();
+      const more = await inputs.takeLast();
       if (more.length === 0) return { truncated: false };
       await this.#say(more);
     }
@@ -70,67 +79,73 @@ export class Loop {
   async keepPartialAnswer(): Promise<void> {
     const text = this.#partial?.text ?? "";
     if (text.trim() === "") return;
-    const { model } = this.#parts.options;
+    const { model, agentName } = this.#parts.options;
     const author = model === undefined ? {} : { provider: model.provider, model: model.id };
-    await this.#add([rowOf({ message: { role: "assistant", content: text, ...author, stopReason: "aborted" } })]);
+    const agent = agentName === undefined ? {} : { agent: agentName };
+    const message = { role: "assistant", content: text, ...author, ...agent, stopReason: "aborted" } as const;
+    await this.#add([rowOf({ message })]);
   }
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#round += 1;
-    const message = await this.#ask();
-    const calls = callsOf(message);
-    const dispatch = calls.length === 0 ? null : await ToolDispatch.prepare(this.#parts.host, this.#round, calls);
-    await this.#add([rowOf({ message })], dispatch?.takeEffects());
+    const row = await this.#ask();
+    const { message } = row;
     this.#partial = null;
-    this.#progress.spend(message.usage, message.cost);
-    if (message.usage !== undefined) {
-      const cost = message.cost === undefined ? {} : { cost: message.cost };
-      this.#progress.events.add({ type: "usage", round: this.#round, usage: message.usage, ...cost });
+    const calls = callsOf(message);
+    let dispatch: ToolDispatch | null = null;
+    try {
+      if (calls.length > 0) dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, calls);
+    } finally {
+      // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
+      await this.#addAnswer(row, dispatch?.takeEffects());
     }
-    const stopped = this.#parts.budget?.stops(this.#progress.output) === true;
-    if (stopped) {
-      await this.#declineCalls(calls);
-    } else {
-      await dispatch?.run((row) => this.#parts.context.push(row));
-    }
+    const stopped = this.#budgetStops();
+    if (stopped) await this.#declineCalls(calls);
+    else await dispatch?.run((result) => this.#parts.context.push(result));
     return { message, calls: calls.length, stopped };
   }
 
-  async #ask(): Promise<AssistantMessage> {
-    const { options, context } = this.#parts;
-    const window = options.model?.contextWindow;
-    const { compaction } = options;
-    if (window !== undefined && compaction !== false && context.isFull(window, settingsFor(window, compaction))) {
-      await this.#compact(settingsFor(window, compaction));
-    }
+  async #addAnswer(row: AnswerRow, effects: readonly EntryDraft[] | undefined): Promise<void> {
+    await this.#add([row], effects);
+    const { usage, cost } = row.message;
+    this.#progress.spend(usage, cost);
+    if (usage === undefined) return;
+    const price = cost === undefined ? {} : { cost };
+    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...price });
+  }
+
+  async #ask(): Promise<AnswerRow> {
+    const { room } = this.#parts;
+    await room.makeBefore(this.#round);
     this.#progress.events.add({ type: "round-started", round: this.#round });
     try {
       return await this.#complete();
     } catch (error) {
-      if (compaction === false || !isOverflow(error)) throw error;
-      // The provider counts differently than we do: keep a third of what we thought was small enough.
-      const keepRecentTokens = Math.floor(Math.min(window ?? context.tokens, context.tokens) / 3);
-      if (!(await this.#compact({ ...compaction?.settings, keepRecentTokens }))) throw error;
+      if (!(error instanceof ModelError) || error.kind !== "context_overflow") throw error;
+      await room.makeAfter(error, this.#round);
       return this.#complete();
     }
   }
 
-  async #complete(): Promise<AssistantMessage> {
+  async #complete(): Promise<AnswerRow> {
     const { options, telemetry } = this.#parts;
     const { signal, events } = this.#progress;
     const request = this.#request();
-    const ask = (): Promise<ModelReply> => untilAborted(this.#askOnce(request), signal);
+    const ask = async (): Promise<AnswerRow> =>
+      readReply(await untilAborted(this.#askOnce(request), signal), options.model, options.agentName);
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
-    const reply = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
-      events.add({ type: "model-retry", round: this.#round, ...retry }),
-    );
-    const message = checkReply(reply, options.model);
-    return options.agentName === undefined ? message : { ...message, agent: options.agentName };
+    const row = await withRetries(attempt, options.retry ?? {}, signal, (retry) => {
+      this.#partial = null;
+      events.add({ type: "model-retry", round: this.#round, ...retry });
+    });
+    checkWhole(row, options.model);
+    return row;
   }
 
-  #askOnce(request: ModelRequest): Promise<ModelReply> {
+  async #askOnce(request: ModelRequest): Promise<ModelReply> {
     const { model, executor } = this.#parts.options;
     const { signal, events } = this.#progress;
+    this.#partial = null;
     if (executor !== undefined) return executor.complete(request, { signal });
     return collectReply(
       model as Model,
@@ -148,7 +163,8 @@ export class Loop {
     const { thinkingLevel, temperature, maxOutputTokens, stop, providerOptions, toolChoice } = options;
     const messages = context.messages();
     // A choice that forces a call would force one in every round, and the run would never end.
-    const choice = this.#round > 1 && toolChoice !== "none" ? undefined : toolChoice;
+    const forced = toolChoice !== "auto" && toolChoice !== "none";
+    const choice = forced && this.#round > 1 ? undefined : toolChoice;
     return {
       get messages() {
         return messages();
@@ -163,53 +179,45 @@ export class Loop {
     };
   }
 
-  /** Makes room in the context; false when there is nothing to make room with. */
-  async #compact(settings: NonNullable<Exclude<LoopOptions["compaction"], false>>["settings"]): Promise<boolean> {
-    const { options, context, hooks } = this.#parts;
-    const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
-    const model = own ?? options.model;
-    const plan = context.plan({ ...settings, tokenizer: settings?.tokenizer ?? (await loadTokenizer()) });
-    if (plan === null || model === undefined) return false;
-    const { signal, output, events } = this.#progress;
-    const given = await notCancelled(hooks.before("beforeCompact", { sessionId: output.id, plan }));
-    if (given === "cancelled") return false;
-    const wishes = instructions === undefined ? {} : { instructions };
-    const write = () => untilAborted(summarizePlan(plan, { model, signal, ...wishes }), signal);
-    const summary =
-      given === null ? await withRetries(write, options.retry ?? {}, signal, () => {}) : givenSummary(given.summary);
-    const details = given?.details ?? plan.details;
-    const entry = context.compact(plan, { summary: summary.text, details, ...spendingOf(summary) });
-    await this.#progress.note([entry]);
-    this.#progress.spend(summary.usage, summary.cost);
-    const { id: entryId, firstKeptEntryId, tokensBefore } = entry;
-    const told = { entryId, summary: summary.text, firstKeptEntryId, tokensBefore };
-    events.add({ type: "compaction", round: this.#round, ...told });
-    await hooks.after("compact", {
-      sessionId: output.id,
-      entry: { ...entry, parentId: null, seq: -1, timestamp: new Date().toISOString() },
-    });
-    return true;
+  #budgetStops(): boolean {
+    return this.#parts.budget?.stops(this.#progress.output) === true;
   }
 
   /** Answers the calls that an interrupted run left open, so that the next request is whole. */
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
     const open = openCalls(this.#progress.output);
     if (open.length === 0) return;
+    if (resume === null) {
+      // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started.
+      return this.#answerCalls(open, "The call has no result here; it may have run. Check before you repeat it.");
+    }
     const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, open, resume);
     await this.#progress.note(dispatch.takeEffects());
     await dispatch.run((row) => this.#parts.context.push(row));
   }
 
   async #declineCalls(calls: readonly ToolCall[]): Promise<void> {
-    const message = "The run stopped before this call because its budget was reached.";
-    await this.#add(calls.map((call) => rowOf({ message: errorMessage(call, "interrupted", message) })));
+    await this.#answerCalls(calls, "The run stopped before this call because its budget was reached.");
+  }
+
+  async #answerCalls(calls: readonly ToolCall[], message: string): Promise<void> {
+    await this.#say(calls.map((call) => rowOf({ message: errorMessage(call, "interrupted", message) })));
+  }
+
+  /** Adds what people said too late for this run, so that the next one answers it; whether there was anything. */
+  async #hearTheRest(): Promise<boolean> {
+    for (let heard = false; ; heard = true) {
+      const rows = await this.#parts.inputs.takeLast();
+      if (rows.length === 0) return heard;
+      await this.#say(rows);
+    }
   }
 
   async #say(rows: readonly Row[]): Promise<void> {
     if (rows.length > 0) await this.#add(rows);
   }
 
-  async #add(rows: readonly Row[], facts?: Parameters<RunProgress["add"]>[1]): Promise<void> {
+  async #add(rows: readonly Row[], facts?: readonly EntryDraft[]): Promise<void> {
     await this.#progress.add(rows, facts);
     for (const row of rows) this.#parts.context.push(row);
   }
@@ -231,43 +239,4 @@ function openCalls(session: Session): readonly ToolCall[] {
     else return [];
   }
   return [];
-}
-
-function checkReply(reply: ModelReply, model: Model | undefined): AssistantMessage {
-  const provider = model?.provider ?? "executor";
-  if (reply?.role !== "assistant") {
-    throw new ModelError("malformed", `${provider} answered with something that is not an answer.`, { provider });
-  }
-  if (reply.stopReason === "error") {
-    throw new ModelError("other", `${provider} answered with an error.`, { provider, cause: reply });
-  }
-  if (reply.stopReason === "aborted") throw new SessionError("ABORTED", `${provider} broke its answer off.`);
-  const ids = new Set<string>();
-  const toolCalls = (reply.toolCalls ?? []).map((call) => {
-    let id = call.id;
-    // Results are matched by id, so that two calls of one id would get one result.
-    for (let n = 2; ids.has(id); n++) id = `${call.id}_${n}`;
-    ids.add(id);
-    return id === call.id ? call : { ...call, id };
-  });
-  return toolCalls.length === 0 ? reply : { ...reply, toolCalls };
-}
-
-async function notCancelled<T>(asked: Promise<T>): Promise<T | "cancelled"> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof SessionError && error.code === "CANCELLED") return "cancelled";
-    throw error;
-  }
-}
-
-function isOverflow(error: unknown): boolean {
-  return error instanceof ModelError && error.kind === "context_overflow";
-}
-
-/** The settings of a compaction; in a small window, shares of it instead of the usual amounts. */
-function settingsFor(window: number, compaction: Exclude<LoopOptions["compaction"], false>) {
-  const share = Math.floor(window / 4);
-  return { reserveTokens: Math.min(16_384, share), keepRecentTokens: Math.min(20_000, share), ...compaction?.settings };
 }

@@ -10,16 +10,13 @@ export interface RetryOptions {
   readonly delayMaxMs?: number;
 }
 
-const DEFAULTS = { attempts: 4, baseDelayMs: 500, delayMaxMs: 30_000 };
-
 /** Tries until it works, fails in a way that does not pass, or was tried often enough. An abort ends a wait at once. */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
-  options: RetryOptions,
+  { attempts = 4, baseDelayMs = 500, delayMaxMs = 30_000 }: RetryOptions,
   signal: AbortSignal,
   onRetry: (retry: { readonly attempt: number; readonly delayMs: number; readonly error: unknown }) => void,
 ): Promise<T> {
-  const { attempts, baseDelayMs, delayMaxMs } = { ...DEFAULTS, ...options };
   for (let tried = 1; ; tried++) {
     try {
       return await attempt();

@@ -64,8 +64,10 @@ export class RunApprovals {
     await this.#decide(waiting, decision);
   }
 
+  /** Nothing waits any longer. What was asked stays on record, for a resume. */
   end(): void {
     this.#ended = true;
+    this.#waiting.clear();
   }
 
   async #decide(waiting: Waiting, decision: ApprovalDecision): Promise<void> {

@@ -23,14 +23,16 @@ export class RunInputs {
   }
 
   /** Queues input; resolves once it is on record. */
-  async add(kind: QueuedInput["kind"], content: Content): Promise<void> {
+  async add(kind: QueuedInput["kind"], given: Content): Promise<void> {
     const id = uuidv7();
-    const row = rowFor({ id, kind, content });
-    this.checkOpen();
+    const content = rowFor({ id, kind, content: given }).message.content as Content;
+    if (this.#closed) throw this.#ended();
     this.#writing += 1;
     try {
       await this.#progress.note([{ type: "queued", id, runId: this.#progress.runId, kind, content }]);
-      this.#waiting.push({ id, kind, content: row.message.content as Content });
+      // The run failed meanwhile. What is on record is for whoever resumes it; anything else is lost.
+      if (this.#closed && !this.#progress.kept) throw this.#ended();
+      this.#waiting.push({ id, kind, content });
     } finally {
       this.#writing -= 1;
       if (this.#writing === 0) for (const wake of this.#settled.splice(0)) wake();
@@ -39,6 +41,7 @@ export class RunInputs {
 
   /** Takes out what waits for a moment, as rows. */
   take(kind: QueuedInput["kind"]): Row[] {
+    if (this.#waiting.length === 0) return [];
     const taken = this.#waiting.filter((input) => input.kind === kind);
     for (const input of taken) this.#waiting.splice(this.#waiting.indexOf(input), 1);
     return taken.map(rowFor);
@@ -46,20 +49,19 @@ export class RunInputs {
 
   /** The last chance: what still waits, of either kind; when that is nothing, no more is taken. */
   async takeLast(): Promise<Row[]> {
-    if (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
+    while (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
     const rows = this.#waiting.splice(0).map(rowFor);
     if (rows.length === 0) this.close();
     return rows;
   }
 
+  /** From here on input is refused with `RUN_ENDED`. */
   close(): void {
     this.#closed = true;
   }
 
-  /** @throws {SessionError} `RUN_ENDED` once no more input can be delivered. */
-  checkOpen(): void {
-    if (!this.#closed) return;
-    throw new SessionError(
+  #ended(): SessionError {
+    return new SessionError(
       "RUN_ENDED",
       `Run ${this.#progress.runId} has ended; start another one with what you want to say.`,
     );

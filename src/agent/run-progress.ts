@@ -6,6 +6,16 @@ import type { EventLog } from "./event-log.ts";
 import type { RunSink } from "./run-sink.ts";
 import { RunWriter } from "./run-writer.ts";
 
+/** What a run's progress starts with. */
+export interface ProgressInit {
+  readonly runId: string;
+  readonly output: Session;
+  readonly events: EventLog;
+  readonly signal: AbortSignal;
+  /** Whether the run is to be kept; nothing counts as on record then before `keepIn` has said where. */
+  readonly kept: boolean;
+}
+
 /** How far a run has come: its rows, durable before they count, what it spent, and who is told. */
 export class RunProgress {
   readonly runId: string;
@@ -13,24 +23,38 @@ export class RunProgress {
   readonly output: Session;
   readonly events: EventLog;
   readonly signal: AbortSignal;
+  readonly #writer: RunWriter | null;
   #sink: RunSink | null = null;
-  #writer: RunWriter | null = null;
+  #opened: (sink: RunSink) => void = () => {};
+  #refused: (error: unknown) => void = () => {};
 
-  constructor(init: { runId: string; output: Session; events: EventLog; signal: AbortSignal }) {
-    this.runId = init.runId;
-    this.output = init.output;
-    this.events = init.events;
-    this.signal = init.signal;
+  constructor({ runId, output, events, signal, kept }: ProgressInit) {
+    this.runId = runId;
+    this.output = output;
+    this.events = events;
+    this.signal = signal;
+    const opening = new Promise<RunSink>((resolve, reject) => {
+      this.#opened = resolve;
+      this.#refused = reject;
+    });
+    // Whoever waits to write hears of it; often nobody does.
+    opening.catch(() => {});
+    this.#writer = kept ? new RunWriter(opening) : null;
   }
 
   /** From here on everything is kept. */
   keepIn(sink: RunSink): void {
     this.#sink = sink;
-    this.#writer = new RunWriter(sink);
+    this.#opened(sink);
+  }
+
+  /** Fails what waits for a place to be kept in, where there is none yet. */
+  giveUp(error: unknown): void {
+    this.#refused(error);
   }
 
   get kept(): boolean {
-    return this.#sink !== null;
+    return this.#writer !== null;
   }
 
   /** Adds rows, with facts that must be on record together with them. */
@@ -44,7 +68,7 @@ export class RunProgress {
 
   /** Puts facts on record, where the run is kept. */
   async note(facts: readonly EntryDraft[]): Promise<void> {
-    await this.#writer?.write(facts);
+    if (facts.length > 0) await this.#writer?.write(facts);
   }
 
   spend(usage: Usage | undefined, cost: number | undefined): void {

@@ -3,13 +3,15 @@ import { acceptable } from "../session/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/session.ts";
 import { Transcript, userRow } from "../session/transcript.ts";
+import { checkRunOptions } from "./check-options.ts";
 import { collectReply } from "./collect-reply.ts";
-import { checkRunOptions, type RunOptions } from "./loop-options.ts";
+import type { RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { openRunSink } from "./open-run-sink.ts";
+import { type AnswerRow, readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
-import { checkInput, inputOf, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
+import { checkInputs, inputOf, registerInputs, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -26,11 +28,15 @@ const INSTRUCTION =
  * Asks a model for a summary of a session, and makes it the only row, a user row, of a new one. Tools are off.
  *
  * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or stopped for another reason than
- * that it was done; `INVALID_OPTION` at the call.
+ * that it was done; `INVALID_OPTION` at the call, before anything is started.
  */
 export function runSessionCompress(user: SessionInput, agent: Session, options: CompressOptions): Promise<Session> {
   checkRunOptions(options);
-  const source = checkInput(user);
+  const { instruction } = options;
+  if (instruction !== undefined && (typeof instruction !== "string" || instruction.trim() === "")) {
+    throw new SessionError("INVALID_OPTION", "The instruction is empty; say what the summary is to tell.");
+  }
+  const source = checkInputs(user, agent);
   const extras = [
     ["compression.lossy", true],
     ["compression.rows_out", 1],
@@ -38,11 +44,11 @@ export function runSessionCompress(user: SessionInput, agent: Session, options: 
   const output = Session.derive(source, Transcript.empty, {
     lineage: operation("op_session_compress", "runSessionCompress", [source.id, agent.id], extras),
   });
+  if (options.register !== false) registerInputs(source, agent);
   const run = new LoopRun({
     source,
     output,
-    onEvent: options.onEvent,
-    signal: options.signal,
+    options,
     work: { perform: (started) => compress(started, user, agent, options) },
   });
   return run.synchronize();
@@ -64,7 +70,8 @@ async function compress(
     const { sink } = await openRunSink(options.persist, {
       runId: progress.runId,
       output: progress.output,
-      user: Session.of(Transcript.empty),
+      // Nothing of the conversation is kept, and the output says nothing yet.
+      user: progress.output,
       systemPrompt: systemPromptOf(agent),
       ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
     });
@@ -88,26 +95,27 @@ function requestOf(input: Session, agent: Session, options: CompressOptions): Mo
   };
 }
 
-async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions): Promise<ModelReply> {
+async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions): Promise<AssistantMessage> {
   const { events, signal, output } = run.progress;
   const { model, executor } = options;
   const telemetry = await RunTelemetry.load(output.id, options.telemetry);
   events.add({ type: "round-started", round: 1 });
-  const once = (): Promise<ModelReply> =>
-    untilAborted(
-      executor === undefined
-        ? collectReply(model as Model, request, signal, (delta) => {
-            if (delta.type !== "finish") events.add({ ...delta, round: 1 });
-          })
-        : executor.complete(request, { signal }),
-      signal,
-    );
+  const askOnce = async (): Promise<ModelReply> => {
+    if (executor !== undefined) return executor.complete(request, { signal });
+    return collectReply(model as Model, request, signal, (delta) => {
+      if (delta.type !== "finish") events.add({ ...delta, round: 1 });
+    });
+  };
+  const once = async (): Promise<AnswerRow> =>
+    readReply(await untilAborted(askOnce(), signal), model, options.agentName);
   const attempt = telemetry === null ? once : () => telemetry.chat(model, request, once);
-  const reply = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
+  const { message } = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
     events.add({ type: "model-retry", round: 1, ...retry }),
   );
-  events.add({ type: "round-finished", round: 1, message: reply, stopReason: reply.stopReason ?? "stop" });
-  return reply;
+  const { usage, cost, stopReason = "stop" } = message;
+  if (usage !== undefined) events.add({ type: "usage", round: 1, usage, ...(cost === undefined ? {} : { cost }) });
+  events.add({ type: "round-finished", round: 1, message, stopReason });
+  return message;
 }
 
 function summaryIn(reply: AssistantMessage): string {

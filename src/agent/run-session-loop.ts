@@ -2,19 +2,24 @@ import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import { HookRunner } from "../session/run-hooks.ts";
 import { operation, Session } from "../session/session.ts";
+import { sessionRegistry } from "../session/session-registry.ts";
 import { Transcript } from "../session/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { BudgetWatch } from "./budget-watch.ts";
+import { checkLoopOptions } from "./check-options.ts";
+import { ContextRoom } from "./context-room.ts";
+import { describeThrown } from "./describe-thrown.ts";
 import { Loop } from "./loop.ts";
 import { LoopContext } from "./loop-context.ts";
-import { checkLoopOptions, type LoopOptions, schemasOf } from "./loop-options.ts";
+import type { LoopOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
+import type { OfferedTools } from "./offer-tools.ts";
 import { openRunSink } from "./open-run-sink.ts";
 import { resumeStateOf } from "./resume-state.ts";
 import type { SessionRun } from "./session-run.ts";
 import { spentBefore } from "./spent-before.ts";
 import { RunTelemetry } from "./telemetry.ts";
-import type { Tool } from "./tool.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 /** A session, or a run that will come to one. */
 export type SessionInput = Session | SessionRun;
@@ -28,24 +33,23 @@ export type SessionInput = Session | SessionRun;
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
  */
 export function runSessionLoop(user: SessionInput, agent: Session, options: LoopOptions): SessionRun {
-  const tools = checkLoopOptions(options);
-  const source = checkInput(user);
-  if (!(agent instanceof Session)) throw new SessionError("INVALID_OPTION", "The agent is not a session.");
+  const offered = checkLoopOptions(options);
+  const source = checkInputs(user, agent);
   const output = Session.derive(source, Transcript.empty, {
     lineage: operation("op_session_loop", "runSessionLoop", [source.id, agent.id]),
   });
+  if (options.register !== false) registerInputs(source, agent);
   let loop: Loop | null = null;
   return new LoopRun({
     source,
     output,
-    onEvent: options.onEvent,
-    signal: options.signal,
+    options,
     work: {
       async perform(run) {
         const telemetry = await RunTelemetry.load(output.id, options.telemetry);
         const work = async (): Promise<{ readonly truncated: boolean }> => {
           const input = await inputOf(user, run);
-          const started = await startLoop({ run, input, agent, options, tools, telemetry });
+          const started = await startLoop({ run, input, agent, options, offered, telemetry });
           loop = started.loop;
           return loop.run(started.resume);
         };
@@ -58,17 +62,27 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
   });
 }
 
-/** The session that an input is or will be, as far as it has come. */
-export function checkInput(input: SessionInput): Session {
-  if (input instanceof Session) return input;
-  if (input instanceof LoopRun) return input.progress.output;
+/** The session that the user side is or will be, as far as it has come. */
+export function checkInputs(user: SessionInput, agent: Session): Session {
+  if (!(agent instanceof Session)) throw new SessionError("INVALID_OPTION", "The agent is not a session.");
+  if (user instanceof Session) return user;
+  if (user instanceof LoopRun) return user.progress.output;
   throw new SessionError("INVALID_OPTION", "The user side is neither a session nor a run.");
+}
+
+/** Lets the process find the sessions that a run starts from, for as long as someone keeps them. */
+export function registerInputs(...sessions: readonly Session[]): void {
+  for (const session of sessions) {
+    if (sessionRegistry.get(session.id) !== undefined) continue;
+    sessionRegistry.register(session);
+    sessionRegistry.finish(session.id);
+  }
 }
 
 /** The finished input; the output takes its place for a sandbox, which may have been opened meanwhile. */
 export async function inputOf(input: SessionInput, run: LoopRun): Promise<Session> {
   if (input instanceof Session) return input;
-  const session = await input;
+  const session = await untilAborted(input, run.progress.signal);
   Session.place(run.progress.output, session);
   return session;
 }
@@ -78,11 +92,11 @@ interface LoopStart {
   readonly input: Session;
   readonly agent: Session;
   readonly options: LoopOptions;
-  readonly tools: ReadonlyMap<string, Tool>;
+  readonly offered: OfferedTools;
   readonly telemetry: RunTelemetry | null;
 }
 
-async function startLoop({ run, input, agent, options, tools, telemetry }: LoopStart) {
+async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
   const { progress, inputs, approvals } = run;
   const resume = resumeStateOf(input.transcript);
   const user = await keep(run, input, agent, options);
@@ -90,13 +104,16 @@ async function startLoop({ run, input, agent, options, tools, telemetry }: LoopS
   inputs.restore(resume?.queued ?? []);
   const { budget, executor, persist, compaction } = options;
   const treeHooks = persist instanceof SessionTree ? persist.hooks : noHooks();
+  const hooks = compaction === false ? treeHooks : treeHooks.with([compaction?.hooks ?? []].flat());
+  const context = new LoopContext(agent.transcript.toMessages(), user.transcript);
+  const { tools, schemas } = offered;
   const loop = new Loop({
     options,
-    schemas: schemasOf(tools, executor),
+    schemas,
     inputs,
-    context: new LoopContext(agent.transcript.toMessages(), user.transcript),
+    context,
+    room: new ContextRoom({ options, context, hooks, progress, inside: run.inside }),
     budget: budget === undefined ? null : new BudgetWatch(budget, options.onBudget, spentBefore(budget, input)),
-    hooks: compaction === false ? treeHooks : treeHooks.with([compaction?.hooks ?? []].flat()),
     telemetry,
     host: {
       progress,
@@ -134,5 +151,5 @@ export function systemPromptOf(agent: Session): string | null {
 }
 
 function noHooks(): HookRunner {
-  return new HookRunner([], (error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`));
+  return new HookRunner([], (error, hook) => process.emitWarning(`A ${hook} handler failed: ${describeThrown(error)}`));
 }

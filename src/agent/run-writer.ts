@@ -2,16 +2,16 @@ import type { EntryDraft } from "../session/entry.ts";
 import type { RunSink } from "./run-sink.ts";
 
 /**
- * Hands a run's entries to its sink in order, one append at a time. What comes while one is under way goes together in
- * the next, so that many tools that start at once cost one write.
+ * Hands a run's entries to its sink in order, one append at a time. What comes while one is under way, or while the sink
+ * is being opened, goes together in the next, so that many tools that start at once cost one write.
  */
 export class RunWriter {
-  readonly #sink: RunSink;
+  readonly #sink: Promise<RunSink>;
   #waiting: { readonly drafts: readonly EntryDraft[]; readonly settle: (error?: unknown) => void }[] = [];
   #busy: Promise<void> | null = null;
   #failure: { readonly error: unknown } | null = null;
 
-  constructor(sink: RunSink) {
+  constructor(sink: Promise<RunSink>) {
     this.#sink = sink;
   }
 
@@ -29,19 +29,26 @@ export class RunWriter {
   }
 
   async #drain(): Promise<void> {
+    const sink = await this.#sink.catch((error: unknown) => {
+      this.#failure = { error };
+      return null;
+    });
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];
-      const error = await this.#append(batch.flatMap(({ drafts }) => drafts));
+      const error = await this.#append(
+        sink,
+        batch.flatMap(({ drafts }) => drafts),
+      );
       for (const { settle } of batch) settle(error);
     }
     this.#busy = null;
   }
 
-  async #append(drafts: readonly EntryDraft[]): Promise<unknown> {
-    if (this.#failure !== null) return this.#failure.error;
+  async #append(sink: RunSink | null, drafts: readonly EntryDraft[]): Promise<unknown> {
+    if (this.#failure !== null || sink === null) return this.#failure?.error;
     try {
-      await this.#sink.append(drafts);
+      await sink.append(drafts);
       return undefined;
     } catch (error) {
       // What follows would build on an entry that is not there.

@@ -1,10 +1,11 @@
-import type { Attributes, Context, Span } from "@opentelemetry/api";
+import type { Attributes, Context, Histogram, MeterProvider, Span } from "@opentelemetry/api";
 import { SessionError } from "../session/errors.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { SandboxError } from "../session/sandbox.ts";
 import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { GEN_AI } from "./telemetry-names.ts";
+import { failureOf } from "./tool-result.ts";
 
 /** What spans may tell. */
 export interface TelemetryOptions {
@@ -14,7 +15,15 @@ export interface TelemetryOptions {
 
 type Api = typeof import("@opentelemetry/api");
 
+interface Histograms {
+  readonly duration: Histogram;
+  readonly tokens: Histogram;
+}
+
 let loaded: Promise<Api | null> | null = null;
+
+/** The histograms of each meter provider: a program may set up its own after the first run. */
+const histograms = new WeakMap<MeterProvider, Histograms>();
 
 /** The spans and metrics of one run. They go where the program's own OpenTelemetry set-up sends them, or nowhere. */
 export class RunTelemetry {
@@ -52,7 +61,11 @@ export class RunTelemetry {
   }
 
   /** The span of one request to a model, with what it spent. */
-  async chat(model: Model | undefined, request: ModelRequest, work: () => Promise<ModelReply>): Promise<ModelReply> {
+  chat<T extends { readonly message: ModelReply }>(
+    model: Model | undefined,
+    request: ModelRequest,
+    work: () => Promise<T>,
+  ): Promise<T> {
     const { provider = "executor", id = "executor" } = model ?? {};
     const attributes: Attributes = {
       [GEN_AI.operation]: "chat",
@@ -64,10 +77,14 @@ export class RunTelemetry {
     if (request.maxOutputTokens !== undefined) attributes[GEN_AI.requestMaxTokens] = request.maxOutputTokens;
     if (this.#contents) attributes[GEN_AI.inputMessages] = JSON.stringify(request.messages);
     return this.#within(`chat ${id}`, attributes, async (span) => {
-      const reply = await work();
-      span.setAttributes(this.#replyAttributes(reply, id));
-      this.#count(reply, { [GEN_AI.operation]: "chat", [GEN_AI.provider]: provider, [GEN_AI.requestModel]: id });
-      return reply;
+      const answer = await work();
+      span.setAttributes(this.#replyAttributes(answer.message, id));
+      this.#count(answer.message, {
+        [GEN_AI.operation]: "chat",
+        [GEN_AI.provider]: provider,
+        [GEN_AI.requestModel]: id,
+      });
+      return answer;
     });
   }
 
@@ -82,14 +99,17 @@ export class RunTelemetry {
     };
     return this.#within(`execute_tool ${call.name}`, attributes, async (span) => {
       const message = await work();
-      if (message.isError === true) span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
+      if (message.isError === true) {
+        span.setAttribute(GEN_AI.errorType, failureOf(message) ?? "tool_error");
+        span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
+      }
       if (this.#contents) span.setAttribute(GEN_AI.toolResult, JSON.stringify(message.content));
       return message;
     });
   }
 
   async #within<T>(name: string, attributes: Attributes, work: (span: Span, inner: Context) => Promise<T>): Promise<T> {
-    const { trace, context, metrics, SpanStatusCode } = this.#api;
+    const { trace, context, SpanStatusCode } = this.#api;
     const startedMs = performance.now();
     const span = trace.getTracer("skein").startSpan(name, { attributes }, this.#parent);
     const inner = trace.setSpan(this.#parent, span);
@@ -102,11 +122,9 @@ export class RunTelemetry {
     } finally {
       span.end();
       const operation = attributes[GEN_AI.operation];
-      const histogram = metrics.getMeter("skein").createHistogram(GEN_AI.durationMetric, { unit: "s" });
-      histogram.record(
-        (performance.now() - startedMs) / 1000,
-        operation === undefined ? {} : { [GEN_AI.operation]: operation },
-      );
+      const elapsedSeconds = (performance.now() - startedMs) / 1000;
+      const named = operation === undefined ? {} : { [GEN_AI.operation]: operation };
+      this.#histograms().duration.record(elapsedSeconds, named);
     }
   }
 
@@ -126,9 +144,22 @@ export class RunTelemetry {
 
   #count(reply: ModelReply, attributes: Attributes): void {
     if (reply.usage === undefined) return;
-    const histogram = this.#api.metrics.getMeter("skein").createHistogram(GEN_AI.tokenUsageMetric, { unit: "{token}" });
-    histogram.record(reply.usage.inputTokens, { ...attributes, [GEN_AI.tokenType]: "input" });
-    histogram.record(reply.usage.outputTokens, { ...attributes, [GEN_AI.tokenType]: "output" });
+    const { tokens } = this.#histograms();
+    tokens.record(reply.usage.inputTokens, { ...attributes, [GEN_AI.tokenType]: "input" });
+    tokens.record(reply.usage.outputTokens, { ...attributes, [GEN_AI.tokenType]: "output" });
+  }
+
+  #histograms(): Histograms {
+    const provider = this.#api.metrics.getMeterProvider();
+    const known = histograms.get(provider);
+    if (known !== undefined) return known;
+    const meter = provider.getMeter("skein");
+    const made = {
+      duration: meter.createHistogram(GEN_AI.durationMetric, { unit: "s" }),
+      tokens: meter.createHistogram(GEN_AI.tokenUsageMetric, { unit: "{token}" }),
+    };
+    histograms.set(provider, made);
+    return made;
   }
 }
 

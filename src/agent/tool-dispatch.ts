@@ -1,6 +1,7 @@
 import type { EntryDraft } from "../session/entry.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { type Row, rowOf } from "../session/transcript.ts";
+import { isThenable } from "./is-thenable.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
 import type { ResumeState } from "./resume-state.ts";
 import type { RunApprovals } from "./run-approvals.ts";
@@ -18,7 +19,7 @@ export interface DispatchHost {
   readonly approvals: RunApprovals;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly executor: LoopExecutor | null;
-  /** Runs a tool's code so that it can be told that it waits for its own run. */
+  /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
   readonly inside: <T>(work: () => T) => T;
   /** Wraps the running of a tool, for telemetry. */
   readonly observe: (call: ToolCall, work: () => Promise<ToolMessage>) => Promise<ToolMessage>;
@@ -52,7 +53,8 @@ export class ToolDispatch {
     calls: readonly ToolCall[],
     resume: ResumeState | null = null,
   ): Promise<ToolDispatch> {
-    const prepared = await Promise.all(calls.map((call) => prepareCall(call, host.tools)));
+    const checks = calls.map((call) => host.inside(() => prepareCall(call, host.tools)));
+    const prepared = await untilAborted(Promise.all(checks), host.progress.signal);
     return new ToolDispatch(
       host,
       round,
@@ -65,33 +67,49 @@ export class ToolDispatch {
   takeEffects(): EntryDraft[] {
     if (!this.#host.progress.kept) return [];
     const starts = startsAtOnce(this.#prepared.map(turnOf));
-    const drafts = this.#prepared.flatMap((prepared, index) =>
+    return this.#prepared.flatMap((prepared, index) =>
       starts[index] && "tool" in prepared && !prepared.needsApproval ? this.#effectOf(prepared) : [],
     );
-    return drafts;
   }
 
-  /** Runs the calls and adds their results to the transcript, in call order, each as soon as those before it are there. */
+  /**
+   * Runs the calls and adds their results to the transcript, in call order, each as soon as those before it are there.
+   * When the run is stopped meanwhile, the results that are there are added still.
+   */
   async run(onResult: (row: Row) => void): Promise<void> {
+    await this.#askForApprovals();
+    const finished: (ToolMessage | undefined)[] = [];
+    const results = scheduleCalls(this.#prepared.map(turnOf), async (index) => {
+      finished[index] = await this.#answer(this.#prepared[index] as PreparedCall);
+    });
+    const add = async (messages: readonly ToolMessage[]): Promise<void> => {
+      const rows = messages.map((message) => rowOf({ message }));
+      await this.#host.progress.add(rows);
+      for (const row of rows) onResult(row);
+    };
+    let added = 0;
+    try {
+      while (added < results.length) {
+        await results[added];
+        const messages = finishedFrom(finished, added);
+        await add(messages);
+        added += messages.length;
+      }
+    } catch (error) {
+      const late = finished.slice(added).filter((message) => message !== undefined);
+      // What stopped the run counts more than that these cannot be kept.
+      if (late.length > 0) await add(late).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #askForApprovals(): Promise<void> {
     const { approvals } = this.#host;
     for (const prepared of this.#prepared) {
       if (!("tool" in prepared) || !prepared.needsApproval) continue;
       const { call, args } = prepared;
       const earlier = this.#resume?.approvals.get(call.id);
       await approvals.ask({ callId: call.id, name: call.name, arguments: args }, earlier, this.#round);
-    }
-    const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
-      this.#answer(this.#prepared[index] as PreparedCall),
-    );
-    for (let index = 0; index < results.length; ) {
-      const rows = [rowOf({ message: await (results[index] as Promise<ToolMessage>) })];
-      for (index++; index < results.length; index++) {
-        const next = await settledNow(results[index] as Promise<ToolMessage>);
-        if (next === null) break;
-        rows.push(rowOf({ message: next }));
-      }
-      await this.#host.progress.add(rows);
-      for (const row of rows) onResult(row);
     }
   }
 
@@ -119,20 +137,20 @@ export class ToolDispatch {
   async #execute(prepared: Runnable): Promise<ToolMessage> {
     const { call, tool, args } = prepared;
     const { progress, executor, inside } = this.#host;
-    if (progress.kept) {
-      const effects = this.#effectOf(prepared);
-      if (effects.length > 0) await progress.note(effects);
-    }
+    if (progress.kept) await progress.note(this.#effectOf(prepared));
     progress.signal.throwIfAborted();
     const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, progress.signal);
     const signal = timer?.signal ?? progress.signal;
     try {
-      const value = inside(() =>
-        executor?.dispatchTool === undefined
-          ? tool.execute(args, this.#contextOf(call, signal))
-          : executor.dispatchTool(progress.output, tool, args),
-      );
-      return resultMessage(call, isThenable(value) ? await untilAborted(value, signal) : value);
+      const value = inside(() => {
+        const returned =
+          executor?.dispatchTool === undefined
+            ? tool.execute(args, this.#contextOf(call, signal))
+            : executor.dispatchTool(progress.output, tool, args);
+        // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
+        return isThenable(returned) ? Promise.resolve(returned) : returned;
+      });
+      return resultMessage(call, value instanceof Promise ? await untilAborted(value, signal) : value);
     } catch (error) {
       progress.signal.throwIfAborted();
       if (timer?.expired !== true) return thrownMessage(call, error);
@@ -176,16 +194,11 @@ function turnOf(prepared: PreparedCall): { readonly alone: boolean; readonly key
   return "tool" in prepared ? prepared : { alone: false, key: null };
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
-
-const UNSETTLED = Symbol("unsettled");
-
-/** What a promise has come to already, or null. */
-async function settledNow<T>(promise: Promise<T>): Promise<T | null> {
-  const first = await Promise.race([promise, Promise.resolve(UNSETTLED)]);
-  return first === UNSETTLED ? null : (first as T);
+/** The messages from a place on that are there without a gap. */
+function finishedFrom(finished: readonly (ToolMessage | undefined)[], from: number): ToolMessage[] {
+  const messages: ToolMessage[] = [];
+  for (let index = from; finished[index] !== undefined; index++) messages.push(finished[index] as ToolMessage);
+  return messages;
 }
 
 /** A signal that also aborts when a time is over. */

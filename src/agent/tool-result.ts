@@ -2,6 +2,8 @@ import type { JsonObject } from "../internal/json.ts";
 import { checkMessage } from "../session/entry-check.ts";
 import { type Content, type ToolCall, type ToolMessage, textOf } from "../session/message.ts";
 import { SandboxError, type SandboxFailure } from "../session/sandbox.ts";
+import { rowOf } from "../session/transcript.ts";
+import { describeThrown } from "./describe-thrown.ts";
 import type { ToolContent } from "./tool.ts";
 
 /** What went wrong with a call, as the model is told. */
@@ -14,6 +16,21 @@ export type ToolFailure =
   | "interrupted"
   | SandboxFailure;
 
+const KINDS: Readonly<Record<ToolFailure, true>> = {
+  invalid_tool_arguments: true,
+  unknown_tool: true,
+  tool_execution_exception: true,
+  timeout: true,
+  denied: true,
+  interrupted: true,
+  os_error: true,
+  file_not_found: true,
+  unsupported: true,
+  sandbox_closed: true,
+  not_permitted: true,
+  output_truncated: true,
+};
+
 /** The most characters of a tool's answer that go into a session; of a longer one the beginning and the end are kept. */
 export const TOOL_RESULT_CHARACTERS_MAX = 200_000;
 
@@ -25,19 +42,20 @@ const ATTACHMENT_CHARACTERS_MAX: number = 6 * 1024 * 1024;
 /** The message of what a tool returned. */
 export function resultMessage(call: ToolCall, value: unknown): ToolMessage {
   try {
-    if (isToolContent(value)) {
-      const message = messageOf(call, shortened(value.content), value.isError === true);
-      checkMessage(message);
-      return message;
-    }
-    return messageOf(call, shortened(textFor(value)), false);
+    // A row is a copy that a session can hold, whatever the tool does with its value later.
+    return rowOf({ message: messageFor(call, value) }).message as ToolMessage;
   } catch (error) {
     return errorMessage(
       call,
       "tool_execution_exception",
-      `The tool ran, but its result cannot be given as JSON: ${reasonOf(error)}`,
+      `The tool ran, but its result cannot be given to a model: ${describeThrown(error)}`,
     );
   }
+}
+
+function messageFor(call: ToolCall, value: unknown): ToolMessage {
+  if (isToolContent(value)) return messageOf(call, shortened(value.content), value.isError === true);
+  return messageOf(call, shortened(isParts(value) ? value : textFor(value)), false);
 }
 
 /** The message of a call that failed. */
@@ -46,9 +64,20 @@ export function errorMessage(call: ToolCall, kind: ToolFailure, message: string,
   return messageOf(call, JSON.stringify(body), true);
 }
 
+/** What went wrong with a call, as its message says; null where that is no kind we know. */
+export function failureOf(message: ToolMessage): ToolFailure | null {
+  if (message.isError !== true) return null;
+  try {
+    const { error_kind: kind } = JSON.parse(textOf(message.content)) as { readonly error_kind?: unknown };
+    return typeof kind === "string" && Object.hasOwn(KINDS, kind) ? (kind as ToolFailure) : null;
+  } catch {
+    return null;
+  }
+}
+
 /** The message of what a tool threw. */
 export function thrownMessage(call: ToolCall, error: unknown): ToolMessage {
-  if (!(error instanceof SandboxError)) return errorMessage(call, "tool_execution_exception", reasonOf(error));
+  if (!(error instanceof SandboxError)) return errorMessage(call, "tool_execution_exception", describeThrown(error));
   const { kind, message, output } = error;
   const detail = output === null ? undefined : { stdout: cut(output.stdout), stderr: cut(output.stderr) };
   return errorMessage(call, kind, message, detail);
@@ -73,6 +102,17 @@ function isToolContent(value: unknown): value is ToolContent {
   return known && (typeof value.content === "string" || Array.isArray(value.content));
 }
 
+/** A list that is made of content parts; any other list is data. */
+function isParts(value: unknown): value is Exclude<Content, string> {
+  if (!Array.isArray(value) || value.length === 0) return false;
+  try {
+    checkMessage({ role: "user", content: value });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function shortened(content: Content): Content {
   if (typeof content === "string") return middleCut(content, TOOL_RESULT_CHARACTERS_MAX);
   const attached = content.reduce((sum, part) => sum + ("data" in part ? part.data.length : 0), 0);
@@ -95,13 +135,4 @@ function middleCut(text: string, charactersMax: number): string {
 
 function cut(text: string): string {
   return middleCut(text, ERROR_CHARACTERS_MAX);
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof Error) return error.message === "" ? error.name : error.message;
-  try {
-    return String(error);
-  } catch {
-    return "The tool threw something that is not an error.";
-  }
 }

@@ -1,0 +1,87 @@
+import { shouldCompact } from "../session/compaction.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
+import { type OfferedTools, offerTools } from "./offer-tools.ts";
+
+const RETRY_LIMITS = {
+  attempts: { least: 1, most: 20 },
+  baseDelayMs: { least: 0, most: 3_600_000 },
+  delayMaxMs: { least: 0, most: 3_600_000 },
+} as const;
+
+/**
+ * The tools of a loop, after checking everything that can be wrong with its options.
+ *
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` for a set-up that cannot work.
+ */
+export function checkLoopOptions(options: LoopOptions): OfferedTools {
+  checkRunOptions(options);
+  const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT, onBudget, compaction } = options;
+  if (!Number.isInteger(maxToolRounds) || maxToolRounds < 1) {
+    throw invalid(`maxToolRounds is ${show(maxToolRounds)}; give a whole number of 1 or more.`);
+  }
+  checkBudget(options.budget);
+  if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
+  if (compaction !== undefined && compaction !== false) {
+    if (typeof compaction !== "object" || compaction === null) {
+      throw invalid("compaction is neither false nor an object of settings.");
+    }
+    // Whether it is full does not matter here: an empty context brings out what is wrong with the settings.
+    shouldCompact(0, 0, compaction.settings);
+  }
+  return offerTools(options);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */
+export function checkRunOptions(options: RunOptions): void {
+  if (typeof options !== "object" || options === null) throw invalid("A run takes its options as an object.");
+  const { model, executor, onEvent, signal, agentName } = options;
+  if (executor !== undefined && typeof executor?.complete !== "function") {
+    throw invalid("The executor has no complete function; give it one, or leave the executor out.");
+  }
+  if (executor !== undefined && onEvent !== undefined) {
+    throw invalid("executor and onEvent exclude each other; combine them with streamingExecutor(model, onEvent).");
+  }
+  if (executor === undefined && typeof model?.complete !== "function") {
+    throw invalid("There is no model to ask; give one as model, or an executor.");
+  }
+  if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
+  if (onEvent !== undefined && model?.stream === undefined) {
+    throw invalid(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
+  }
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
+  if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
+  checkPersist(options.persist);
+  checkRetry(options.retry);
+}
+
+function checkPersist(persist: unknown): void {
+  const place = typeof persist === "object" ? persist !== null : typeof persist === "string" && persist !== "";
+  if (persist === undefined || typeof persist === "boolean" || place) return;
+  throw invalid(`persist is ${show(persist)}; give true, a path, a store, a tree, or a store with a sessionId.`);
+}
+
+function checkRetry(retry: RunOptions["retry"]): void {
+  for (const field of ["attempts", "baseDelayMs", "delayMaxMs"] as const) {
+    const value = retry?.[field];
+    const { least, most } = RETRY_LIMITS[field];
+    if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) continue;
+    throw invalid(`retry.${field} is ${show(value)}; give a whole number from ${least} to ${most}.`);
+  }
+}
+
+function checkBudget(budget: LoopOptions["budget"]): void {
+  for (const field of ["totalTokens", "cost"] as const) {
+    const limit = budget?.[field];
+    if (limit === undefined || (Number.isFinite(limit) && limit >= 0)) continue;
+    throw invalid(`The budget's ${field} is ${show(limit)}; give a number of 0 or more.`);
+  }
+  const over = budget?.over;
+  if (over !== undefined && over !== "run" && over !== "lineage") {
+    throw invalid(`A budget is counted over "run" or "lineage", not over ${show(over)}.`);
+  }
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}
