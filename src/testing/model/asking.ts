@@ -3,6 +3,7 @@ import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "..
 import { PartialReply } from "../../agent/collect-reply.ts";
 import { ModelError } from "../../agent/model-error.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { SessionError } from "../../session/errors.ts";
 import type { Content, ContentPart, Message } from "../../session/message.ts";
 import type { ModelSubject } from "../model-case.ts";
 
@@ -94,8 +95,12 @@ export async function askOrRefuse(subject: ModelSubject, request: ModelRequest):
   try {
     return await ask(subject, request);
   } catch (error) {
-    assert(error instanceof ModelError, `what a model cannot take is a ModelError, not ${String(error)}`);
-    assert.equal(error.retryable, false, "the same request would be refused again");
+    assert(
+      error instanceof SessionError,
+      `what a model cannot take is refused with an error of ours: ${String(error)}`,
+    );
+    if (error instanceof ModelError) assert.equal(error.retryable, false, "the same request would be refused again");
+    else assert.equal(error.code, "INVALID_OPTION");
     return null;
   }
 }
