@@ -114,17 +114,35 @@ say $clean end`;
 /**
  * A function that kills what came of a command, until so many looks in a row find nothing.
  *
- * A process is known by the variable that it inherited, so that it is found also when it left the command's group.
+ * A process is known by the variable that it inherited, so that it is found also when it left the command's group. A
+ * chain of processes that each start the next one and end is gone from where a look saw it. So between two looks the
+ * youngest processes are watched closely, which takes a shell that can look by itself; another one asks `grep`.
  */
 function sweep(commandId: string): string {
-  return `sweep() {
+  const mark = `${COMMAND_VARIABLE}=${commandId}`;
+  const look = `mapfile -d "" -t a <"/proc/$p/environ" &&
+for v in "\${a[@]}"; do [ "$v" = "${mark}" ] && { kill -9 "$p"; clean=0; }; done`;
+  return `look() { eval ${quote(look)}; } 2>/dev/null
+watch() {
+  n=0
+  while [ $n -lt 60 ]; do
+    n=$((n + 1)); read -r _ _ _ _ last </proc/loadavg; p=$last
+    while [ $p -gt 1 ] && [ $p -gt $((last - 32)) ]; do [ -e "/proc/$p" ] && look; p=$((p - 1)); done
+  done
+}
+sweep() {
   i=0; clean=0
-  while [ $i -lt 200 ] && [ $clean -lt $1 ]; do
+  while [ $i -lt 100 ] && [ $clean -lt $1 ]; do
     i=$((i + 1)); clean=$((clean + 1))
-    for e in $(grep -l -F ${quote(`${COMMAND_VARIABLE}=${commandId}`)} /proc/[0-9]*/environ 2>/dev/null); do
-      e=\${e#/proc/}; kill -9 "\${e%/environ}" 2>/dev/null && clean=0
-    done
-    [ $clean -ge $1 ] || sleep 0.02 2>/dev/null || sleep 1
+    if [ -n "\${BASH_VERSION-}" ]; then
+      for p in /proc/[0-9]*; do p=\${p#/proc/}; look; done
+      [ $clean -ge $1 ] || watch
+    else
+      for p in $(grep -l -F ${mark} /proc/[0-9]*/environ 2>/dev/null); do
+        clean=0; p=\${p#/proc/}; kill -9 "\${p%/environ}" 2>/dev/null
+      done
+      [ $clean -eq 0 ] || [ $clean -ge $1 ] || sleep 0.02 2>/dev/null || sleep 1
+    fi
   done
 }`;
 }
