@@ -7,6 +7,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprot
 const anything = { type: "object", additionalProperties: true };
 const pixel = "iVBORw0KGgo=";
 
+/** @type {Record<string, (args: Record<string, unknown>) => object>} */
 const answers = {
   echo: ({ text }) => ({ content: [{ type: "text", text: String(text) }] }),
   picture: () => ({
@@ -32,15 +33,22 @@ const answers = {
   }),
 };
 
+/** @type {Record<string, object>} */
 const annotated = {
   echo: { readOnlyHint: true },
   silent: { readOnlyHint: false, destructiveHint: false, idempotentHint: true },
 };
 
-/** A server whose tool `wait` never answers; what becomes of it is written to the file that `MCP_TEST_NOTES` names. */
-export function makeServer({ notes = process.env.MCP_TEST_NOTES, listed = [], perPage = 3 } = {}) {
+/**
+ * A server whose tool `wait` never answers; what becomes of it is written to the file that `MCP_TEST_NOTES` names.
+ *
+ * @param {{ notes?: string, listed?: readonly object[], perPage?: number }} options
+ */
+export function makeServer({ notes = process.env["MCP_TEST_NOTES"], listed = [], perPage = 3 } = {}) {
+  /** @type {string[]} */
   const grown = [];
   const server = new Server({ name: "test", version: "1" }, { capabilities: { tools: { listChanged: true } } });
+  /** @param {string} line */
   const note = (line) => notes !== undefined && appendFileSync(notes, `${line}\n`);
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     const names = [...Object.keys(answers), "wait", "grow", "pid", "crash", ...grown];
@@ -69,8 +77,8 @@ export function makeServer({ notes = process.env.MCP_TEST_NOTES, listed = [], pe
     }
     if (params.name === "pid") return { content: [{ type: "text", text: String(process.pid) }] };
     if (params.name === "crash") throw new Error("out of order");
-    if (Object.hasOwn(answers, params.name)) return answers[params.name](params.arguments ?? {});
-    return { content: [{ type: "text", text: `called ${params.name}` }] };
+    const answer = Object.hasOwn(answers, params.name) ? answers[params.name] : undefined;
+    return answer?.(params.arguments ?? {}) ?? { content: [{ type: "text", text: `called ${params.name}` }] };
   });
   return server;
 }

@@ -299,7 +299,8 @@ function problem(status: number, message: string): { readonly status: number; re
 
 function send(response: ServerResponse, reply: Reply): void {
   if (reply === null || response.headersSent) return void response.end();
-  if (reply.body === undefined) return void response.writeHead(reply.status).end();
+  // The client reads an answer without a length as JSON, also when it is empty.
+  if (reply.body === undefined) return void response.writeHead(reply.status, { "content-length": "0" }).end();
   response.writeHead(reply.status, { "content-type": "application/json" }).end(JSON.stringify(reply.body));
 }
 

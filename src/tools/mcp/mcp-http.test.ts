@@ -6,7 +6,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Server as Mcp } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ToolContent, ToolContext } from "../../agent/tool.ts";
 import { Session } from "../../session/session.ts";
 import { type McpTools, mcpTools, openMcpTools } from "./index.ts";
@@ -129,6 +129,18 @@ describe("what a hostile server lists", () => {
       message: expect.stringContaining("more than 1000 tools or 100 pages"),
     });
   });
+});
+
+test("says which package to install when the SDK is missing", async () => {
+  const name = "@modelcontextprotocol/sdk/client/stdio.js";
+  vi.doMock(name, () => {
+    throw new Error("Cannot find package");
+  });
+  const opening = openMcpTools({ url: "http://127.0.0.1:9/mcp" });
+  await expect(opening).rejects.toMatchObject({ code: "DRIVER_MISSING" });
+  await expect(opening).rejects.toThrow("install the package @modelcontextprotocol/sdk.");
+  vi.doUnmock(name);
+  vi.resetModules();
 });
 
 interface Served {

@@ -1,0 +1,249 @@
+import { readdir } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { OpenSandboxServer } from "../../../test/opensandbox-server.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { openSandboxBackend, type OpenSandboxOptions } from "./index.ts";
+
+const KEY = "key-4711-secret";
+
+let server: OpenSandboxServer;
+const opened: Sandbox[] = [];
+
+beforeEach(async () => {
+  server = await OpenSandboxServer.start(KEY);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  server.fault = () => null;
+  await Promise.allSettled(opened.splice(0).map((sandbox) => sandbox.close()));
+  await server[Symbol.asyncDispose]();
+});
+
+describe("opening", () => {
+  test("asks for what spec and options say, and for nothing that the environment says", async () => {
+    vi.stubEnv("OPEN_SANDBOX_API_KEY", "from-the-environment");
+    vi.stubEnv("OPEN_SANDBOX_DOMAIN", "nowhere.invalid:1");
+    const metadata = { team: "one" };
+    const resource = { cpu: "2" };
+    await open(
+      { metadata, resource, timeoutSeconds: 77 },
+      { image: "alpine", entrypoint: ["sleep", "1"], env: { A: "1" } },
+    );
+    const creating = server.seen.find(({ method, path }) => method === "POST" && path === "/v1/sandboxes");
+    expect(JSON.parse(String(creating?.body))).toMatchObject({
+      image: { uri: "alpine" },
+      entrypoint: ["sleep", "1"],
+      env: { A: "1" },
+      timeout: 77,
+      metadata,
+      resourceLimits: resource,
+    });
+    expect(new Set(server.seen.map(({ headers }) => headers["open-sandbox-api-key"]))).toEqual(new Set([KEY]));
+    expect(server.seen.some(({ path }) => path.includes("metrics"))).toBe(false);
+    const keyless = openSandboxBackend({ domain: server.domain }).open({});
+    await expect(keyless).rejects.toMatchObject({ kind: "not_permitted" });
+    expect(server.seen.at(-1)?.headers["open-sandbox-api-key"]).toBeUndefined();
+  });
+
+  test("takes the usual image, and a root in the home of the user or where the spec says", async () => {
+    const sandbox = await open();
+    const home = server.sandboxes.get(sandbox.id)?.home ?? "";
+    expect(sandbox.workingDir).toBe(`${home}/workspace`);
+    const creating = server.seen.find(({ method, path }) => method === "POST" && path === "/v1/sandboxes");
+    expect(JSON.parse(String(creating?.body)).image).toEqual({ uri: "python:3.12" });
+    const other = await open({}, { workingDir: `${home}/it's "here"`, allowPaths: [`${home}/beside`] });
+    expect((await other.exec("pwd")).stdout).toBe(`${home}/it's "here"\n`);
+    await other.writeFile(`${home}/beside/file`, "allowed");
+    expect((await other.list(`${home}/beside`)).map(({ path }) => path)).toEqual([`${home}/beside/file`]);
+    await expect(other.writeFile(`${home}/besides`, "no")).rejects.toMatchObject({ kind: "not_permitted" });
+  });
+
+  test("refuses by name what it cannot give", async () => {
+    const backend = openSandboxBackend({ domain: server.domain, apiKey: KEY });
+    await expect(backend.open({ isolation: "bubblewrap" })).rejects.toMatchObject({ kind: "unsupported" });
+    const wrong: Record<string, unknown>[] = [
+      { workingDir: "relative" },
+      { allowPaths: ["relative"] },
+      { env: { "A=B": "x" } },
+      { timeoutMs: -1 },
+      { entrypoint: "sh" },
+      { image: "" },
+      { imagee: "x" },
+    ];
+    for (const spec of wrong) {
+      await expect(backend.open(spec as SandboxSpec)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    }
+    expect(server.seen).toEqual([]);
+  });
+
+  test("leaves no sandbox behind when its directory cannot be made", async () => {
+    const backend = openSandboxBackend({ domain: server.domain, apiKey: KEY });
+    await expect(backend.open({ workingDir: "/dev/null/below" })).rejects.toMatchObject({ kind: "os_error" });
+    expect(server.sandboxes.size).toBe(0);
+  });
+});
+
+describe("closing and finding again", () => {
+  test("ends the sandbox, and with keep leaves it running without a trace of its own", async () => {
+    const gone = await open();
+    await gone.close();
+    expect(server.sandboxes.has(gone.id)).toBe(false);
+    const kept = await open({ keep: true });
+    await kept.writeFile("file.txt", "kept");
+    await kept.close();
+    const home = server.sandboxes.get(kept.id)?.home ?? "";
+    expect((await readdir(`${home}/tmp`)).filter((name) => name.startsWith(".skein"))).toEqual([]);
+    const again = await attach(kept.id);
+    expect(Buffer.from(await again.readFile("file.txt")).toString()).toBe("kept");
+    await again.close();
+    expect(server.sandboxes.has(kept.id)).toBe(false);
+    await expect(attach(kept.id)).rejects.toMatchObject({ kind: "file_not_found" });
+  });
+
+  test("wakes a sandbox that is paused", async () => {
+    const sandbox = await open({ keep: true });
+    await sandbox.close();
+    const remote = server.sandboxes.get(sandbox.id);
+    if (remote !== undefined) remote.state = "Paused";
+    const again = await attach(sandbox.id);
+    expect(remote?.state).toBe("Running");
+    expect((await again.exec(["echo", "awake"])).stdout).toBe("awake\n");
+  });
+
+  test("closes when the server has ended it already, and says when it cannot be ended", async () => {
+    const [one, other] = [await open(), await open()];
+    server.sandboxes.delete(one.id);
+    await one.close();
+    server.fault = ({ method }) => (method === "DELETE" ? { status: 503, body: "{}" } : null);
+    await expect(other.close()).rejects.toMatchObject({ kind: "os_error" });
+    expect(other.closed).toBe(true);
+  });
+
+  test("puts the end of the sandbox off for a command that may take longer", async () => {
+    const sandbox = await open({ timeoutSeconds: 600 });
+    const renewals = () => server.seen.filter(({ path }) => path.endsWith("/renew-expiration"));
+    const before = renewals().length;
+    await sandbox.exec("true", { timeoutMs: 60_000 });
+    expect(renewals().length).toBe(before);
+    await sandbox.exec("true", { timeoutMs: 3_600_000 });
+    expect(renewals().length).toBe(before + 1);
+    const { expiresAt } = JSON.parse(String(renewals().at(-1)?.body)) as { expiresAt: string };
+    expect(Date.parse(expiresAt)).toBeGreaterThan(Date.now() + 3_600_000);
+  });
+});
+
+describe("commands", () => {
+  test("come through the wire as they are, whatever is in them", async () => {
+    const sandbox = await open();
+    const texts = ["it's", '"$(id)"', "`id`", "\\", "a\nb", "*", "-n", "ü💥", " ", "$'x'", "!!", "|end|"];
+    const { stdout } = await sandbox.exec(["printf", "%s\\0", ...texts]);
+    expect(stdout.split("\0").slice(0, -1)).toEqual(texts);
+    expect((await sandbox.exec("printf '\\r\\n\\n  x\\r'")).stdout).toBe("\r\n\n  x\r");
+    const env = Object.fromEntries(texts.map((text, index) => [`V${index}`, text]));
+    expect((await sandbox.exec('printf %s "$V0$V1$V4"', { env })).stdout).toBe(`${texts[0]}${texts[1]}${texts[4]}`);
+    const long = `: '${"x".repeat(200_000)}'; echo long`;
+    expect((await sandbox.exec(long)).stdout).toBe("long\n");
+    expect((await sandbox.exec(["true"], { env: { PATH: "/bin:/usr/bin" } })).exitCode).toBe(0);
+    expect((await sandbox.exec("echo lost", { env: { PATH: "/nowhere" } })).stdout).toBe("lost\n");
+  });
+
+  test("are interrupted at the server when they are aborted", async () => {
+    const sandbox = await open();
+    const abort = new AbortController();
+    const running = sandbox.exec("touch started; sleep 600", { signal: abort.signal });
+    running.catch(() => {});
+    while (!(await sandbox.exists("started")));
+    abort.abort(new Error("enough"));
+    await expect(running).rejects.toThrow("enough");
+    const interrupted = server.seen.filter(({ method, path }) => method === "DELETE" && path.endsWith("/command"));
+    expect(interrupted.length).toBe(1);
+  });
+
+  test("fail when the server ends while they run, and do not wait for ever", async () => {
+    const sandbox = await open();
+    const running = sandbox.exec("touch started; sleep 600");
+    running.catch(() => {});
+    while (!(await sandbox.exists("started")));
+    await server[Symbol.asyncDispose]();
+    await expect(running).rejects.toMatchObject({ code: "SANDBOX_FAILED", kind: "os_error" });
+    server = await OpenSandboxServer.start(KEY);
+  });
+});
+
+describe("what goes wrong on the way", () => {
+  test.for([
+    [400, "os_error"],
+    [401, "not_permitted"],
+    [403, "not_permitted"],
+    [404, "file_not_found"],
+    [500, "os_error"],
+    [501, "unsupported"],
+    [503, "os_error"],
+    [504, "timeout"],
+  ] as const)("status %i is %s, and no message holds the key", async ([status, kind]) => {
+    const sandbox = await open();
+    const body = JSON.stringify({ code: "X", message: `the key ${KEY} is wrong`, headers: { key: KEY } });
+    server.fault = () => ({ status, body });
+    const calls = [
+      () => openSandboxBackend({ domain: server.domain, apiKey: KEY }).open({}),
+      () => attach(sandbox.id),
+      () => sandbox.exec(["true"]),
+      () => sandbox.writeFile("a", "a"),
+      () => sandbox.snapshot(),
+    ];
+    for (const call of calls) {
+      const error = await call().then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      expect(error).toBeInstanceOf(SandboxError);
+      expect((error as SandboxError).kind).toBe(kind);
+      expect((error as SandboxError).message).toMatch(/^The OpenSandbox server at 127\.0\.0\.1:\d+ .*\.\)?$/);
+      expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(KEY);
+    }
+  });
+
+  test("a server that is not there, or is none", async () => {
+    const closed = await OpenSandboxServer.start();
+    const { domain: free } = closed;
+    await closed[Symbol.asyncDispose]();
+    await expect(openSandboxBackend({ domain: free }).open({})).rejects.toMatchObject({
+      kind: "os_error",
+      message: expect.stringContaining("ECONNREFUSED"),
+    });
+    const other = createServer((_request, response) => response.end("<html>hello</html>"));
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const domain = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    await expect(openSandboxBackend({ domain }).open({})).rejects.toMatchObject({ kind: "os_error" });
+    await expect(openSandboxBackend({ domain }).attach?.("some-id", {})).rejects.toMatchObject({ kind: "os_error" });
+    other.closeAllConnections();
+    await new Promise((resolve) => other.close(resolve));
+  });
+});
+
+test("says which package to install when the client is missing", async () => {
+  vi.doMock("@alibaba-group/opensandbox", () => {
+    throw new Error("Cannot find package");
+  });
+  const opening = openSandboxBackend({ domain: server.domain }).open({});
+  await expect(opening).rejects.toMatchObject({ code: "DRIVER_MISSING" });
+  await expect(opening).rejects.toThrow("install the package @alibaba-group/opensandbox.");
+  vi.doUnmock("@alibaba-group/opensandbox");
+  vi.resetModules();
+});
+
+async function open(options: OpenSandboxOptions = {}, spec: SandboxSpec = {}): Promise<Sandbox> {
+  const sandbox = await openSandboxBackend({ domain: server.domain, apiKey: KEY, ...options }).open(spec);
+  opened.push(sandbox);
+  return sandbox;
+}
+
+async function attach(id: string): Promise<Sandbox> {
+  const sandbox = await openSandboxBackend({ domain: server.domain, apiKey: KEY }).attach?.(id, {});
+  if (sandbox === undefined) throw new Error("there is no attach");
+  opened.push(sandbox);
+  return sandbox;
+}
