@@ -77,18 +77,13 @@ export class Transcript {
     return this.appendAll(rows);
   }
 
-  /** This transcript and any number of rows. */
+  /** This transcript and any number of rows; those of another transcript are shared and keep their ids. */
   appendAll(rows: Iterable<RowInit>): Transcript {
     const appended = this.#rows.append(checkedRows(rows));
     if (appended === this.#rows) return this;
     const transcript = new Transcript(appended);
     transcript.#origin = this.#origin;
     return transcript;
-  }
-
-  /** This transcript and the rows of another; a row that stands here already gets a new id, as a log holds each id once. */
-  concat(other: Transcript): Transcript {
-    return this.appendAll(apart(this, other));
   }
 
   /** The messages of the rows, in no provider's dialect. */
@@ -155,19 +150,9 @@ export function rowOf(init: RowInit): Row {
     );
   }
   if (id !== undefined) checkName(id, "a row");
-  return sealed(kind, message, id ?? uuidv7());
-}
-
-function sealed(kind: RowKind, message: Message, id: string): Row {
-  const row: Row = Object.freeze({ kind, message, id });
+  const row: Row = Object.freeze({ kind, message, id: id ?? uuidv7() });
   checked.add(row);
   return row;
-}
-
-function* apart(mine: Transcript, theirs: Transcript): Generator<Row> {
-  const taken = new Set<string>();
-  for (const row of mine) taken.add(row.id);
-  for (const row of theirs) yield taken.has(row.id) ? sealed(row.kind, row.message, uuidv7()) : row;
 }
 
 function isContent(body: unknown): body is Content {
