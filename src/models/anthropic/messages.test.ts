@@ -57,6 +57,11 @@ describe("a message", () => {
     expect((await streamed(body("refusal.sse.txt"))).reply).toMatchObject(refused);
   });
 
+  test("keeps the counts of its start where its end has none", async () => {
+    const { reply } = await streamed(body("refusal.sse.txt"));
+    expect(reply?.usage).toEqual({ ...usage, outputTokens: 9, totalTokens: 2266 });
+  });
+
   test("with calls gives their input as JSON, and holds nothing twice", async () => {
     const reply = await completed(body("tools.json"));
     expect(reply).toMatchObject({

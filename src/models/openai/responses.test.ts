@@ -146,6 +146,19 @@ describe("a request for a response", () => {
     ]);
   });
 
+  test("does not send back thinking that the provider did not hand out", async () => {
+    const whole = JSON.parse(wireFixture("openai", "responses-tools.json").toString());
+    const search = { type: "web_search_call", id: "ws_1", status: "completed" };
+    const bare = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: null };
+    await using server = await openModelServer(
+      { body: JSON.stringify({ ...whole, output: [bare, search] }) },
+      { body: JSON.stringify({ ...whole, output: [bare] }) },
+    );
+    const model = modelAt(server.url);
+    expect((await model.complete(request)).providerData).toEqual({ api: "responses", output: [search] });
+    expect(await model.complete(request)).not.toHaveProperty("providerData");
+  });
+
   test("says anew what others said, or what was changed since", async () => {
     const call = { id: "c1", name: "find_order", arguments: '{"number":"1"}' };
     const foreign: Message = { role: "assistant", content: "I look.", toolCalls: [call], provider: "anthropic" };
