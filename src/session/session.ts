@@ -176,7 +176,7 @@ export class Session implements AsyncDisposable {
     }
     const usage = other.usage === null ? this.usage : addUsage(other.usage, this.usage ?? undefined);
     const cost = this.cost === null && other.cost === null ? null : (this.cost ?? 0) + (other.cost ?? 0);
-    return Session.derive(this, this.transcript.appendAll(other.transcript), {
+    return Session.derive(this, this.transcript.concat(other.transcript), {
       lineage: operation("op_merge", "merge", [this.id, other.id]),
       usage,
       cost,

@@ -132,15 +132,18 @@ describe("a transcript", () => {
     }
     expect([left.at(-1)?.message.content, right.at(-1)?.message.content]).toEqual(["left", "right"]);
     expect(long.append()).toBe(long);
-    expect(left.appendAll(Transcript.empty)).toBe(left);
+    expect(left.concat(Transcript.empty)).toBe(left);
   });
 
-  test("shares the rows of another that is appended to it", () => {
-    const [left, right] = [Transcript.of([userRow("left")]), Transcript.of([userRow("right")])];
-    const joined = left.appendAll(right);
-    expect([joined.at(0), joined.at(1), joined.length]).toEqual([left.at(0), right.at(0), 2]);
-    expect(joined.at(1)).toBe(right.at(0));
-    expect(left.appendAll(left).rows).toEqual([left.at(0), left.at(0)]);
+  test("joins another; a row that stands in both keeps its message and gets an id of its own", () => {
+    const shared = Transcript.of([userRow("shared")]);
+    const [left, right] = [shared.append(userRow("left")), shared.append(userRow("right"))];
+    const joined = left.concat(right);
+    expect(joined.rows.map(({ message }) => message.content)).toEqual(["shared", "left", "shared", "right"]);
+    expect(new Set(joined.rows.map(({ id }) => id)).size).toBe(4);
+    expect(joined.at(2)?.message).toBe(shared.at(0)?.message);
+    expect(joined.at(3)).toBe(right.at(1));
+    expect(new Set(joined.concat(joined).rows.map(({ id }) => id)).size).toBe(8);
   });
 
   test("knows where its beginning is kept, and so does all that is appended to it", () => {

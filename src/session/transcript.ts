@@ -77,13 +77,21 @@ export class Transcript {
     return this.appendAll(rows);
   }
 
-  /** This transcript and any number of rows; those of another transcript are shared and keep their ids. */
+  /** This transcript and any number of rows. */
   appendAll(rows: Iterable<RowInit>): Transcript {
     const appended = this.#rows.append(checkedRows(rows));
     if (appended === this.#rows) return this;
     const transcript = new Transcript(appended);
     transcript.#origin = this.#origin;
     return transcript;
+  }
+
+  /**
+   * This transcript and the rows of another. A row that stands here already gets a new id, as a log holds each id once;
+   * all others keep theirs.
+   */
+  concat(other: Transcript): Transcript {
+    return this.appendAll(apart(this, other));
   }
 
   /** The messages of the rows, in no provider's dialect. */
@@ -150,9 +158,19 @@ export function rowOf(init: RowInit): Row {
     );
   }
   if (id !== undefined) checkName(id, "a row");
-  const row: Row = Object.freeze({ kind, message, id: id ?? uuidv7() });
+  return sealed(kind, message, id ?? uuidv7());
+}
+
+function sealed(kind: RowKind, message: Message, id: string): Row {
+  const row: Row = Object.freeze({ kind, message, id });
   checked.add(row);
   return row;
+}
+
+function* apart(mine: Transcript, theirs: Transcript): Generator<Row> {
+  const taken = new Set<string>();
+  for (const row of mine) taken.add(row.id);
+  for (const row of theirs) yield taken.has(row.id) ? sealed(row.kind, row.message, uuidv7()) : row;
 }
 
 function isContent(body: unknown): body is Content {
