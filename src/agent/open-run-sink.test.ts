@@ -108,7 +108,18 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await store.create(createHeader({ id: user.id }), { entries });
     const same = await open(store, user);
     expect((await store.head(same.request.output.id))?.header.forkedFrom?.sessionId).toBe(user.id);
+    const longer = await open(store, Session.of(user.transcript.append(userRow("three")), { id: user.id }));
+    expect((await store.head(longer.request.output.id))?.header.forkedFrom?.sessionId).toBe(user.id);
+    expect((await store.head(longer.request.output.id))?.path.turnCount).toBe(3);
+    await longer.sink.abandon();
     await store.append(user.id, [message("more", said("more"))]);
+    const changed = Transcript.of(user.transcript.rows.map(({ id }) => ({ id, message: said("changed") })));
+    const forged = await open(
+      store,
+      Session.of(changed.append({ id: "more", message: said("more") }), { id: user.id }),
+    );
+    expect((await store.head(forged.request.output.id))?.header.forkedFrom).toBeNull();
+    await forged.sink.abandon();
     const other = await open(store, user);
     expect((await store.head(other.request.output.id))?.header.forkedFrom).toBeNull();
     expect(typesOf(await entriesOf(store, other.request.output.id))).toEqual([
@@ -123,14 +134,14 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
 
   test("a row that stands twice in a transcript is kept twice", async () => {
     const one = sessionOf(userRow("one"));
-    const merged = one.merge(one.fork());
+    const merged = Session.of(one.transcript.appendAll(one.transcript));
     const created = await open(store, merged);
     const tree = await SessionTree.on(store, created.request.output.id);
     const twice = await tree.toSession();
     expect(twice.transcript.toMessages()).toEqual(merged.transcript.toMessages());
     expect(new Set(idsOf(twice)).size).toBe(2);
     await created.sink.abandon();
-    const forked = await open(store, twice.merge(twice));
+    const forked = await open(store, Session.of(twice.transcript.appendAll(twice.transcript)));
     const again = await (await SessionTree.on(store, forked.request.output.id)).toSession();
     expect(again.transcript.toMessages()).toEqual([
       ...merged.transcript.toMessages(),
@@ -165,6 +176,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     const tree = await SessionTree.on(store, "a");
     const { transcript } = await tree.toSession();
     const user = Session.of(Transcript.of(transcript).append({ id: "three", message: said("three") }), { id: "a" });
+    await tree.appendModelChange("p", "m");
     const { sink } = await open({ store, sessionId: "a" }, user);
     await sink.abandon();
     expect(idsOf(await tree.toSession())).toEqual(["one", "two", "three"]);

@@ -211,10 +211,12 @@ describe("the state", () => {
     const state = await stateOf(
       message("a", calls("c1")),
       effect("c1"),
+      queued("given up"),
       { type: "run", runId: "r0", phase: "finished" },
       { type: "session_info", name: "later" },
     );
     expect(state.effects).toEqual(new Set(["c1"]));
+    expect(state.queued).toEqual([]);
   });
 
   test("has the input that was never delivered, in order, of all tries since a run ended on purpose", async () => {

@@ -17,8 +17,8 @@ export interface RunFileInit {
   readonly durability?: "flush" | "fsync";
   readonly header: SessionHeader;
   readonly entries: readonly EntryDraft[];
-  /** Sessions that may be in the file already, to go on with; that of the header always may. */
-  readonly alsoAccepts?: readonly string[];
+  /** Whether to go on with another session that is in the file already; that of the header always is. */
+  readonly accepts?: (store: SessionStore, head: SessionHead) => Promise<boolean>;
 }
 
 /**
@@ -159,7 +159,8 @@ async function openOrMake(
     return { sessionId: init.header.id, made: true, inFlight: true };
   }
   const sessionId = await store.openFile(final ? path : partial);
-  if (sessionId !== init.header.id && init.alsoAccepts?.includes(sessionId) !== true) {
+  const head = (await store.head(sessionId)) as SessionHead;
+  if (sessionId !== init.header.id && (await init.accepts?.(store, head)) !== true) {
     throw new SessionError(
       "SESSION_EXISTS",
       `${show(path)} holds session ${sessionId}, not ${init.header.id}; choose another path.`,

@@ -74,7 +74,8 @@ test("leaves the partial file without a trailer when it is disposed of, and anot
   expect(await names()).toEqual([basename(first.partialPath)]);
   await using second = await openSessionWriter(session, { directory });
   expect([second.path, second.rowsWritten]).toEqual([first.path, 2]);
-  await second.writeRow(rows[1] as Row);
+  // Rows that are there are not written again, and the next one follows the last.
+  for (const row of rows.slice(0, 2).reverse()) await second.writeRow(row);
   expect(second.rowsWritten).toBe(2);
   await second.writeRow(rows[2] as Row);
   await second.close();
@@ -116,7 +117,8 @@ test("cuts off what a crash left of a row, and goes on after the last whole one"
 
 test("refuses a path that holds another session, another file, or a file beside its beginning", async () => {
   const path = join(directory, "run.jsonl");
-  await using first = await openSessionWriter(Session.create({ text: "x" }), { path });
+  const session = Session.create({ text: "x" });
+  await using first = await openSessionWriter(session, { path });
   await first.writeRow(rows[0] as Row);
   await first.close();
   const before = await readFile(path);
@@ -127,7 +129,7 @@ test("refuses a path that holds another session, another file, or a file beside 
     code: "NOT_A_SESSION",
   });
   await writeFile(`${path}.__partial__`, before);
-  await expect(openSessionWriter(other, { path })).rejects.toMatchObject({ code: "SESSION_EXISTS" });
+  await expect(openSessionWriter(session, { path })).rejects.toMatchObject({ code: "SESSION_EXISTS" });
   expect(await readFile(path)).toEqual(before);
   expect((await names()).sort()).toEqual(["notes.jsonl", "run.jsonl", "run.jsonl.__partial__"]);
 });

@@ -39,9 +39,14 @@ export class SessionWriter implements AsyncDisposable {
   static async open(session: Session, options: SessionWriterOptions = {}): Promise<SessionWriter> {
     const { sandboxHandleId, ...place } = options;
     const file = await RunFile.open({ ...place, header: headerOf(session, sandboxHandleId), entries: [] });
-    const { leafId, version, path } = await file.head();
-    const chain = new EntryChain((drafts, how) => file.append(drafts, how), { lastId: leafId, version });
-    return new SessionWriter(file, chain, path.turnCount);
+    try {
+      const { leafId, version, path } = await file.head();
+      const chain = new EntryChain((drafts, how) => file.append(drafts, how), { lastId: leafId, version });
+      return new SessionWriter(file, chain, path.turnCount);
+    } catch (error) {
+      await file.leave();
+      throw error;
+    }
   }
 
   /** The file's name after `close`. */

@@ -6,7 +6,7 @@ import { assistant, message, usage, user as said } from "../../../test/sample-lo
 import { idsOf, openSink as open, sessionOf, typesOf } from "../../../test/sample-sink.ts";
 import { registerSandboxBackend } from "../../session/sandbox-backends.ts";
 import { Session } from "../../session/session.ts";
-import { userRow } from "../../session/transcript.ts";
+import { assistantRow, Transcript, userRow } from "../../session/transcript.ts";
 import { openJsonlStore } from "../../stores/jsonl/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
@@ -98,6 +98,27 @@ describe("in a file", () => {
     const kept = await loadSession(path);
     expect(kept.transcript.rows.map(({ id }) => id).slice(1)).toEqual(["two", "three", "four"]);
     expect(kept).toMatchObject({ closed: true, header: { id: header.id } });
+  });
+
+  test("goes on with rows that come from it, whatever the session that has them is called", async () => {
+    const path = join(directory, "run.jsonl");
+    const first = await open(path, sessionOf(userRow("one")));
+    const reply = assistantRow([], "two");
+    await first.sink.append([message(reply.id, reply.message)]);
+    // The context of the file begins with a summary from here on, and the value in memory does not.
+    const compaction = { type: "compaction", summary: "s", firstKeptEntryId: reply.id, tokensBefore: 9 } as const;
+    await first.sink.append([compaction, { type: "model_change", provider: "p", modelId: "m" }]);
+    await first.sink.end({ phase: "finished" });
+    const { transcript } = first.request.user;
+    const next = Session.of(transcript.append(reply, { id: "three", message: said("three") }));
+    const second = await open(path, next);
+    expect([second.user, second.sink.sessionId]).toEqual([next, first.request.output.id]);
+    await second.sink.append([message("four", assistant("four"))]);
+    await second.sink.end({ phase: "finished" });
+    const kept = (await loadSession(path)).transcript.rows.map(({ id }) => id);
+    expect(kept.slice(1)).toEqual([reply.id, "three", "four"]);
+    const forged = Session.of(Transcript.of([{ id: "three", message: said("something else") }]));
+    await expect(open(path, forged)).rejects.toMatchObject({ code: "SESSION_EXISTS" });
   });
 
   test("records the sandbox of the run, with the handle that it is told", async () => {

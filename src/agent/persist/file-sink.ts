@@ -5,7 +5,7 @@ import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { RunOutcome, SinkRequest } from "../run-sink.ts";
 import { LogSink, type RunHold } from "./log-sink.ts";
-import { continueLog } from "./run-log.ts";
+import { continueLog, findRows } from "./run-log.ts";
 import { rowDrafts, startDrafts } from "./start-drafts.ts";
 
 /** Keeps a run in a file of its own, or goes on with the file of the user session. */
@@ -18,7 +18,9 @@ export async function openFileSink(
     ...(path === null ? {} : { path }),
     header: headerOf(output, sandboxHandleId),
     entries: [...rowDrafts(user.transcript), ...startDrafts(request, EMPTY_PATH)],
-    alsoAccepts: [user.id],
+    // A transcript that comes from the file goes on in it; so does a session under its own name.
+    accepts: async (store, head) =>
+      head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
   });
   try {
     const { sessionId } = file;

@@ -50,22 +50,61 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
 }
 
 /** The user session to run on, and how much of it the log has. */
-async function placeOf(
-  { store, head }: RunLog,
-  user: Session,
-): Promise<{ user: Session; from: { entryId: string | null; length: number } }> {
-  const origin = Transcript.originOf(user.transcript);
-  if (origin !== null && origin.store === store && origin.sessionId === head.header.id) {
-    if ((await store.path(origin.sessionId, origin.entryId)) !== null) return { user, from: origin };
-  }
+async function placeOf({ store, head }: RunLog, user: Session): Promise<{ user: Session; from: LogPlace }> {
+  const from = await findRows(store, head, user.transcript);
+  if (from !== null) return { user, from };
   const { transcript } = await readTranscript(store, head);
-  const length = commonRows(user.transcript, transcript);
-  if (length === transcript.length) return { user, from: { entryId: head.leafId, length } };
-  if (length > 0) return { user, from: { entryId: (transcript.at(length - 1) as Row).id, length } };
   return {
     user: merged(sessionOf(head, transcript), user),
     from: { entryId: head.leafId, length: transcript.length },
   };
+}
+
+/** A node of a log, and how many rows of a transcript the path to it stands for. */
+export interface LogPlace {
+  readonly entryId: string | null;
+  readonly length: number;
+}
+
+/** Up to where a session's log has the rows of a transcript; null when the transcript does not come from there. */
+export async function findRows(
+  store: SessionStore,
+  head: SessionHead,
+  transcript: Transcript,
+): Promise<LogPlace | null> {
+  const sessionId = head.header.id;
+  const origin = Transcript.originOf(transcript);
+  if (origin !== null && origin.store === store && origin.sessionId === sessionId) {
+    if ((await store.path(sessionId, origin.entryId)) !== null) return origin;
+  }
+  const stored = (await readTranscript(store, head)).transcript;
+  const length = await heldRows(store, sessionId, transcript, commonRows(transcript, stored));
+  const last = length === 0 ? null : (transcript.at(length - 1) as Row).id;
+  // What follows the last row at the leaf, settings for one, counts for the rows to come.
+  if (last === (stored.at(-1)?.id ?? null)) return { entryId: head.leafId, length };
+  return last === null ? null : { entryId: last, length };
+}
+
+/**
+ * How many of the first rows are in a session, given how many of its context they begin with: where a compaction has
+ * replaced the beginning, that is none, and the rows are looked for one by one from the end.
+ */
+async function heldRows(
+  store: SessionStore,
+  sessionId: string,
+  transcript: Transcript,
+  common: number,
+): Promise<number> {
+  if (common > 0 || transcript.length === 0 || !(await isHeld(store, sessionId, transcript.at(0)))) return common;
+  for (let length = transcript.length; length > 1; length--) {
+    if (await isHeld(store, sessionId, transcript.at(length - 1))) return length;
+  }
+  return 1;
+}
+
+async function isHeld(store: SessionStore, sessionId: string, row: Row | undefined): Promise<boolean> {
+  const entry = row === undefined ? null : await store.getEntry(sessionId, row.id);
+  return entry?.type === "message" && sameJson(entry.message, (row as Row).message);
 }
 
 /** How many rows two transcripts have in common at their beginning, by id and by content. */
@@ -83,7 +122,7 @@ function merged(stored: Session, user: Session): Session {
   const usage = user.usage === null ? stored.usage : addUsage(user.usage, stored.usage ?? undefined);
   const cost = stored.cost === null && user.cost === null ? null : (stored.cost ?? 0) + (user.cost ?? 0);
   const place = user.sandboxBackend === null ? stored : user;
-  return Session.derive(place, stored.transcript.appendAll(user.transcript), {
+  return Session.derive(place, stored.transcript.concat(user.transcript), {
     lineage: operation("op_merge", "merge", [stored.id, user.id]),
     usage,
     cost,

@@ -54,7 +54,7 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
   }
 }
 
-/** The store's session that a user session comes from, or that says the same under the same id. */
+/** The store's session that a user session comes from, or that has its id and says what it begins with. */
 async function findSource(store: SessionStore, { id, transcript }: Session): Promise<Source | null> {
   const origin = Transcript.originOf(transcript);
   if (origin !== null && origin.store === store) {
@@ -63,11 +63,9 @@ async function findSource(store: SessionStore, { id, transcript }: Session): Pro
   }
   const head = await store.head(id);
   if (head === null || head.leafId === null) return null;
-  const { length } = transcript;
   const stored = (await readTranscript(store, head)).transcript;
-  return stored.length === length && commonRows(transcript, stored) === length
-    ? { head, entryId: head.leafId, length }
-    : null;
+  const { length } = stored;
+  return length > 0 && commonRows(transcript, stored) === length ? { head, entryId: head.leafId, length } : null;
 }
 
 function chainOf(
