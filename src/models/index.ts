@@ -1,2 +1,2 @@
-export { offline } from "./offline.ts";
-export { type ScriptedModel, type ScriptedReply, scripted } from "./scripted.ts";
+export { type OfflineOptions, offline } from "./offline.ts";
+export { type ScriptedModel, type ScriptedOptions, type ScriptedReply, scripted } from "./scripted.ts";

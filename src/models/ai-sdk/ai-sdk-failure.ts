@@ -1,6 +1,6 @@
 import { ModelError, type ModelFailure } from "../../agent/model-error.ts";
 import { SessionError } from "../../session/errors.ts";
-import { modelFailure } from "../wire/failure.ts";
+import { cutShort, modelFailure } from "../wire/failure.ts";
 import { fieldsOf, numberOf, parseObject, stringOf } from "../wire/json-reader.ts";
 
 const KIND_OF_NAME: Readonly<Record<string, ModelFailure>> = {
@@ -21,6 +21,7 @@ const KIND_OF_NAME: Readonly<Record<string, ModelFailure>> = {
 export function aiSdkFailure(thrown: unknown, provider: string): Error {
   if (thrown instanceof SessionError) return thrown;
   const found = fieldsOf(thrown);
+  if (/ended without a finish reason/i.test(stringOf(found.message))) return cutShort(provider);
   const kind = kindOf(thrown);
   if (kind !== undefined) {
     const status = numberOf(found.statusCode);
@@ -31,8 +32,9 @@ export function aiSdkFailure(thrown: unknown, provider: string): Error {
       ...(status === undefined ? {} : { status }),
     });
   }
-  if (found.name !== "AI_APICallError") return modelFailure(thrown, provider, undefined);
-  return modelFailure(asClientError(thrown, found), provider, undefined);
+  if (found.name === "AI_APICallError") return modelFailure(asClientError(thrown, found), provider, undefined);
+  // Within a stream a provider may give its error as it came, which is no error of the language.
+  return modelFailure(thrown instanceof Error ? thrown : { error: told(thrown) }, provider, undefined);
 }
 
 function kindOf(thrown: unknown): ModelFailure | undefined {
@@ -42,14 +44,20 @@ function kindOf(thrown: unknown): ModelFailure | undefined {
   return KIND_OF_NAME[stringOf(reason)];
 }
 
+function told(thrown: unknown): unknown {
+  const { error } = fieldsOf(thrown);
+  return error ?? (typeof thrown === "string" ? { message: thrown } : thrown);
+}
+
 /** A failed call in the shape of the clients that speak HTTP themselves. */
 function asClientError(thrown: unknown, found: Readonly<Record<string, unknown>>): Error {
-  const told = fieldsOf(found.data ?? parseObject(stringOf(found.responseBody)));
   const status = numberOf(found.statusCode);
   const headers = new Headers(fieldsOf(found.responseHeaders) as Record<string, string>);
   return Object.assign(new Error(stringOf(found.message), { cause: thrown }), {
-    ...(status === undefined ? { name: "APIConnectionError" } : { status }),
+    ...(status === undefined ? { name: "APIConnectionError" } : {}),
+    // A good status says nothing of an answer that broke off behind it.
+    ...(status === undefined || status < 400 ? {} : { status }),
     headers,
-    error: told,
+    error: fieldsOf(found.data ?? parseObject(stringOf(found.responseBody))),
   });
 }
