@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { CountedBackend } from "../../test/counted-sandbox.ts";
 import { registerSandboxBackend } from "./sandbox-backends.ts";
+import { SandboxOpening } from "./sandbox-opening.ts";
+import { acquireSandbox } from "./sandbox-references.ts";
 import { Session } from "./session.ts";
 import { Transcript } from "./transcript.ts";
 
@@ -29,6 +31,18 @@ describe("a recorded handle", () => {
     registerSandboxBackend(plain.name, () => ({ open: (spec) => plain.open(spec) }));
     await using other = recorded(plain, "gone");
     expect((await other.requireSandbox()).id).toBe(`${plain.name}-1`);
+  });
+
+  test("that is gone is looked for again each time, and stays recorded when the same sandbox is bound again", async () => {
+    const backend = new CountedBackend();
+    const session = recorded(backend, "gone");
+    const first = await session.requireSandbox();
+    session.bindSandbox(first);
+    await session.closeSandbox();
+    expect(session.sandboxPlacement?.handleId).toBe("gone");
+    expect(await session.requireSandbox()).not.toBe(first);
+    await session.closeSandbox();
+    expect([backend.attaches, backend.opens, backend.closes]).toEqual([["gone", "gone"], 2, 2]);
   });
 
   test("that cannot be reached for another reason is an error, not a new sandbox", async () => {
@@ -63,5 +77,50 @@ describe("a recorded handle", () => {
     const session = Session.of(Transcript.empty, { sandbox: placement });
     expect(session.sandboxPlacement).toEqual({ ...placement, spec: {} });
     await expect(session.requireSandbox()).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  });
+});
+
+describe("a sandbox on its way", () => {
+  const begun = (backend: CountedBackend) =>
+    new SandboxOpening(
+      backend.open({}).then((sandbox) => {
+        acquireSandbox(sandbox);
+        return sandbox;
+      }),
+    );
+
+  test("can be joined and left also after it has come", async () => {
+    const backend = new CountedBackend();
+    const opening = begun(backend);
+    opening.acquire();
+    await opening.opened;
+    opening.acquire();
+    await opening.release();
+    await opening.release();
+    expect(backend.closes).toBe(0);
+    await opening.release();
+    expect(backend.closes).toBe(1);
+    expect(() => opening.acquire()).toThrow(expect.objectContaining({ kind: "sandbox_closed" }));
+  });
+
+  test("is kept when someone joins after the last has left, but before it has come", async () => {
+    const backend = new CountedBackend();
+    const slow = backend.waitAt("open");
+    const opening = begun(backend);
+    const left = opening.release();
+    opening.acquire();
+    slow.open();
+    await left;
+    expect([backend.opens, backend.closes]).toEqual([1, 0]);
+    await opening.release();
+    expect(backend.closes).toBe(1);
+  });
+
+  test("that never comes lets everyone go without a word", async () => {
+    const backend = new CountedBackend();
+    backend.failAt("open", new Error("no space"));
+    const opening = begun(backend);
+    await expect(opening.release()).resolves.toBeUndefined();
+    await expect(opening.opened).rejects.toThrow("no space");
   });
 });

@@ -381,6 +381,7 @@ describe("hold", () => {
     await first[Symbol.asyncDispose]();
     slow.open();
     await expect(failed).rejects.toThrow(/stuck/);
+    expect(session.sandbox).toBeNull();
     await session.closeSandbox();
     expect(sound.live.size).toBe(0);
   });

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -32,6 +32,15 @@ describe("exportJsonl", () => {
     expect(JSON.parse(line as string)).toEqual(sessionToRow(b));
     expect(await idsIn(path)).toHaveLength(2);
     expect(await readdir(join(directory, "deep"))).toEqual(["lineage.jsonl"]);
+  });
+
+  test("puts a new file in the place of the old one, which its readers go on reading whole", async () => {
+    const path = join(directory, "lineage.jsonl");
+    await writeFile(path, "before");
+    const reader = await open(path);
+    await exportJsonl([createUserSession("a")], path);
+    expect(await reader.readFile("utf8")).toBe("before");
+    await reader.close();
   });
 
   test("leaves the file as it was when a session cannot be written", async () => {
