@@ -2,14 +2,23 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { compact, createHeader, openStore, type SessionStore, SessionTree } from "../index.ts";
+import {
+  compact,
+  createAgent,
+  createHeader,
+  openStore,
+  Session,
+  type SessionStore,
+  SessionTree,
+  textOf,
+} from "../index.ts";
 import { offline } from "../models/index.ts";
 import { printTree } from "./print-tree.ts";
-import { openTerminal, type Terminal } from "./terminal.ts";
+import { openTerminal, printable, type Terminal } from "./terminal.ts";
 
 const USAGE = `Usage: npm start [-- --store sqlite:./tour.db] [--no-color]
 
-A short tour of Skein in this terminal: one session is created, branched, labelled, compacted and forked.
+A short tour of Skein in this terminal: a session is created, branched, labelled, compacted and forked, and an agent runs in another.
 
   --store URL   keep the session there instead of in a new SQLite file (memory:, jsonl:./dir, sqlite:./file.db)
   --no-color    print without colours
@@ -63,6 +72,24 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
     `   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`,
   );
   await show(forked, terminal);
+
+  step("6. Run: an agent writes a file and counts its letters, in a workspace of its own. Every row is kept first.");
+  await runAgent(store, terminal);
+}
+
+async function runAgent(store: SessionStore, terminal: Terminal): Promise<void> {
+  const agent = createAgent({ name: "clerk", prompt: "You keep a small workspace.", model: offline() });
+  const text = 'write "rain jacket, walking shoes" to list.txt, then run wc -c list.txt';
+  await using session = Session.create({ text }).to("local");
+  terminal.line(`   user: ${text}`);
+  const run = agent.run(session, { persist: store });
+  for await (const event of run) {
+    if (event.type === "tool-started") terminal.line(`   ${event.name} …`);
+    if (event.type === "tool-finished") terminal.line(`   ${printable(textOf(event.message.content))}`);
+  }
+  await using answer = await run;
+  terminal.line(`   assistant: ${printable((answer.text() ?? "").replaceAll("\n", " "))}`);
+  terminal.line(`   session ${answer.id} has ${(await store.head(answer.id))?.version} entries`);
 }
 
 async function show(tree: SessionTree, terminal: Terminal): Promise<void> {
