@@ -87,7 +87,10 @@ export class LoopContext {
   }
 
   /** Takes a summary in the place of what the plan drops. */
-  compact(plan: CompactionPlan, summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">) {
+  compact(
+    plan: CompactionPlan,
+    summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">,
+  ): CompactionBody {
     // By place and not by id: nothing keeps a caller from saying the same row twice.
     const rows = [...this.#past(), ...this.#own].slice(-plan.keep.length);
     const { firstKeptEntryId, tokensBefore } = plan;
