@@ -212,6 +212,16 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     await second.sink.abandon();
   });
 
+  test("a row that is there already, and said again, is another row", async () => {
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
+    const again = Session.of(Transcript.of([userRow("zero"), { id: "one", message: said("one") }]));
+    const { sink, user } = await open({ store, sessionId: "a" }, again);
+    expect(user.transcript.toMessages().map(({ content }) => content)).toEqual(["one", "two", "zero", "one"]);
+    expect(idsOf(await (await SessionTree.on(store, "a")).toSession())).toEqual(idsOf(user));
+    await sink.abandon();
+  });
+
   test("an empty session takes the user session as it is", async () => {
     await store.create(createHeader({ id: "a" }));
     const user = sessionOf(userRow("one"));

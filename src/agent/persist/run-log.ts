@@ -1,4 +1,5 @@
 import { sameJson } from "../../internal/json.ts";
+import { messagesOf } from "../../session/context.ts";
 import type { EntryDraft } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { operation, Session } from "../../session/session.ts";
@@ -6,6 +7,7 @@ import type { AppendOptions, AppendResult, SessionStore } from "../../session/st
 import { type Row, Transcript } from "../../session/transcript.ts";
 import { addUsage } from "../../session/usage.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
+import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import type { SinkRequest } from "../run-sink.ts";
 import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
@@ -86,8 +88,8 @@ export async function findRows(
 }
 
 /**
- * How many of the first rows are in a session, given how many of its context they begin with: where a compaction has
- * replaced the beginning, that is none, and the rows are looked for one by one from the end.
+ * How many of the first rows are in a session, given how many of its context they begin with. Where that is none, since
+ * a compaction has replaced the beginning or the leaf is elsewhere, the rows may still be those of a path.
  */
 async function heldRows(
   store: SessionStore,
@@ -95,11 +97,12 @@ async function heldRows(
   transcript: Transcript,
   common: number,
 ): Promise<number> {
-  if (common > 0 || transcript.length === 0 || !(await isHeld(store, sessionId, transcript.at(0)))) return common;
-  for (let length = transcript.length; length > 1; length--) {
-    if (await isHeld(store, sessionId, transcript.at(length - 1))) return length;
-  }
-  return 1;
+  if (common > 0 || !(await isHeld(store, sessionId, transcript.at(0)))) return common;
+  let length = transcript.length;
+  while (!(await isHeld(store, sessionId, transcript.at(length - 1)))) length--;
+  const path = await readBranch(store, sessionId, (transcript.at(length - 1) as Row).id);
+  const ids = path.filter((entry) => messagesOf(entry).length > 0).map(({ id }) => id);
+  return ids.length === length && ids.every((id, index) => transcript.at(index)?.id === id) ? length : 0;
 }
 
 async function isHeld(store: SessionStore, sessionId: string, row: Row | undefined): Promise<boolean> {

@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { message, user as said } from "../../../test/sample-log.ts";
+import { openSink } from "../../../test/sample-sink.ts";
+import { createHeader } from "../../session/header.ts";
+import { Session } from "../../session/session.ts";
+import { type RowInit, Transcript } from "../../session/transcript.ts";
+import { openMemoryStore } from "../../stores/memory/index.ts";
+import { SessionTree } from "../../tree/session-tree.ts";
+
+const ENTRIES_MAX = 8;
+
+// Whatever a user session has in common with a log — its rows in order, in another order, of other branches, from an
+// origin that is no longer the leaf — the log below the run's own entries must say what the run was told.
+test("the path that a run goes on from says what the run works on, whatever the user session is made of", async () => {
+  const place = fc.nat({ max: ENTRIES_MAX - 1 });
+  const row = fc.oneof(place, fc.constant("new" as const));
+  const parents = fc.array(fc.option(place), { minLength: 1, maxLength: ENTRIES_MAX });
+  await fc.assert(
+    fc.asyncProperty(
+      parents,
+      fc.option(place),
+      fc.array(row, { minLength: 1, maxLength: 6 }),
+      async (log, from, rows) => {
+        const store = openMemoryStore();
+        await store.create(createHeader({ id: "a" }));
+        for (const [index, parent] of log.entries()) {
+          const onto = parent === null ? null : `m${Math.min(parent, index - 1)}`;
+          if (index > 0) await store.append("a", [{ type: "leaf", targetId: onto }]);
+          await store.append("a", [message(`m${index}`, said(`${index}`))]);
+        }
+        const tree = await SessionTree.on(store, "a");
+        const stored = (place: number): RowInit => {
+          const index = place % log.length;
+          return { id: `m${index}`, message: said(`${index}`) };
+        };
+        if (from !== null) await tree.branch(stored(from).id as string);
+        const begun = from === null ? Transcript.empty : (await tree.toSession()).transcript;
+        if (from !== null) await tree.branch(null);
+        const added = rows.map((each, index) =>
+          each === "new" ? { id: `n${index}`, message: said("new") } : stored(each),
+        );
+        const { sink, user } = await openSink(tree, Session.of(begun.appendAll(added)));
+        const path = await tree.getBranch(sink.origin()?.entryId);
+        const kept = path.flatMap((entry) => (entry.type === "message" ? [entry.message.content] : []));
+        expect(kept).toEqual(user.transcript.toMessages().map(({ content }) => content));
+        await sink.abandon();
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
