@@ -47,17 +47,20 @@ export class OpenSandboxServer implements AsyncDisposable {
   /** Decides which requests go wrong. */
   fault: (request: SeenRequest) => Fault | null = () => null;
   readonly #apiKey: string;
+  readonly #shell: readonly [string, ...string[]];
   readonly #directory: string;
   readonly #snapshots = new Map<string, { readonly path: string; asked: number }>();
   readonly #http = createServer((request, response) => void this.#answer(request, response));
 
-  private constructor(apiKey: string, directory: string) {
+  private constructor(apiKey: string, shell: "bash" | "sh", directory: string) {
     this.#apiKey = apiKey;
+    this.#shell = shell === "bash" ? ["bash", "--noprofile", "--norc"] : ["sh"];
     this.#directory = directory;
   }
 
-  static async start(apiKey = ""): Promise<OpenSandboxServer> {
-    const server = new OpenSandboxServer(apiKey, await mkdtemp(join(tmpdir(), "skein-opensandbox-")));
+  /** As the real service, it runs commands with bash where the image has it, else with the plain shell. */
+  static async start(apiKey = "", shell: "bash" | "sh" = "bash"): Promise<OpenSandboxServer> {
+    const server = new OpenSandboxServer(apiKey, shell, await mkdtemp(join(tmpdir(), "skein-opensandbox-")));
     server.#http.listen(0, "127.0.0.1");
     await once(server.#http, "listening");
     return server;
@@ -173,7 +176,7 @@ export class OpenSandboxServer implements AsyncDisposable {
       case "GET /ping":
         return send(response, { status: 200, body: "pong" });
       case "POST /command":
-        return runCommand(sandbox, JSON.parse(asked.body.toString()), response);
+        return runCommand(this.#shell, sandbox, JSON.parse(asked.body.toString()), response);
       case "DELETE /command":
         return send(response, await interrupt(sandbox, url.searchParams.get("id") ?? ""));
       case "GET /files/download":
@@ -197,12 +200,17 @@ interface CommandRequest {
 }
 
 /** Tells of the output as the real service does: lines without their ends, an empty one as a line end. */
-async function runCommand(sandbox: RunningSandbox, request: CommandRequest, response: ServerResponse): Promise<void> {
+async function runCommand(
+  [shell, ...flags]: readonly [string, ...string[]],
+  sandbox: RunningSandbox,
+  request: CommandRequest,
+  response: ServerResponse,
+): Promise<void> {
   const id = randomUUID();
   const tell = (event: object): boolean => response.write(`${JSON.stringify({ timestamp: Date.now(), ...event })}\n\n`);
   const outputs = ["stdout", "stderr"].map((name) => join(sandbox.home, "tmp", `${id}.${name}`));
   const files = outputs.map((path) => openSync(path, "w"));
-  const child = spawn("bash", ["--noprofile", "--norc", "-c", request.command], {
+  const child = spawn(shell, [...flags, "-c", request.command], {
     cwd: request.cwd ?? sandbox.home,
     env: {
       PATH: process.env["PATH"],

@@ -2,6 +2,7 @@ import "./register-built-in.ts";
 
 export { registerSandboxBackend } from "../session/sandbox-backends.ts";
 export { localBackend } from "./local/index.ts";
+export { openSandboxBackend, type OpenSandboxOptions } from "./opensandbox/index.ts";
 export {
   PersistentSandboxRegistry,
   type PersistentSandboxRegistryOptions,

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
@@ -150,16 +150,33 @@ describe("commands", () => {
     expect((await sandbox.exec("echo lost", { env: { PATH: "/nowhere" } })).stdout).toBe("lost\n");
   });
 
-  test("are interrupted at the server when they are aborted", async () => {
+  test("are interrupted at the server when what they started cannot be looked for", async () => {
     const sandbox = await open();
     const abort = new AbortController();
-    const running = sandbox.exec("touch started; sleep 600", { signal: abort.signal });
+    const running = sandbox.exec("echo $$ > pid; sleep 600", { signal: abort.signal });
     running.catch(() => {});
-    while (!(await sandbox.exists("started")));
+    while (!(await sandbox.exists("pid")));
+    const pid = Number(Buffer.from(await sandbox.readFile("pid")).toString());
+    server.fault = ({ method, path }) => (method === "POST" && path.endsWith("/command") ? { status: 500 } : null);
     abort.abort(new Error("enough"));
     await expect(running).rejects.toThrow("enough");
-    const interrupted = server.seen.filter(({ method, path }) => method === "DELETE" && path.endsWith("/command"));
-    expect(interrupted.length).toBe(1);
+    expect(server.seen.filter(({ method, path }) => method === "DELETE" && path.endsWith("/command")).length).toBe(1);
+    expect(await lives(pid)).toBe(false);
+  });
+
+  test("run, and end with all that they started, where there is only a plain shell", async () => {
+    await server[Symbol.asyncDispose]();
+    server = await OpenSandboxServer.start(KEY, "sh");
+    const sandbox = await open();
+    const { exitCode, stdout, stderr } = await sandbox.exec("echo one; echo two >&2; exit 3");
+    expect([exitCode, stdout, stderr]).toEqual([3, "one\n", "two\n"]);
+    const start = "setsid sh -c 'echo $$ > pid; echo started; exec sleep 600' & wait";
+    await expect(sandbox.exec(start, { timeoutMs: 1000 })).rejects.toMatchObject({
+      kind: "timeout",
+      output: { stdout: "started\n", stderr: "" },
+    });
+    const pid = Number(Buffer.from(await sandbox.readFile("pid")).toString());
+    expect(await lives(pid)).toBe(false);
   });
 
   test("fail when the server ends while they run, and do not wait for ever", async () => {
@@ -223,6 +240,12 @@ describe("what goes wrong on the way", () => {
     await new Promise((resolve) => other.close(resolve));
   });
 });
+
+/** Whether a process runs; one that is dead and not yet buried does not. */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => ") Z");
+  return !/\) [ZX]/.test(stat);
+}
 
 test("says which package to install when the client is missing", async () => {
   vi.doMock("@alibaba-group/opensandbox", () => {

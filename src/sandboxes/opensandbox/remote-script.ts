@@ -23,9 +23,15 @@ give() { say "$@"; exit 0; }
 encoded() { base64 | tr -d '\\n'; printf '|'; }
 inside() { case "$1/" in ${patterns}) return 0 ;; esac; return 1; }
 real() {
-  p=$1; t=
-  while [ ! -e "$p" ] && [ ! -L "$p" ] && [ "$p" != / ]; do t=/\${p##*/}$t; p=\${p%/*}; p=\${p:-/}; done
-  q=$(readlink -f -- "$p" && printf x) || give outside
+  p=$1; t=; n=0
+  while :; do
+    while [ ! -e "$p" ] && [ ! -L "$p" ] && [ "$p" != / ]; do t=/\${p##*/}$t; p=\${p%/*}; p=\${p:-/}; done
+    case "$t/" in */../*) give outside ;; esac
+    q=$(readlink -f -- "$p" 2>/dev/null && printf x) && break
+    n=$((n + 1)); [ $n -lt 40 ] || give outside
+    l=$(readlink -- "$p" && printf x) || give outside
+    l=\${l%??}; case "$l" in /*) p=$l ;; *) p=\${p%/*}/$l ;; esac
+  done
   q=\${q%??}; q=\${q%/}$t; q=\${q:-/}
   inside "$q" || give outside
 }
@@ -80,8 +86,8 @@ real ${quote(cwd)}
 [ -e "$q" ] || give missing
 cd -- "$q" 2>/dev/null || give not-directory
 ${"code" in command ? `cp -- ${quote(command.code)} "$x" 2>/dev/null || give failed` : ":"}
-env PATH="$o" ${variables.map(([name, value]) => quote(`${name}=${value}`)).join(" ")} \
-/bin/sh ${shellArguments(command)} >"$d-out" 2>"$d-err" <${hasInput ? '"$d-in"' : "/dev/null"}
+(exec env PATH="$o" ${variables.map(([name, value]) => quote(`${name}=${value}`)).join(" ")} \
+/bin/sh ${shellArguments(command)} >"$d-out" 2>"$d-err" <${hasInput ? '"$d-in"' : "/dev/null"})
 c=$?
 sweep 1
 rm -f -- "$x"
@@ -116,12 +122,13 @@ say $clean end`;
  *
  * A process is known by the variable that it inherited, so that it is found also when it left the command's group. A
  * chain of processes that each start the next one and end is gone from where a look saw it. So between two looks the
- * youngest processes are watched closely, which takes a shell that can look by itself; another one asks `grep`.
+ * youngest processes are watched closely, which takes a shell that can look by itself; another one needs other programs to
+ * look. The first look only stops what it finds, lest a shell writes of the end of its child before it ends itself.
  */
 function sweep(commandId: string): string {
   const mark = `${COMMAND_VARIABLE}=${commandId}`;
   const look = `mapfile -d "" -t a <"/proc/$p/environ" &&
-for v in "\${a[@]}"; do [ "$v" = "${mark}" ] && { kill -9 "$p"; clean=0; }; done`;
+for v in "\${a[@]}"; do [ "$v" = "${mark}" ] && { kill -$s "$p"; clean=0; }; done`;
   return `look() { eval ${quote(look)}; } 2>/dev/null
 watch() {
   n=0
@@ -131,18 +138,20 @@ watch() {
   done
 }
 sweep() {
-  i=0; clean=0
+  i=0; clean=0; s=STOP
   while [ $i -lt 100 ] && [ $clean -lt $1 ]; do
     i=$((i + 1)); clean=$((clean + 1))
     if [ -n "\${BASH_VERSION-}" ]; then
       for p in /proc/[0-9]*; do p=\${p#/proc/}; look; done
       [ $clean -ge $1 ] || watch
     else
-      for p in $(grep -l -F ${mark} /proc/[0-9]*/environ 2>/dev/null); do
-        clean=0; p=\${p#/proc/}; kill -9 "\${p%/environ}" 2>/dev/null
+      for p in /proc/[0-9]*; do
+        { tr '\\0' '\\n' <"$p/environ" | grep -q -x -F ${mark}; } 2>/dev/null || continue
+        clean=0; kill -$s "\${p#/proc/}" 2>/dev/null
       done
       [ $clean -eq 0 ] || [ $clean -ge $1 ] || sleep 0.02 2>/dev/null || sleep 1
     fi
+    s=KILL
   done
 }`;
 }

@@ -20,6 +20,8 @@ const ASK_MS_MAX = 60_000;
 /** The server ends a command by itself so much later than it is ended from here, for a client that died meanwhile. */
 const SERVER_GRACE_MS = 10_000;
 const END_MS_MAX = 5_000;
+/** The script around a command tells of it within this time after its processes are gone, or is interrupted. */
+const TELL_MS_MAX = 1_000;
 const TIMER_MS_MAX: number = 2 ** 31 - 1 - SERVER_GRACE_MS;
 /** Twice what the kept output of a command takes as base64. */
 const ANSWER_CHARACTERS_MAX: number = 2 * 1024 * 1024;
@@ -86,10 +88,9 @@ export class RemoteShell {
     const answered = answer.catch(() => null);
     // Before the server has started it there is nothing to end, and what starts afterwards would be missed.
     const id = await Promise.race([started, answered.then(() => null), sleep(END_MS_MAX, null, { ref: false })]);
-    await Promise.all([
-      id === null ? null : this.#remote.interrupt(id).catch(() => {}),
-      this.ask(endScript(command.commandId)).catch(() => {}),
-    ]);
+    await this.ask(endScript(command.commandId)).catch(() => {});
+    const early = await Promise.race([answered.then(() => true), sleep(TELL_MS_MAX, false, { ref: false })]);
+    if (!early && id !== null) await this.#remote.interrupt(id).catch(() => {});
     const fields = await Promise.race([answered, sleep(END_MS_MAX, null, { ref: false })]);
     return fields === null || fields[0] !== "done" ? null : outputOf(fields);
   }
