@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import {
+  asking,
+  callOf,
+  calling,
+  eventsOf,
+  isWhole,
+  nextEvent,
+  resultsOf,
+  someAgent,
+  toolOf,
+} from "../../test/sample-run.ts";
+import { scripted } from "../models/scripted.ts";
+import type { ToolCall } from "../session/message.ts";
+import { defineTool } from "./define-tool.ts";
+import { runSessionLoop } from "./run-session-loop.ts";
+import type { SessionRun } from "./session-run.ts";
+import type { Tool } from "./tool.ts";
+
+const asks = { needsApproval: () => true };
+
+function runOf(calls: readonly ToolCall[], tools: readonly Tool[]): SessionRun {
+  return runSessionLoop(asking(), someAgent(), { model: scripted([calling(...calls), "Done."]), tools });
+}
+
+describe("a call that needs approval", () => {
+  test("waits for a person, who sees its checked arguments, and runs when it is approved", async () => {
+    const ran: unknown[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays an amount.",
+      parameters: { type: "object", properties: { amount: { type: "number" } }, required: ["amount"] },
+      needsApproval: ({ amount }) => (amount as number) > 10,
+      execute: (args) => {
+        ran.push(args);
+        return "paid";
+      },
+    });
+    const run = runOf([callOf("small", "pay", { amount: 5 }), callOf("large", "pay", { amount: 50 })], [pay]);
+    const { approval } = await nextEvent(run, "approval-required");
+    expect(approval).toEqual({ callId: "large", name: "pay", arguments: { amount: 50 } });
+    expect(run.pendingApprovals).toEqual([approval]);
+    await nextEvent(run, "tool-finished", ({ callId }) => callId === "small");
+    expect(ran).toEqual([{ amount: 5 }]);
+    await run.approve("large");
+    const session = await run;
+    expect(ran).toEqual([{ amount: 5 }, { amount: 50 }]);
+    expect(resultsOf(session.transcript)).toEqual(["paid", "paid"]);
+    expect(run.pendingApprovals).toEqual([]);
+  });
+
+  test("that is denied does not run, and the model hears why", async () => {
+    const ran: unknown[] = [];
+    const pay = toolOf("pay", (args) => ran.push(args), asks);
+    const run = runOf([callOf("1", "pay"), callOf("2", "pay")], [pay]);
+    await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "2");
+    await run.deny("1", "Too expensive.");
+    await run.deny("2");
+    const session = await run;
+    expect(ran).toEqual([]);
+    expect(resultsOf(session.transcript)).toEqual([
+      { ok: false, error_kind: "denied", message: "Too expensive." },
+      { ok: false, error_kind: "denied", message: "The user did not allow this call." },
+    ]);
+    const events = await eventsOf(run);
+    expect(events.some(({ type }) => type === "tool-started")).toBe(false);
+    expect(events.filter(({ type }) => type === "tool-finished")).toHaveLength(2);
+    expect(session.text()).toBe("Done.");
+  });
+
+  test("is one of several that are asked about at once, and decided in any order", async () => {
+    const order: string[] = [];
+    const pay = toolOf("pay", (_args, { callId }) => order.push(callId), asks);
+    const run = runOf(
+      ["1", "2", "3"].map((id) => callOf(id, "pay")),
+      [pay],
+    );
+    await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "3");
+    expect(run.pendingApprovals.map(({ callId }) => callId)).toEqual(["1", "2", "3"]);
+    await run.approve("3");
+    expect(run.pendingApprovals.map(({ callId }) => callId)).toEqual(["1", "2"]);
+    await run.deny("2", "No.");
+    await run.approve("1");
+    const session = await run;
+    expect(order).toEqual(["1", "3"]);
+    expect(resultsOf(session.transcript)).toEqual([1, { ok: false, error_kind: "denied", message: "No." }, 2]);
+  });
+
+  test("holds back the calls after it until there is a word on it, and not those before it", async () => {
+    const ran: string[] = [];
+    const step = (name: string, extras: Partial<Tool> = {}): Tool => toolOf(name, () => ran.push(name), extras);
+    const run = runOf(
+      [callOf("1", "before"), callOf("2", "pay"), callOf("3", "after")],
+      [step("before"), step("pay", asks), step("after")],
+    );
+    await nextEvent(run, "tool-finished", ({ callId }) => callId === "1");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ran).toEqual(["before"]);
+    await run.approve("2");
+    await run;
+    expect(ran).toEqual(["before", "pay", "after"]);
+  });
+
+  test("is not approved by a word on another, nor twice, nor after the end", async () => {
+    const run = runOf([callOf("1", "pay"), callOf("2", "pay")], [toolOf("pay", () => "paid", asks)]);
+    await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "2");
+    await expect(run.approve("nobody")).rejects.toMatchObject({ code: "INVALID_OPTION", message: /"nobody"/ });
+    await run.approve("1");
+    await expect(run.deny("1")).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await run.approve("2");
+    await run;
+    await expect(run.approve("2")).rejects.toMatchObject({ code: "RUN_ENDED" });
+  });
+
+  test("does not hold up an abort, and waits for nobody afterwards", async () => {
+    const run = runOf([callOf("1", "pay")], [toolOf("pay", () => "paid", asks)]);
+    await nextEvent(run, "approval-required");
+    run.abort("no time");
+    await expect(run.synchronize()).rejects.toMatchObject({ code: "ABORTED", cause: "no time" });
+    expect(run.pendingApprovals).toEqual([]);
+    await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED" });
+  });
+
+  test("whose arguments are wrong is answered without asking anyone", async () => {
+    const pay = toolOf("pay", () => "paid", { ...asks, check: () => ({ ok: false, problem: "amount is missing" }) });
+    const run = runOf([callOf("1", "pay")], [pay]);
+    const session = await run;
+    expect(resultsOf(session.transcript)).toMatchObject([{ error_kind: "invalid_tool_arguments" }]);
+    expect((await eventsOf(run)).some(({ type }) => type === "approval-required")).toBe(false);
+    expect(isWhole(session.transcript)).toBe(true);
+  });
+});
