@@ -1,9 +1,10 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, realpath, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, realpath, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { PersistentSandboxRegistry } from "../../src/sandboxes/persistent-sandbox-registry.ts";
 
@@ -34,6 +35,24 @@ test("a sandbox whose process was killed is found again by the next, with its fi
   await sandbox.close();
   await expect(stat(sandbox.workingDir)).rejects.toMatchObject({ code: "ENOENT" });
   await expect(new PersistentSandboxRegistry({ path }).reattach(id)).rejects.toMatchObject({ kind: "file_not_found" });
+});
+
+test("a user without rights restores, keeps and removes directories that may not be written to or read", async () => {
+  const home = join(path, "../home");
+  await mkdir(home);
+  await chmod(join(path, ".."), 0o755);
+  await chmod(home, 0o777);
+  const file = fileURLToPath(new URL("programs/sandbox-as-nobody.mjs", import.meta.url));
+  const env = { ...process.env, SKEIN_HOME: home };
+  const { stdout } = await promisify(execFile)(process.execPath, [file], { env });
+  const files = ["closed", "closed/below", "closed/below/file", "plain"];
+  expect(JSON.parse(stdout)).toEqual({
+    restored: { paths: files, mode: "555\ny\n" },
+    failure: "os_error",
+    afterFailure: ["closed", "closed/below", "closed/below/file", "extra", "plain"],
+    left: false,
+    deleted: true,
+  });
 });
 
 test("processes that record at the same time lose nothing of each other", async () => {

@@ -120,6 +120,28 @@ test("a directory that is exchanged for a link between the check and the use doe
   expect(await readFile(join(outside, "inner/file.txt"), "utf8")).toBe("secret");
 });
 
+test("a file that is exchanged for a link between the check and the use is not followed", async () => {
+  const confinement = await Confinement.create(root, []);
+  const files = new ConfinedFiles(
+    Object.create(confinement, {
+      resolve: {
+        value: async (path: string) => {
+          const place = await confinement.resolve(path);
+          await rm(place);
+          await symlink(join(outside, "secret.txt"), place);
+          return place;
+        },
+      },
+    }) as Confinement,
+  );
+  await writeFile(join(root, "file.txt"), "inside");
+  expect(await kindOf(files.read("file.txt"))).toBe("not_permitted");
+  await rm(join(root, "file.txt"));
+  await writeFile(join(root, "file.txt"), "inside");
+  await kindOf(files.write("file.txt", "x"));
+  expect(await readFile(join(outside, "secret.txt"), "utf8")).toBe("secret");
+});
+
 test("a process that keeps exchanging directories and links never gets a file outside read, written or removed", async () => {
   const sandbox = await open();
   await sandbox.exec("mkdir folder; echo inside > folder/secret.txt");

@@ -1,5 +1,17 @@
 import { constants } from "node:fs";
-import { chmod, copyFile, lstat, open, readdir, readlink, rmdir, symlink, unlink, utimes } from "node:fs/promises";
+import {
+  chmod,
+  copyFile,
+  lstat,
+  open,
+  readdir,
+  readlink,
+  rename,
+  rmdir,
+  symlink,
+  unlink,
+  utimes,
+} from "node:fs/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
 import { type PinnedDirectory, placeOf } from "./pinned-directory.ts";
@@ -41,6 +53,16 @@ export async function removeTree(parent: PinnedDirectory, name: string): Promise
     if (isMissing(error)) return false;
     throw error;
   }
+}
+
+/** Moves an item from one directory to another of the same file system. */
+export async function moveItem(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<void> {
+  const stats = await lstat(from.at(name));
+  const writable = !stats.isDirectory() || (stats.mode & OWNER_BITS) === OWNER_BITS;
+  // A directory that may not be written to may not be moved either, since it names its parent.
+  if (!writable) await chmod(from.at(name), OWNER_BITS);
+  await rename(from.at(name), to.at(name));
+  if (!writable) await chmod(to.at(name), stats.mode & MODE_BITS);
 }
 
 /** Removes all items of a directory but one. */
@@ -108,7 +130,6 @@ async function copyOneFile(from: PinnedDirectory, to: PinnedDirectory, name: str
     const stats = await source.stat();
     if (!stats.isFile()) return { files: 0, sizeBytes: 0 };
     await copyFile(placeOf(source, from.at(name)), to.at(name), constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
-    await chmod(to.at(name), stats.mode & MODE_BITS);
     await utimes(to.at(name), stats.atime, stats.mtime);
     return { files: 1, sizeBytes: stats.size };
   } finally {

@@ -13,7 +13,7 @@ test("keeps all of what fits, in whatever pieces it comes", () => {
       expect(output.truncated).toBe(false);
       expect(output.text()).toBe(bytes.toString("utf8"));
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
 
@@ -40,7 +40,7 @@ test("keeps the beginning and the end of what does not fit, cut between characte
       // No more is left out than a character at either side needs.
       expect(keptBytes).toBeGreaterThan(bytesMax - 7);
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 

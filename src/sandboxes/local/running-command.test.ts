@@ -4,7 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import type { Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import type { ExecResult, Sandbox, SandboxSpec } from "../../session/sandbox.ts";
 import { localBackend } from "./local-backend.ts";
 
 async function open(spec: SandboxSpec = {}): Promise<Sandbox> {
@@ -37,12 +37,18 @@ async function pidsIn(sandbox: Sandbox, count: number): Promise<number[]> {
 }
 
 /** Starts a command, waits for the processes that it names in the file "pids", aborts it, and gives them. */
-async function abortWith(sandbox: Sandbox, command: string, count: number): Promise<number[]> {
+async function abortWith(
+  sandbox: Sandbox,
+  command: string,
+  count: number,
+  before: () => Promise<void> = async () => {},
+): Promise<number[]> {
   const controller = new AbortController();
   const running = sandbox.exec(command, { signal: controller.signal });
   running.catch(() => {});
   const pids = await pidsIn(sandbox, count);
   expect(pids.filter(lives)).toEqual(pids);
+  await before();
   controller.abort(new Error("stop"));
   await expect(running).rejects.toThrow("stop");
   return pids;
@@ -60,16 +66,22 @@ test("an aborted command takes all with it: children, sessions of their own, orp
      setsid -f sh note.sh
      env -i PATH="$PATH" setsid sh note.sh &
      (env -i PATH="$PATH" sh note.sh &)
+     (set -m; env -i PATH="$PATH" sh note.sh &)
      sleep 600`,
-    6,
+    7,
   );
   expect(pids.filter(lives)).toEqual([]);
 });
 
 test("what a finished command left running is gone when its call resolves", async () => {
   const sandbox = await open();
-  await sandbox.exec(`(setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >> pids); sleep 600 & echo $! >> pids`);
-  const pids = await pidsIn(sandbox, 2);
+  await sandbox.exec(
+    `(setsid sleep 600 >/dev/null 2>&1 </dev/null & echo $! >> pids)
+     sleep 600 & echo $! >> pids
+     env -i sleep 600 >/dev/null 2>&1 & echo $! >> pids
+     set -m; env -i sleep 600 >/dev/null 2>&1 & echo $! >> pids`,
+  );
+  const pids = await pidsIn(sandbox, 4);
   expect(pids.filter(lives)).toEqual([]);
 });
 
@@ -77,12 +89,17 @@ test("a command that is killed does not take others of this sandbox or of this m
   const sandbox = await open();
   const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
   onTestFinished(() => void stranger.kill("SIGKILL"));
-  const other = sandbox.exec("while [ ! -e go ]; do sleep 0.02; done; echo survived", { timeoutMs: 30_000 });
-  const [pid] = await abortWith(sandbox, "echo $$ >> pids; sleep 600", 1);
+  const others: Promise<ExecResult>[] = [];
+  const startOther = async (name: string): Promise<void> => {
+    others.push(sandbox.exec(`touch ${name}; while [ ! -e go ]; do sleep 0.02; done; echo survived`));
+    await vi.waitFor(async () => expect(await sandbox.exists(name)).toBe(true), { timeout: 20_000, interval: 10 });
+  };
+  await startOther("earlier");
+  const [pid] = await abortWith(sandbox, "echo $$ >> pids; sleep 600", 1, () => startOther("later"));
   expect(lives(pid as number)).toBe(false);
   expect(lives(stranger.pid as number)).toBe(true);
   await sandbox.writeFile("go", "");
-  expect((await other).stdout).toBe("survived\n");
+  expect((await Promise.all(others)).map(({ stdout }) => stdout)).toEqual(["survived\n", "survived\n"]);
 });
 
 test("output that is written just after the command ended is still taken", async (context) => {

@@ -6,7 +6,7 @@ import { show } from "../../session/errors.ts";
 import { SandboxError } from "../../session/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
 import { doing, isMissing } from "./file-failure.ts";
-import { copyTree, emptyTree, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
+import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -58,7 +58,7 @@ export async function restoreSnapshot(root: string, snapshot: JsonObject): Promi
       for (const name of await readdir(staged.place)) {
         // Someone may have made one of that name since the directory was emptied.
         await removeTree(target, name);
-        await rename(staged.at(name), target.at(name));
+        await moveItem(staged, target, name);
       }
     } finally {
       await removeTree(target, staging);
