@@ -1,7 +1,8 @@
 import type { JsonObject } from "../internal/json.ts";
 import type { EntryOf, SessionStatus } from "./entry.ts";
-import type { PathSummary, SessionHead } from "./fold.ts";
-import type { Content, Message, ToolCall } from "./message.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "./fold.ts";
+import { frozenCopy } from "./frozen-copy.ts";
+import type { Content, Message, StopReason, ToolCall } from "./message.ts";
 import type { Usage } from "./usage.ts";
 
 /** One turn of a session: a message on the active path, with what it spent. */
@@ -16,6 +17,10 @@ export interface SessionTurn {
   /** Of a tool's answer: the call that it answers, and the tool. */
   readonly toolCallId?: string;
   readonly toolName?: string;
+  /** Of a tool's answer: the call failed. */
+  readonly isError?: boolean;
+  /** Of a model's answer: why it stopped. */
+  readonly stopReason?: StopReason;
   /** The agent that said it, in a session of several. */
   readonly agent?: string;
   readonly provider?: string;
@@ -26,7 +31,7 @@ export interface SessionTurn {
   readonly cost: number;
 }
 
-/** What a session adds up to at a leaf. */
+/** What a session adds up to at a leaf. States are frozen all through, and share nothing with the log that can change. */
 export interface SessionState {
   readonly sessionId: string;
   readonly userId: string | null;
@@ -55,54 +60,62 @@ export interface SessionState {
   readonly leafId: string | null;
 }
 
-/** The turn that a message entry is. */
+/** The turn that a message entry is, frozen all through. */
 export function turnOf(entry: EntryOf<"message">): SessionTurn {
   const { message, id, timestamp } = entry;
   const turn = {
     turnId: id,
     role: message.role,
-    content: message.content,
+    content: frozenCopy(message.content),
     timestamp,
-    metadata: message.metadata ?? {},
+    metadata: frozenCopy(message.metadata ?? NO_METADATA),
     ...(message.agent === undefined ? {} : { agent: message.agent }),
     tokensUsed: 0,
     cost: 0,
   };
-  if (message.role === "tool") return { ...turn, toolCallId: message.toolCallId, toolName: message.name };
-  if (message.role !== "assistant") return turn;
-  const { toolCalls, provider, model, usage, cost = 0 } = message;
-  return {
+  if (message.role === "tool") {
+    const failed = message.isError === undefined ? {} : { isError: message.isError };
+    return Object.freeze({ ...turn, toolCallId: message.toolCallId, toolName: message.name, ...failed });
+  }
+  if (message.role !== "assistant") return Object.freeze(turn);
+  const { toolCalls, provider, model, usage, cost = 0, stopReason } = message;
+  return Object.freeze({
     ...turn,
-    ...(toolCalls === undefined ? {} : { toolCalls }),
+    ...(toolCalls === undefined ? {} : { toolCalls: frozenCopy(toolCalls) }),
     ...(provider === undefined ? {} : { provider }),
     ...(model === undefined ? {} : { model }),
-    ...(usage === undefined ? {} : { usage }),
+    ...(usage === undefined ? {} : { usage: frozenCopy(usage) }),
+    ...(stopReason === undefined ? {} : { stopReason }),
     tokensUsed: usage?.totalTokens ?? 0,
     cost,
-  };
+  });
+}
+
+/** Where on the tree a state is taken. A leaf other than the head's own needs the summary of its path. */
+export interface StatePosition {
+  readonly checkpointId: string | null;
+  readonly leafId?: string | null;
+  readonly path?: PathSummary;
 }
 
 /** The state at a leaf (default: the head's own), given the turns of its path. */
-export function stateOf(
-  head: SessionHead,
-  turns: readonly SessionTurn[],
-  at: { readonly checkpointId: string | null; readonly leafId?: string | null; readonly path?: PathSummary },
-): SessionState {
+export function stateOf(head: SessionHead, turns: readonly SessionTurn[], at: StatePosition): SessionState {
   const { header } = head;
-  const { path = head.path, leafId = head.leafId } = at;
+  const { leafId = head.leafId } = at;
+  const path = at.path ?? pathTo(leafId, head);
   const { variables, systemPrompt, activeTools, activeSkills } = path.settings;
   return Object.freeze({
     sessionId: header.id,
     userId: header.userId,
     status: head.status,
     name: head.name,
-    turns: Object.freeze([...turns]),
+    turns: Object.freeze(turns.map((turn) => frozenCopy(turn))),
     turnCount: path.turnCount,
-    metadata: header.metadata,
-    variables,
+    metadata: frozenCopy(header.metadata),
+    variables: frozenCopy(variables),
     systemPrompt,
-    activeTools,
-    activeSkills,
+    activeTools: frozenCopy(activeTools),
+    activeSkills: frozenCopy(activeSkills),
     createdAt: header.createdAt,
     updatedAt: head.updatedAt,
     checkpointId: at.checkpointId,
@@ -114,4 +127,12 @@ export function stateOf(
     version: head.version,
     leafId,
   });
+}
+
+const NO_METADATA: JsonObject = Object.freeze({});
+
+function pathTo(leafId: string | null, head: SessionHead): PathSummary {
+  if (leafId === head.leafId) return head.path;
+  if (leafId === null) return EMPTY_PATH;
+  throw new TypeError(`The state at ${leafId} needs the summary of the path to it.`);
 }
