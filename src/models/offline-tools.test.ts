@@ -57,6 +57,7 @@ describe("offline, asked to do something with tools", () => {
       { path: "a.txt", content: "first line\n\n- read b.txt" },
     ],
     ["create a file a.txt with the text hi!", "write_workspace_file", { path: "a.txt", content: "hi!" }],
+    ["write \ue0000\ue001 to a.txt", "write_workspace_file", { path: "a.txt", content: "\ue0000\ue001" }],
     ["create an empty file a.txt", "write_workspace_file", { path: "a.txt", content: "" }],
     ["write this to a.py:\n```python\nprint(1)\n```", "write_workspace_file", { path: "a.py", content: "print(1)\n" }],
     ["append it's done to a.txt", "run_shell_command", { command: "printf '%s\\n' 'it'\\''s done' >> 'a.txt'" }],

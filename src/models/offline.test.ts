@@ -83,6 +83,8 @@ describe("offline", () => {
   test("waits before it answers, unless it is aborted", async () => {
     const slow = offline({ delayMs: 3_600_000 });
     const reason = new Error("enough");
+    const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+    const timersBefore = timers();
     for (const ask of [
       (signal: AbortSignal) => slow.complete({ messages: [] }, { signal }),
       (signal: AbortSignal) => collect(slow, { messages: [] }, signal),
@@ -93,6 +95,7 @@ describe("offline", () => {
       await expect(answer).rejects.toBe(reason);
       expect(getEventListeners(controller.signal, "abort")).toEqual([]);
     }
+    expect(timers()).toBe(timersBefore);
     expect(await offline({ delayMs: 1 }).complete({ messages: [] })).toMatchObject({ stopReason: "stop" });
   });
 

@@ -6,8 +6,10 @@ import { deltasOfReply } from "./deltas-of-reply.ts";
 
 type Given = string | ModelReply;
 
-/** An answer of a script: a text, a whole reply, an error to fail with, or a function of the request that gives one of
- * them or, as an async generator, the pieces of a stream. */
+/**
+ * An answer of a script: a text, a whole reply, an error to fail with, or a function of the request that gives a text, a
+ * reply or, as an async generator, the pieces of a stream.
+ */
 export type ScriptedReply =
   | Given
   | Error

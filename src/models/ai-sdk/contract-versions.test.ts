@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { collect } from "../../../test/model-server.ts";
 import type { ModelRequest } from "../../agent/model.ts";
@@ -256,5 +257,29 @@ describe("an AI SDK model", () => {
     };
     await expect(reading()).rejects.toBe(reason);
     expect(cancelled).toBe(true);
+  });
+
+  test("gives no second piece of one call after an abort", async () => {
+    const call: StreamPart = { type: "tool-call", toolCallId: "c1", toolName: "look", input: "{}" };
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    let pieces = 0;
+    const reading = async () => {
+      const stream = aiSdk(provider({ parts: [call, finish] })).stream?.(request, { signal: controller.signal });
+      for await (const _ of stream ?? []) {
+        pieces++;
+        controller.abort(reason);
+      }
+    };
+    await expect(reading()).rejects.toBe(reason);
+    expect(pieces).toBe(1);
+  });
+
+  test("lets go of the signal, which many calls may share", async () => {
+    const { signal } = new AbortController();
+    const model = aiSdk(provider({ content: [{ type: "text", text: "a" }], parts: [finish] }));
+    await model.complete(request, { signal });
+    await collect(model.stream?.(request, { signal }));
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 });
