@@ -2,10 +2,16 @@ import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan, type EntryWriter, needsFinish } from "./entry-writer.ts";
+import { type EncodedPlan, encodePlan, type EntryWriter, needsFinish, type NewRow } from "./entry-writer.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
+
+/** How many rows one statement writes; more go one by one, in a transaction. */
+const ROWS_AT_ONCE_MAX = 8;
+
+const UNSETTLED = "EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?)";
+const LEASED = "EXISTS (SELECT 1 FROM leases WHERE session_key = ? AND token = ? AND expires_ms > ?)";
 
 const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
@@ -44,12 +50,9 @@ export class Appender {
     this.#writer = writer;
     this.#leases = leases;
     this.#clock = clock;
-    const insert = `INSERT OR IGNORE INTO entries SELECT ?, ?, ?, ?, ?
-      WHERE EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?)`;
+    const insert = `INSERT OR IGNORE INTO entries SELECT ?, ?, ?, ?, ? WHERE ${UNSETTLED}`;
     this.#insert = handle.prepare(insert);
-    this.#insertUnderLease = handle.prepare(
-      `${insert} AND EXISTS (SELECT 1 FROM leases WHERE session_key = ? AND token = ? AND expires_ms > ?)`,
-    );
+    this.#insertUnderLease = handle.prepare(`${insert} AND ${LEASED}`);
     this.#unsettle = handle.prepare("INSERT OR IGNORE INTO unsettled VALUES (?)");
   }
 
@@ -83,8 +86,9 @@ export class Appender {
     if (planned === null || planned.plan.added.length === 0) return null;
     const { plan, found } = planned;
     const encoded = encodePlan(session, plan, found);
-    if (encoded.rows.length === 1 && !needsFinish(session.head, plan.head)) {
-      if (!this.#insertRows(session.key, encoded, attempt)) return null;
+    if (encoded.rows.length <= ROWS_AT_ONCE_MAX && !needsFinish(session.head, plan.head)) {
+      const insert = encoded.rows.length === 1 ? this.#insertRows : this.#insertTogether;
+      if (!insert.call(this, session.key, encoded, attempt)) return null;
     } else {
       try {
         this.#handle.transaction(() => {
@@ -141,6 +145,19 @@ export class Appender {
       if (changes === 0) return false;
     }
     return true;
+  }
+
+  /** Writes some rows with one statement, all or none: each of four statements would cost as much as this one. */
+  #insertTogether(key: number, { rows }: EncodedPlan, { options, nowMs }: Attempt): boolean {
+    const token = options.guard?.leaseToken;
+    const values = rows.flatMap(({ seq, id, state, body }) => [key, seq, id, state, body]);
+    const conditions = [key, (rows[0] as NewRow).seq, key, ...(token === undefined ? [] : [key, token, nowMs])];
+    const places = rows.map(() => "(?, ?, ?, ?, ?)").join(", ");
+    // Rows stand without a gap, so that where the first place is free, all are.
+    const insert = `INSERT INTO entries SELECT * FROM (VALUES ${places})
+      WHERE NOT EXISTS (SELECT 1 FROM entries WHERE session_key = ? AND seq = ?) AND ${UNSETTLED}`;
+    const statement = this.#handle.prepare(token === undefined ? insert : `${insert} AND ${LEASED}`);
+    return statement.run([...values, ...conditions]) === rows.length;
   }
 
   #done(session: LoadedSession, plan: AppendPlan, { place }: EncodedPlan): AppendResult {
