@@ -24,7 +24,7 @@ const answers = {
   twice: () => ({ content: [{ type: "text", text: '{ "degrees": 21 }' }], structuredContent: { degrees: 21 } }),
   silent: () => ({ content: [] }),
   fail: () => ({ content: [{ type: "text", text: "no such order" }], isError: true }),
-  large: () => ({ content: [{ type: "text", text: `${"x".repeat(10_000_000)}end` }] }),
+  large: () => ({ content: [{ type: "text", text: `${"x".repeat(12_000_000)}end` }] }),
   wide: () => ({
     content: [
       { type: "text", text: "kept" },

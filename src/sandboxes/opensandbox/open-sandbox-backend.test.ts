@@ -155,12 +155,23 @@ describe("commands", () => {
     const abort = new AbortController();
     const running = sandbox.exec("echo $$ > pid; sleep 600", { signal: abort.signal });
     running.catch(() => {});
-    while (!(await sandbox.exists("pid")));
-    const pid = Number(Buffer.from(await sandbox.readFile("pid")).toString());
+    const pid = await pidIn(sandbox);
     server.fault = ({ method, path }) => (method === "POST" && path.endsWith("/command") ? { status: 500 } : null);
     abort.abort(new Error("enough"));
     await expect(running).rejects.toThrow("enough");
     expect(server.seen.filter(({ method, path }) => method === "DELETE" && path.endsWith("/command")).length).toBe(1);
+    expect(await lives(pid)).toBe(false);
+  });
+
+  test("are ended with what left them, also when they ignore being interrupted", async () => {
+    const sandbox = await open();
+    const abort = new AbortController();
+    const command = "setsid sh -c 'echo $$ > pid; exec sleep 600' & trap '' TERM; while :; do sleep 1; done";
+    const running = sandbox.exec(command, { signal: abort.signal });
+    running.catch(() => {});
+    const pid = await pidIn(sandbox);
+    abort.abort(new Error("enough"));
+    await expect(running).rejects.toThrow("enough");
     expect(await lives(pid)).toBe(false);
   });
 
@@ -188,6 +199,26 @@ describe("commands", () => {
     await expect(running).rejects.toMatchObject({ code: "SANDBOX_FAILED", kind: "os_error" });
     server = await OpenSandboxServer.start(KEY);
   });
+});
+
+test("leaves the old file to who reads it while a new one takes its place", async () => {
+  const sandbox = await open();
+  await sandbox.writeFile("file.txt", "old");
+  const reading = sandbox.exec("exec 3<file.txt; touch ready; while [ ! -e go ]; do sleep 0.02; done; cat <&3");
+  while (!(await sandbox.exists("ready")));
+  await sandbox.writeFile("file.txt", "new");
+  await sandbox.writeFile("go", "");
+  expect((await reading).stdout).toBe("old");
+  expect(Buffer.from(await sandbox.readFile("file.txt")).toString()).toBe("new");
+});
+
+test("lets no link lead a new file outside by way of a directory that is not there", async () => {
+  const sandbox = await open();
+  await sandbox.exec("ln -s nope/../../escaped sly");
+  await expect(sandbox.writeFile("sly", "x")).rejects.toMatchObject({ kind: "not_permitted" });
+  await expect(sandbox.readFile("sly")).rejects.toMatchObject({ kind: "not_permitted" });
+  const home = server.sandboxes.get(sandbox.id)?.home ?? "";
+  expect((await readdir(home)).sort()).toEqual(["tmp", "workspace"]);
 });
 
 describe("what goes wrong on the way", () => {
@@ -240,6 +271,11 @@ describe("what goes wrong on the way", () => {
     await new Promise((resolve) => other.close(resolve));
   });
 });
+
+/** The number that a command has written into the file "pid", as soon as it has. */
+async function pidIn(sandbox: Sandbox): Promise<number> {
+  return Number((await sandbox.exec("while [ ! -s pid ]; do sleep 0.02; done; cat pid")).stdout);
+}
 
 /** Whether a process runs; one that is dead and not yet buried does not. */
 async function lives(pid: number): Promise<boolean> {

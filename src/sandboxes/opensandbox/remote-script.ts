@@ -1,8 +1,8 @@
 /** How much of one stream of a command's output is kept: half of it from the beginning, half from the end. */
-export const OUTPUT_BYTES_MAX: number = 256 * 1024;
+const OUTPUT_BYTES_MAX: number = 256 * 1024;
 
 /** The variable by which the processes of a command are found, wherever they went. */
-export const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
+const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
 
 /** A text as one word of a POSIX shell, whatever is in it. */
 export function quote(text: string): string {
@@ -15,7 +15,7 @@ export function quote(text: string): string {
  * What a script has to say goes out as fields that end in `|`, with bytes as base64: a server may break its output into
  * lines or pieces as it likes. The tools of a system come last on the path, for a sandbox whose own path leads nowhere.
  */
-export function prelude(roots: readonly string[]): string {
+function prelude(roots: readonly string[]): string {
   const patterns = roots.map((root) => `${quote(root === "/" ? "" : root)}/*`).join("|");
   return `o=$PATH; PATH=$PATH:/usr/local/bin:/usr/bin:/bin
 say() { printf '%s|' "$@"; }
