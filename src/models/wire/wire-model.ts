@@ -105,7 +105,10 @@ export function wireModel<Client>(init: {
         for (;;) {
           const { done, value } = await call.wait(events.next());
           if (done) break;
-          yield* reader.read(value);
+          for (const delta of reader.read(value)) {
+            signal?.throwIfAborted();
+            yield delta;
+          }
         }
         const reply = replyOf(reader.finish(), provider, id, prices);
         yield finishOf(reply);
