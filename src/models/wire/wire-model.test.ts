@@ -144,3 +144,35 @@ describe("a caller's own client", () => {
     await expect(openai("gpt-4o", { client }).complete(request)).rejects.toMatchObject({ kind: "timeout" });
   });
 });
+
+test("gives no further piece of an event after an abort", async () => {
+  const call = (index: number) => ({
+    index,
+    id: `c${index}`,
+    type: "function",
+    function: { name: "look", arguments: "{}" },
+  });
+  const chunk = {
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: "gpt-4o",
+    choices: [{ index: 0, delta: { role: "assistant", tool_calls: [call(0), call(1)] }, finish_reason: null }],
+  };
+  await using server = await openModelServer({
+    headers: { "content-type": "text/event-stream" },
+    body: Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`),
+    after: "hang",
+  });
+  const controller = new AbortController();
+  const pieces: unknown[] = [];
+  const reading = (async () => {
+    const model = wires["openai chat"].make(server.url);
+    for await (const delta of model.stream?.(request, { signal: controller.signal }) ?? []) {
+      pieces.push(delta);
+      controller.abort("enough");
+    }
+  })();
+  await expect(reading).rejects.toBe("enough");
+  expect(pieces).toHaveLength(1);
+});
