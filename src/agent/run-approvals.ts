@@ -33,7 +33,8 @@ export class RunApprovals {
   ): Promise<void> {
     const { runId } = this.#progress;
     const approval: Approval = { ...asked, arguments: asked.arguments as JsonValue };
-    const waiting = waitingFor(approval);
+    // What was decided already waits for nobody, also while that is being put on record anew.
+    const waiting = waitingFor(approval, earlier != null);
     this.#waiting.set(asked.callId, waiting);
     await this.#progress.note([{ type: "approval", runId, callId: asked.callId }]);
     if (earlier != null) {
@@ -85,10 +86,10 @@ export class RunApprovals {
   }
 }
 
-function waitingFor(approval: Approval): Waiting {
+function waitingFor(approval: Approval, deciding: boolean): Waiting {
   let decide: (decision: ApprovalDecision) => void = () => {};
   const decided = new Promise<ApprovalDecision>((resolve) => {
     decide = resolve;
   });
-  return { approval, decided, decide, deciding: false };
+  return { approval, decided, decide, deciding };
 }
