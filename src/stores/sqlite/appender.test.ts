@@ -200,3 +200,47 @@ test("finds every entry by its id, in every place of a block and of a chain of f
   const [hidden] = (await store.append("f4", [message])).entries;
   expect(await store.getEntry("f5", hidden?.id as string)).toBe(null);
 });
+
+test("runs one statement for a few entries that land together, and a transaction for more", async () => {
+  const { database, ran } = watched(new Database(":memory:") as unknown as SqliteDatabase);
+  await using store = await openSqliteStore({ path: ":memory:", database });
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [message]);
+  ran.length = 0;
+  for (const count of [2, 3, 8]) await store.append("a", Array<EntryDraft>(count).fill(message));
+  expect(ran).toHaveLength(3);
+  ran.length = 0;
+  await store.append("a", Array<EntryDraft>(9).fill(message));
+  expect(ran[0]).toBe("BEGIN IMMEDIATE");
+  await checkHeadIsFold(store, "a");
+});
+
+test("lets two stores on one file append several entries at a time, none of which knows of the other's", async () => {
+  const { first, second } = await openTwo();
+  await first.create(createHeader({ id: "a" }));
+  await second.append("a", [message]);
+  for (let i = 0; i < 20; i++) {
+    await first.append("a", [message, message]);
+    await second.append("a", [message, message, message]);
+    // One entry in between leaves the second place of the next two free, and the first one taken.
+    if (i % 3 === 0) await second.append("a", [message]);
+  }
+  expect((await first.head("a"))?.version).toBe(1 + 20 * 5 + 7);
+  await checkHeadIsFold(first, "a");
+  await checkHeadIsFold(second, "a");
+});
+
+test("appends nothing of several entries under a lease that is lost, or to a session that is deleted", async () => {
+  const { first, second } = await openTwo();
+  await first.create(createHeader({ id: "a" }));
+  const lease = await first.lease("a", "run-1", 60_000);
+  const guard = { leaseToken: lease.token };
+  await first.append("a", [message, message], { guard });
+  await lease.release();
+  await second.lease("a", "run-2", 60_000);
+  await expect(first.append("a", [message, message], { guard })).rejects.toMatchObject({ code: "LEASE_LOST" });
+  await second.delete("a");
+  await expect(first.append("a", [message, message])).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  await second.undelete("a");
+  expect((await first.head("a"))?.version).toBe(2);
+});
