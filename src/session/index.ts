@@ -1,4 +1,5 @@
 export type { JsonObject, JsonValue } from "../internal/json.ts";
+export { computeAnalytics, type SessionAnalytics } from "./analytics.ts";
 export { type AppendInput, type AppendPlan, idsToFind, planAppend, type StoredEntry } from "./append-plan.ts";
 export {
   COMPACTION_DEFAULTS,
@@ -9,6 +10,7 @@ export {
   shouldCompact,
 } from "./compaction.ts";
 export { acceptable, buildContext, type ModelContext } from "./context.ts";
+export type { ContextPruner, PruneLimits } from "./context-pruner.ts";
 export type { CheckedDraft } from "./draft.ts";
 export {
   type Entry,
@@ -86,6 +88,13 @@ export {
   type ToolMessage,
   textOf,
 } from "./message.ts";
+export {
+  RelevanceContextPruner,
+  type RelevanceContextPrunerOptions,
+  type RelevanceScorer,
+  type ScoredQuery,
+  type ScoredTurn,
+} from "./relevance-context-pruner.ts";
 export { registerSandboxBackend } from "./sandbox-backends.ts";
 export {
   type ExecOptions,
@@ -109,6 +118,9 @@ export {
   type SessionInit,
 } from "./session.ts";
 export { SessionRegistry, sessionRegistry } from "./session-registry.ts";
+export type { SessionState, SessionTurn } from "./state.ts";
+export { type KeyDiff, StateDiff } from "./state-diff.ts";
+export { SessionStateMachine } from "./state-machine.ts";
 export type {
   AggregateKey,
   AggregateQuery,
@@ -145,4 +157,5 @@ export {
   userRow,
 } from "./transcript.ts";
 export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";
+export type { TurnSplice, TurnsDiff } from "./turn-splices.ts";
 export { addUsage, type Usage } from "./usage.ts";

@@ -3,13 +3,10 @@ import { SessionError, show } from "./errors.ts";
 import { type Message, textOf } from "./message.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
-/** The distinct words of a text. */
-export type Words = ReadonlySet<string>;
-
 /** One message that a scorer judges. */
 export interface ScoredTurn {
   readonly message: Message;
-  readonly words: Words;
+  readonly words: ReadonlySet<string>;
   /** 0 for the oldest message that is not a system message, 1 for the newest. */
   readonly recency: number;
 }
@@ -17,7 +14,7 @@ export interface ScoredTurn {
 /** The question that messages are judged by. */
 export interface ScoredQuery {
   readonly text: string;
-  readonly words: Words;
+  readonly words: ReadonlySet<string>;
 }
 
 /** How much a message matters to a question; the higher ones stay. */

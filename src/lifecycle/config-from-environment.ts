@@ -1,0 +1,51 @@
+import { SessionError, show } from "../session/errors.ts";
+import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
+import { CONFIG_RULES, type ConfigRule, problemOf } from "./session-config-rules.ts";
+
+/**
+ * The config that environment variables set, with the defaults for the rest.
+ *
+ * The variable of a field is the prefix and the field's name in capitals with underscores: `sessionTtl` is
+ * `SKEIN_SESSION_TTL`, `maxSessionsPerUser` is `SKEIN_MAX_SESSIONS_PER_USER`. A blank variable is not set. Flags are `true`,
+ * `false`, `1` or `0`; numbers are decimal digits; `null` unsets a field that can be null.
+ *
+ * @throws {SessionError} `INVALID_OPTION` that names the first variable with a value that cannot be used.
+ */
+export function sessionConfigFromEnvironment(prefix = "SKEIN_"): SessionConfig {
+  if (typeof prefix !== "string") {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `The prefix of the environment variables is ${show(prefix)}; give a text.`,
+    );
+  }
+  const given: Record<string, unknown> = {};
+  for (const [field, rule] of Object.entries(CONFIG_RULES) as [keyof SessionConfig, ConfigRule][]) {
+    const variable = variableOf(prefix, field);
+    const text = process.env[variable]?.trim() ?? "";
+    if (text === "") continue;
+    const value = valueOfText(rule, text);
+    const problem = problemOf(field, value);
+    if (problem !== null) throw new SessionError("INVALID_OPTION", `The environment variable ${variable} ${problem}.`);
+    given[field] = value;
+  }
+  return checkSessionConfig(given);
+}
+
+function variableOf(prefix: string, field: string): string {
+  return prefix + field.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** The value that a text stands for; the text itself where it stands for none, so that a refusal shows it. */
+function valueOfText({ kind, nullable }: ConfigRule, text: string): unknown {
+  if (nullable === true && text === "null") return null;
+  if (kind === "count") return /^\d{1,16}$/.test(text) ? Number(text) : text;
+  if (kind === "flag") return FLAGS.get(text.toLowerCase()) ?? text;
+  return text;
+}
+
+const FLAGS: ReadonlyMap<string, boolean> = new Map([
+  ["true", true],
+  ["1", true],
+  ["false", false],
+  ["0", false],
+]);
