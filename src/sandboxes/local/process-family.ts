@@ -5,7 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 export const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
 
 const END_MS_MAX = 5_000;
-const SCAN_MS = 4;
+const LOOK_MS = 4;
+const ROUNDS_MAX = 200;
+const LOOKS_MAX = 5;
 
 const hasProcessFiles = existsSync("/proc/self/stat");
 
@@ -20,9 +22,9 @@ interface ProcessRow {
 /**
  * A command's process and everything that came of it.
  *
- * It is found by process group, by session, by descent, and by a variable in the environment, which reaches a daemon
- * that left all three. A process that also emptied its environment is found only as long as its parents live; isolation
- * with bubblewrap has no such gap. Without `/proc` only the process group is known.
+ * It is found by session, of which its process group is a part, by descent, and by a variable in the environment, which
+ * reaches a daemon that left both. A process that also emptied its environment is found only as long as its parents
+ * live; isolation with bubblewrap has no such gap. Without `/proc` only the process group is known.
  */
 export class ProcessFamily {
   readonly #leader: number;
@@ -38,10 +40,7 @@ export class ProcessFamily {
 
   /**
    * Kills all of it. Resolves to whether nothing was left after some seconds of trying: a process that the system does
-   * not let go of cannot be waited for.
-   *
-   * A process that starts others as it dies, or that is just being replaced by another program, can be missed by one
-   * look; `looks` says how many in a row must find nothing.
+   * not let go of cannot be waited for. `looks` says how many looks in a row must find nothing.
    */
   async end(looks: number): Promise<boolean> {
     const deadline = performance.now() + END_MS_MAX;
@@ -49,40 +48,55 @@ export class ProcessFamily {
       clean = this.#kill() ? 0 : clean + 1;
       if (clean >= looks) return true;
       if (performance.now() > deadline) return false;
-      await sleep(SCAN_MS);
+      await sleep(LOOK_MS);
     }
   }
 
-  /** Kills what lives of it now; false when there was nothing. */
+  /**
+   * Kills what lives of it now; false when there was nothing.
+   *
+   * A process that starts its successor and ends is gone before a long list has been read to its end, so the list is
+   * taken again, and only what is new on it is looked at, at once, until nothing is new.
+   */
   #kill(): boolean {
     if (!hasProcessFiles) return send(-this.#leader);
-    const members = this.#members();
-    // The group first and in one step, since the members of a loop that starts processes are never all known.
-    if (members.some(({ group }) => group === this.#leader)) send(-this.#leader);
-    for (const { pid } of members) send(pid);
-    return members.length > 0;
+    const rows = new Map<number, ProcessRow>();
+    const members = new Set<number>();
+    const looked = new Map<number, number>();
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const fresh = listProcesses().filter((pid) => (looked.get(pid) ?? 0) < LOOKS_MAX);
+      if (fresh.length === 0) break;
+      for (const pid of fresh) {
+        const row = readRow(pid);
+        const mark = row === null || row.startTicks < this.#startTicks ? "none" : findMark(pid, this.#mark);
+        // A process that is just being replaced by another program has no variables for a moment.
+        looked.set(pid, mark === "empty" ? (looked.get(pid) ?? 0) + 1 : LOOKS_MAX);
+        if (row === null || row.startTicks < this.#startTicks) continue;
+        rows.set(pid, row);
+        if (pid === this.#leader || row.session === this.#leader || mark === "found") this.#add(row, members);
+      }
+      for (let before = -1; before !== members.size; ) {
+        before = members.size;
+        for (const row of rows.values()) if (members.has(row.parent)) this.#add(row, members);
+      }
+    }
+    return members.size > 0;
   }
 
-  #members(): ProcessRow[] {
-    const rows = readRows().filter(({ startTicks }) => startTicks >= this.#startTicks);
-    const members = new Map<number, ProcessRow>();
-    for (const row of rows) {
-      const known = row.pid === this.#leader || row.group === this.#leader || row.session === this.#leader;
-      if (known || hasMark(row.pid, this.#mark)) members.set(row.pid, row);
-    }
-    for (let before = -1; before !== members.size; ) {
-      before = members.size;
-      for (const row of rows) if (members.has(row.parent)) members.set(row.pid, row);
-    }
-    return [...members.values()];
+  #add({ pid, group }: ProcessRow, members: Set<number>): void {
+    if (members.has(pid)) return;
+    members.add(pid);
+    // The group in one step, since the members of a loop that starts processes are never all known.
+    if (group === this.#leader) send(-this.#leader);
+    send(pid);
   }
 }
 
-function readRows(): ProcessRow[] {
+function listProcesses(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .map((name) => readRow(Number(name)))
-    .filter((row) => row !== null && row.pid !== process.pid) as ProcessRow[];
+    .map(Number)
+    .filter((pid) => pid !== process.pid);
 }
 
 /** What the system says of a process; null when it has ended, also when nobody has asked for its exit code yet. */
@@ -99,11 +113,14 @@ function readRow(pid: number): ProcessRow | null {
   }
 }
 
-function hasMark(pid: number, mark: string): boolean {
+/** Whether a process has a variable; `empty` when it has none at all. */
+function findMark(pid: number, mark: string): "found" | "none" | "empty" {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(mark);
+    const text = readFileSync(`/proc/${pid}/environ`, "latin1");
+    if (text === "") return "empty";
+    return text.split("\0").includes(mark) ? "found" : "none";
   } catch {
-    return false;
+    return "none";
   }
 }
 
