@@ -1,11 +1,10 @@
 import { SessionError, show } from "../session/errors.ts";
-import type { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { openFileSink } from "./persist/file-sink.ts";
 import { openStoreSink } from "./persist/store-sink.ts";
 import { openTreeSink } from "./persist/tree-sink.ts";
-import type { Persist, RunSink, SinkRequest } from "./run-sink.ts";
+import type { OpenedSink, Persist, SinkRequest } from "./run-sink.ts";
 
 /**
  * Opens where a run is kept, with the user session's rows in it and a note that the run has started. The run works on
@@ -15,11 +14,12 @@ import type { Persist, RunSink, SinkRequest } from "./run-sink.ts";
  * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that is no
  * place to keep a run.
  */
-export async function openRunSink(persist: Persist, request: SinkRequest): Promise<{ sink: RunSink; user: Session }> {
+export async function openRunSink(persist: Persist, request: SinkRequest): Promise<OpenedSink> {
   if (persist === true) return openFileSink(null, request);
   if (typeof persist === "string" && persist !== "") return openFileSink(persist, request);
   if (persist instanceof SessionTree) return openTreeSink(persist, request);
   if (typeof persist === "object" && persist !== null) {
+    if ("openSink" in persist && typeof persist.openSink === "function") return persist.openSink(request);
     if ("sessionId" in persist) return openTreeSink(await SessionTree.on(persist.store, persist.sessionId), request);
     if (isStore(persist)) return { sink: await openStoreSink(persist, request), user: request.user };
   }

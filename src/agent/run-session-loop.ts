@@ -137,6 +137,7 @@ async function keep(run: LoopRun, input: Session, agent: Session, options: LoopO
     output: progress.output,
     user: input,
     systemPrompt: systemPromptOf(agent),
+    signal: progress.signal,
     ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
   });
   progress.keepIn(sink);

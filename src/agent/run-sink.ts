@@ -12,13 +12,26 @@ import type { SessionTree } from "../tree/session-tree.ts";
  * - `true` or a path: a file of its own, in the default directory or there.
  * - A store: a new session in it, forked by reference where the store already holds the beginning.
  * - A tree, or a session of a store: that session itself goes on, after what it already says.
+ * - An object that opens the place itself, when the run starts.
  */
 export type Persist =
   | boolean
   | string
   | SessionStore
   | SessionTree
-  | { readonly store: SessionStore; readonly sessionId: string };
+  | { readonly store: SessionStore; readonly sessionId: string }
+  | SinkOpener;
+
+/** Opens where a run is kept, when the run starts. What it throws is how the run fails. */
+export interface SinkOpener {
+  openSink(request: SinkRequest): Promise<OpenedSink>;
+}
+
+/** Where a run is kept, and the session that it works on: what that place said before, then the user's. */
+export interface OpenedSink {
+  readonly sink: RunSink;
+  readonly user: Session;
+}
 
 /** How a run ended. */
 export interface RunOutcome {
@@ -57,4 +70,6 @@ export interface SinkRequest {
   readonly systemPrompt: string | null;
   /** What to record as the sandbox's handle instead of its own. */
   readonly sandboxHandleId?: string;
+  /** Aborts when the run is to stop. */
+  readonly signal?: AbortSignal;
 }

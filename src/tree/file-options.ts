@@ -1,5 +1,6 @@
 import type { SessionHooks } from "../session/hooks.ts";
 import { type HookReport, HookRunner } from "../session/run-hooks.ts";
+import type { AppendResult, Guard } from "../session/store.ts";
 
 /** How a tree treats its session. */
 export interface TreeOptions {
@@ -7,6 +8,14 @@ export interface TreeOptions {
   readonly hooks?: SessionHooks | readonly SessionHooks[];
   /** Told of a handler that threw (default: a process warning). */
   readonly onHookError?: HookReport;
+}
+
+/** How a session of a store is opened. */
+export interface StoreTreeOptions extends TreeOptions {
+  /** What must hold for every append of the tree; only how a run ended goes on record whatever the status. */
+  readonly guard?: Guard;
+  /** Called after each append with the entries that are new; the append waits for it. It must not fail. */
+  readonly onAppend?: (result: AppendResult) => void | Promise<void>;
 }
 
 /** How a session's file is made or opened. */

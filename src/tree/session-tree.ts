@@ -20,7 +20,7 @@ import { labelsOn, type TreeNode } from "../session/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import { inspectCompactionOf, undoCompactionOf } from "./compaction-calls.ts";
-import { type FileOptions, hookRunner, type TreeOptions } from "./file-options.ts";
+import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { pruneBranchOf } from "./prune-branch.ts";
@@ -82,10 +82,10 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** A session of any store. Closing the tree leaves the store open. */
-  static async on(store: SessionStore, sessionId: string, options: TreeOptions = {}): Promise<SessionTree> {
+  static async on(store: SessionStore, sessionId: string, options: StoreTreeOptions = {}): Promise<SessionTree> {
     const head = await store.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
-    return new SessionTree({ backing: new StoreBacking(store), head }, options);
+    return new SessionTree({ backing: new StoreBacking(store, options, head.version), head }, options);
   }
 
   /** The session's id. */

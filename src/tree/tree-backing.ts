@@ -1,9 +1,9 @@
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
-import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
+import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
-import type { FileOptions } from "./file-options.ts";
+import type { FileOptions, StoreTreeOptions } from "./file-options.ts";
 
 /** Where a tree's session is kept, and where one derived from it goes. */
 export interface TreeBacking {
@@ -31,17 +31,29 @@ export class StoreBacking implements TreeBacking {
   readonly store: SessionStore;
   readonly path = null;
   readonly damage: readonly Damage[] = [];
+  readonly #options: Pick<StoreTreeOptions, "guard" | "onAppend">;
+  #version: number;
 
-  constructor(store: SessionStore) {
+  /** `version` is the session's when it was opened. */
+  constructor(store: SessionStore, options: Pick<StoreTreeOptions, "guard" | "onAppend"> = {}, version = 0) {
     this.store = store;
+    this.#options = options;
+    this.#version = version;
   }
 
   get persisted(): boolean {
     return this.store.capabilities.durable;
   }
 
-  append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
-    return this.store.append(sessionId, drafts, options);
+  async append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+    const { guard, onAppend } = this.#options;
+    const known = this.#version;
+    const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
+    const result = await this.store.append(sessionId, drafts, guarded);
+    this.#version = Math.max(this.#version, result.version);
+    // An entry that this tree has known of before is a repetition.
+    await onAppend?.({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
+    return result;
   }
 
   async flush(): Promise<null> {
@@ -49,8 +61,16 @@ export class StoreBacking implements TreeBacking {
   }
 
   async derive(header: SessionHeader, entries: readonly Entry[]): Promise<OpenedSession> {
-    return { backing: this, head: await this.store.create(header, { entries }) };
+    const head = await this.store.create(header, { entries });
+    return { backing: new StoreBacking(this.store, this.#options, head.version), head };
   }
 
   async close(): Promise<void> {}
+}
+
+/** The guard of one append. Without its end, a run whose session was closed meanwhile would look like one that died. */
+function guardOf(guard: Guard, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Guard {
+  const { status: _status, ...always } = guard;
+  const ends = drafts.every((draft) => draft.type === "run" && draft.phase !== "started");
+  return { ...options?.guard, ...(ends ? always : guard) };
 }
