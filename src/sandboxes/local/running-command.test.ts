@@ -72,6 +72,20 @@ test("an aborted command takes all with it: children, sessions of their own, orp
   expect(pids.filter(lives)).toEqual([]);
 });
 
+test("processes that start each other faster than they can be listed end with their command", async () => {
+  const sandbox = await open();
+  const next = "setsid sh chain.sh $1 >/dev/null 2>&1 </dev/null &";
+  await sandbox.writeFile("chain.sh", `echo $$ > last.$1\n${next}\n`);
+  await abortWith(sandbox, "for i in 1 2 3 4 5 6; do sh chain.sh $i; done; echo $$ >> pids; sleep 600", 1);
+  for (const { path } of await sandbox.list()) if (path.startsWith("last.")) await sandbox.remove(path);
+  // A link of a chain takes some milliseconds, so that one which lives has written by the end of this command.
+  await sandbox.exec(["sleep", "0.3"]);
+  const written = (await sandbox.list()).filter(({ path }) => path.startsWith("last."));
+  // Without its program no chain goes on, whatever the outcome.
+  await sandbox.remove("chain.sh");
+  expect(written).toEqual([]);
+});
+
 test("what a finished command left running is gone when its call resolves", async (context) => {
   const sandbox = await open();
   if (!sandbox.capabilities.languages.includes("bash")) skipBecause(context, "there is no bash on this machine");
