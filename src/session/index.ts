@@ -143,7 +143,7 @@ export type {
   StoreCapabilities,
   WatchOptions,
 } from "./store.ts";
-export type { LeaseTable, ListPosition, ReadRange, StoreDriver } from "./store-driver.ts";
+export type { LeaseTable, ListPosition, ReadRange, StoreDriver, Subscription } from "./store-driver.ts";
 export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 export {
   assistantRow,

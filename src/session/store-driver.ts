@@ -70,8 +70,18 @@ export interface StoreDriver {
   search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
   /** Without it, every session of the query is read through. */
   aggregate?(query: AggregateQuery): Promise<AggregateRow[]>;
+  /**
+   * Calls `wake` whenever the session may have grown or gone, also by another process, until it is closed; resolves once
+   * no later append can be missed. Waking too often does no harm. Without it, watchers of a shared store look again and again.
+   */
+  subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
   /** Without it, leases hold among the callers of one store object. With it, `append` checks `guard.leaseToken` itself. */
   readonly leases?: LeaseTable;
+}
+
+/** What a watcher is told of a session, until it is closed. */
+export interface Subscription {
+  close(): void;
 }
 
 /** Keeps at most one live lease a session; tokens only grow. */

@@ -1,6 +1,6 @@
 import type { Entry } from "../session/entry.ts";
 import { SessionNotFoundError } from "../session/errors.ts";
-import type { StoreDriver } from "../session/store-driver.ts";
+import type { StoreDriver, Subscription } from "../session/store-driver.ts";
 import type { WatchOptions } from "../session/store.ts";
 import { readRange } from "./check-arguments.ts";
 import { Wakeup } from "./wakeup.ts";
@@ -8,16 +8,20 @@ import { Wakeup } from "./wakeup.ts";
 const BATCH_ENTRIES = 64;
 const POLL_MS_MIN = 25;
 const POLL_MS_MAX = 250;
+/** A notification may be lost with its connection, so that whoever is told looks by itself as well, now and then. */
+const SUBSCRIBED_POLL_MS = 5000;
+
+type WatchedDriver = Pick<StoreDriver, "head" | "read" | "subscribe">;
 
 /** Keeps the watchers of a store, and wakes those of a session when it has grown. */
 export class WatchHub {
-  readonly #driver: Pick<StoreDriver, "head" | "read">;
+  readonly #driver: WatchedDriver;
   /** Other processes do not wake us, so what they append is found by looking. */
   readonly #polling: boolean;
   readonly #watchers = new Map<string, Set<Wakeup>>();
   readonly #starting = new Map<string, Set<Promise<unknown>>>();
 
-  constructor(driver: Pick<StoreDriver, "head" | "read">, polling: boolean) {
+  constructor(driver: WatchedDriver, polling: boolean) {
     this.#driver = driver;
     this.#polling = polling;
   }
@@ -67,8 +71,11 @@ export class WatchHub {
     const stop = (): void => wakeup.stop();
     signal?.addEventListener("abort", stop, { once: true });
     add(this.#watchers, sessionId, wakeup);
+    let subscription: Subscription | null = null;
     try {
-      const end = await this.#end(sessionId);
+      const begun = await this.#begin(sessionId, wakeup);
+      const { end } = begun;
+      subscription = begun.subscription;
       let position = after ?? end;
       let pollMs = POLL_MS_MIN;
       while (!wakeup.stopped) {
@@ -81,27 +88,50 @@ export class WatchHub {
           yield entry;
         }
         if (entries.length > 0) pollMs = POLL_MS_MIN;
-        else if (await wakeup.wait(this.#polling ? pollMs : null)) pollMs = POLL_MS_MIN;
+        else if (await wakeup.wait(this.#waitMs(pollMs))) pollMs = POLL_MS_MIN;
         else pollMs = Math.min(POLL_MS_MAX, pollMs * 2);
       }
     } catch (error) {
       // Closing the store while it reads for a watcher is the end of the watch, not a failure of it.
       if (!wakeup.stopped) throw error;
     } finally {
+      subscription?.close();
       signal?.removeEventListener("abort", stop);
       remove(this.#watchers, sessionId, wakeup);
     }
   }
 
-  async #end(sessionId: string): Promise<number> {
-    const finding = this.#driver.head(sessionId);
-    add(this.#starting, sessionId, finding);
+  #waitMs(pollMs: number): number | null {
+    if (!this.#polling) return null;
+    return this.#driver.subscribe === undefined ? pollMs : SUBSCRIBED_POLL_MS;
+  }
+
+  /**
+   * Finds where a watch begins: with the call, so that an append which comes right after it waits until the end of the log
+   * is known and the watcher will hear of what follows.
+   */
+  async #begin(
+    sessionId: string,
+    wakeup: Wakeup,
+  ): Promise<{ readonly end: number; readonly subscription: Subscription | null }> {
+    const beginning = this.#subscribe(sessionId, wakeup);
+    add(this.#starting, sessionId, beginning);
     try {
-      const head = await finding;
-      if (head === null) throw new SessionNotFoundError(sessionId);
-      return head.version - 1;
+      return await beginning;
     } finally {
-      remove(this.#starting, sessionId, finding);
+      remove(this.#starting, sessionId, beginning);
+    }
+  }
+
+  async #subscribe(sessionId: string, wakeup: Wakeup): Promise<{ end: number; subscription: Subscription | null }> {
+    const subscription = (await this.#driver.subscribe?.(sessionId, () => wakeup.wake())) ?? null;
+    try {
+      const head = await this.#driver.head(sessionId);
+      if (head === null) throw new SessionNotFoundError(sessionId);
+      return { end: head.version - 1, subscription };
+    } catch (error) {
+      subscription?.close();
+      throw error;
     }
   }
 

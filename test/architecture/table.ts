@@ -27,6 +27,8 @@ export const architecture: Architecture = {
   drivers: {
     libsql: "src/stores/sqlite/",
     "node:sqlite": "src/stores/sqlite/",
+    postgres: "src/stores/postgres/",
+    redis: "src/stores/redis/",
     "gpt-tokenizer": "src/agent/",
     "@opentelemetry/api": "src/agent/",
     openai: "src/models/openai/",
