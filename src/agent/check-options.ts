@@ -29,6 +29,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
     // Whether it is full does not matter here: an empty context brings out what is wrong with the settings.
     shouldCompact(0, 0, compaction.settings);
   }
+  checkContext(options.context);
   return offerTools(options);
 }
 
@@ -53,6 +54,12 @@ export function checkRunOptions(options: RunOptions): void {
   if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
   checkPersist(options.persist);
   checkRetry(options.retry);
+}
+
+function checkContext(transforms: unknown): void {
+  if (transforms === undefined) return;
+  if (Array.isArray(transforms) && transforms.every((transform) => typeof transform === "function")) return;
+  throw invalid("context is not a list of functions that make messages out of messages.");
 }
 
 function checkPersist(persist: unknown): void {

@@ -2,6 +2,12 @@ export { drainRuns } from "./active-runs.ts";
 export { type Agent, type AgentInit, createAgent } from "./agent.ts";
 export { registerBuiltInTools } from "./built-in-tools.ts";
 export { type CompactOptions, compact } from "./compact.ts";
+export {
+  type ContextInfo,
+  type ContextTransform,
+  type PruneContextLimits,
+  pruneContext,
+} from "./context-transform.ts";
 export { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./define-tool.ts";
 export { type LoopExecutor, streamingExecutor } from "./loop-executor.ts";
 export type {

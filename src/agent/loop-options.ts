@@ -1,6 +1,7 @@
 import type { CompactionSettings } from "../session/compaction.ts";
 import type { SessionHooks } from "../session/hooks.ts";
 import type { Usage } from "../session/usage.ts";
+import type { ContextTransform } from "./context-transform.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
 import type { Model, ModelRequest } from "./model.ts";
 import type { RetryOptions } from "./retry.ts";
@@ -68,6 +69,8 @@ export interface LoopOptions extends RunOptions {
   readonly onBudget?: (spent: Spending) => "stop" | "continue" | undefined;
   /** Room is made by itself when the model says how long its context may be; false turns that off. */
   readonly compaction?: LoopCompaction | false;
+  /** Make the messages of each request out of those that would be sent, one after the other; see `pruneContext`. */
+  readonly context?: readonly ContextTransform[];
 }
 
 /** The most rounds with tool calls, where a caller gives no number. */

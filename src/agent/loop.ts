@@ -5,6 +5,7 @@ import { type Row, rowOf } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { collectReply, type PartialReply } from "./collect-reply.ts";
 import type { ContextRoom } from "./context-room.ts";
+import { type ContextTransform, questionOf, transformContext } from "./context-transform.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model-error.ts";
@@ -35,12 +36,15 @@ export interface LoopParts {
 export class Loop {
   readonly #parts: LoopParts;
   readonly #progress: RunProgress;
+  /** What the run answers, where something asks for it. */
+  readonly #question: Message | null;
   #round = 0;
   #partial: PartialReply | null = null;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
     this.#progress = parts.host.progress;
+    this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
   }
 
   /** Whether the run was cut short: by its number of rounds, or by its budget. */
@@ -130,7 +134,9 @@ export class Loop {
   async #complete(): Promise<AnswerRow> {
     const { options, telemetry } = this.#parts;
     const { signal, events } = this.#progress;
-    const request = this.#request();
+    const transforms = transformsOf(this.#parts);
+    const messages = this.#parts.context.messages();
+    const request = this.#request(transforms.length === 0 ? messages : await this.#transform(messages(), transforms));
     const ask = async (): Promise<AnswerRow> =>
       readReply(await untilAborted(this.#askOnce(request), signal), options.model, options.agentName);
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
@@ -158,10 +164,17 @@ export class Loop {
     );
   }
 
-  #request(): ModelRequest {
-    const { options, schemas, context } = this.#parts;
+  async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {
+    const { output, signal } = this.#progress;
+    const info = { sessionId: output.id, round: this.#round, question: this.#question, signal };
+    const work = this.#parts.host.inside(() => transformContext(messages, transforms, info));
+    const made = await untilAborted(work, signal);
+    return () => made;
+  }
+
+  #request(messages: Messages): ModelRequest {
+    const { options, schemas } = this.#parts;
     const { thinkingLevel, temperature, maxOutputTokens, stop, providerOptions, toolChoice } = options;
-    const messages = context.messages();
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
     const choice = forced && this.#round > 1 ? undefined : toolChoice;
@@ -221,6 +234,12 @@ export class Loop {
     await this.#progress.add(rows, facts);
     for (const row of rows) this.#parts.context.push(row);
   }
+}
+
+type Messages = () => readonly Message[];
+
+function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
+  return options.context ?? [];
 }
 
 /** The calls to run: those of an answer that was cut short may be cut short themselves. */
