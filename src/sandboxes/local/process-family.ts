@@ -56,10 +56,11 @@ export class ProcessFamily {
    * Kills what lives of it now; false when there was nothing.
    *
    * A process that starts its successor and ends is gone before a long list has been read to its end, so the list is
-   * taken again, and only what is new on it is looked at, at once, until nothing is new.
+   * taken again, and only what is new on it is looked at, at once, until nothing is new. What is found is stopped at
+   * first: it starts no more, and those below it can still be told by their parent.
    */
   #kill(): boolean {
-    if (!hasProcessFiles) return send(-this.#leader);
+    if (!hasProcessFiles) return send(-this.#leader, "SIGKILL");
     const rows = new Map<number, ProcessRow>();
     const members = new Set<number>();
     const looked = new Map<number, number>();
@@ -80,6 +81,7 @@ export class ProcessFamily {
         for (const row of rows.values()) if (members.has(row.parent)) this.#add(row, members);
       }
     }
+    for (const pid of members) send(pid, "SIGKILL");
     return members.size > 0;
   }
 
@@ -87,8 +89,8 @@ export class ProcessFamily {
     if (members.has(pid)) return;
     members.add(pid);
     // The group in one step, since the members of a loop that starts processes are never all known.
-    if (group === this.#leader) send(-this.#leader);
-    send(pid);
+    if (group === this.#leader) send(-this.#leader, "SIGSTOP");
+    send(pid, "SIGSTOP");
   }
 }
 
@@ -124,10 +126,10 @@ function findMark(pid: number, mark: string): "found" | "none" | "empty" {
   }
 }
 
-/** Whether there was a process to kill. */
-function send(pid: number): boolean {
+/** Whether there was a process, or for a negative number a process group, to send the signal to. */
+function send(pid: number, signal: "SIGSTOP" | "SIGKILL"): boolean {
   try {
-    process.kill(pid, "SIGKILL");
+    process.kill(pid, signal);
     return true;
   } catch {
     return false;
