@@ -32,7 +32,10 @@ describe("apply(old, compute(old, next))", () => {
         fc.array(fc.tuple(fc.nat(20), fc.nat(3), fc.array(turn(), { maxLength: 3 }))),
         (old, edits) => {
           const turns = [...old.turns];
-          for (const [at, remove, insert] of edits) turns.splice(at, remove, ...insert);
+          for (const [at, remove, insert] of edits) {
+            // What is removed comes back at the beginning: a turn can also move.
+            turns.unshift(...turns.splice(at, remove, ...insert));
+          }
           const next = { ...old, turns };
           const diff = StateDiff.compute(old, next);
           expect(StateDiff.apply(old, JSON.parse(JSON.stringify(diff)) as StateDiff)).toEqual(next);
@@ -65,6 +68,10 @@ describe("compute", () => {
     );
   });
 
+  test("gives an empty diff for equal states in which a turn stands twice", () => {
+    expect(StateDiff.compute(withTurns("a", "b", "a", "a"), withTurns("a", "b", "a", "a"))).toEqual({});
+  });
+
   test("tells the keys that changed, and the keys that are gone, by name", () => {
     const old = { ...emptyState(), variables: { same: [1], other: 1, gone: 1 }, metadata: { constructor: "x" } };
     const next = { ...emptyState(), variables: { same: [1], other: 2, "": null }, metadata: {}, name: "refund" };
@@ -86,6 +93,14 @@ describe("compute", () => {
       splices: [
         [1, "a", 1, ["x"]],
         [3, "c", 1, ["y"]],
+      ],
+    },
+    {
+      edit: "a move to the front",
+      next: ["d", "a"],
+      splices: [
+        [0, null, 3, []],
+        [4, "d", 0, ["a"]],
       ],
     },
     { edit: "everything", next: [], splices: [[0, null, 4, []]] },

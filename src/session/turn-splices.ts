@@ -23,14 +23,11 @@ export interface TurnsDiff {
   readonly splices: readonly TurnSplice[];
 }
 
-/** What turns `old` into `next`; null when they are equal. A turn that both lists hold is not in it. */
+/** What turns `old` into `next`; null when they are equal. A turn that stands in both, in the same order, is not in it. */
 export function diffTurns(old: readonly SessionTurn[], next: readonly SessionTurn[]): TurnsDiff | null {
-  const shorter = Math.min(old.length, next.length);
   let start = 0;
-  while (start < shorter && sameTurn(old[start], next[start])) start++;
-  let end = 0;
-  while (end < shorter - start && sameTurn(old.at(-1 - end), next.at(-1 - end))) end++;
-  const splices = spliceMiddle(old, next, start, end);
+  while (start < Math.min(old.length, next.length) && sameTurn(old[start], next[start])) start++;
+  const splices = spliceFrom(start, old, next);
   return splices.length === 0 ? null : Object.freeze({ from: old.length, splices: Object.freeze(splices) });
 }
 
@@ -54,16 +51,10 @@ export function applyTurnsDiff(turns: readonly SessionTurn[], diff: TurnsDiff): 
   return out;
 }
 
-/** What lies between the equal beginning and the equal end. */
-function spliceMiddle(
-  old: readonly SessionTurn[],
-  next: readonly SessionTurn[],
-  start: number,
-  end: number,
-): TurnSplice[] {
-  const oldEnd = old.length - end;
+/** The splices after an equal beginning. */
+function spliceFrom(start: number, old: readonly SessionTurn[], next: readonly SessionTurn[]): TurnSplice[] {
   const places = new Map<string, number>();
-  for (let index = start; index < oldEnd; index++) places.set((old[index] as SessionTurn).turnId, index);
+  for (let index = start; index < old.length; index++) places.set((old[index] as SessionTurn).turnId, index);
   const splices: TurnSplice[] = [];
   let at = start;
   let insert: SessionTurn[] = [];
@@ -73,7 +64,7 @@ function spliceMiddle(
     splices.push(Object.freeze({ at, after, remove: place - at, insert: Object.freeze(insert) }));
     insert = [];
   };
-  for (const turn of next.slice(start, next.length - end)) {
+  for (const turn of next.slice(start)) {
     const place = places.get(turn.turnId);
     if (place === undefined || place < at || !sameTurn(old[place], turn)) {
       insert.push(frozenCopy(turn, "a turn"));
@@ -82,12 +73,12 @@ function spliceMiddle(
     closeAt(place);
     at = place + 1;
   }
-  closeAt(oldEnd);
+  closeAt(old.length);
   return splices;
 }
 
 function sameTurn(a: SessionTurn | undefined, b: SessionTurn | undefined): boolean {
-  return a === b || (a?.turnId === b?.turnId && sameJson(a, b));
+  return a?.turnId === b?.turnId && sameJson(a, b);
 }
 
 function otherTurns(): SessionError {
