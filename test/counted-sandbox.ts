@@ -28,6 +28,7 @@ export class CountedBackend implements SandboxBackend {
   before: (step: SandboxStep) => Promise<void> = async () => {};
   opens = 0;
   closes = 0;
+  snapshotsTaken = 0;
 
   constructor(capabilities: Partial<SandboxCapabilities> = {}) {
     backendsMade += 1;
@@ -131,7 +132,7 @@ export class CountedSandbox implements Sandbox {
 
   async snapshot(): Promise<JsonObject> {
     this.#checkOpen();
-    const name = `snapshot-${this.#owner.snapshots.size + 1}`;
+    const name = `snapshot-${++this.#owner.snapshotsTaken}`;
     this.#owner.snapshots.set(name, new Map(this.files));
     return { name };
   }
