@@ -1,0 +1,52 @@
+export type { Actor, ActorOptions } from "./access.ts";
+export type { Consolidator, MemoryEntry, WorkingMemory } from "./after-write.ts";
+export {
+  type AggregateAnalytics,
+  type AnalyticsQuery,
+  type AnalyticsTotals,
+  aggregateAnalytics,
+} from "./aggregate-analytics.ts";
+export { AppendMerge } from "./append-merge.ts";
+export {
+  type BranchForkOptions,
+  BranchManager,
+  type BranchManagerOptions,
+  type MergeOptions,
+} from "./branch-manager.ts";
+export type { Health, HealthOptions } from "./check-health.ts";
+export {
+  type CheckpointInit,
+  CheckpointManager,
+  type CheckpointManagerOptions,
+  type RestoreOptions,
+} from "./checkpoint-manager.ts";
+export { sessionConfigFromEnvironment } from "./config-from-environment.ts";
+export type { CreateSession } from "./create-session.ts";
+export type { ManagedRunOptions } from "./manage-run.ts";
+export type {
+  MergeConflict,
+  MergeContext,
+  MergeOutcome,
+  MergeResult,
+  MergeStrategy,
+  SkippedTurn,
+} from "./merge-strategy.ts";
+export type { StateOptions } from "./read-state.ts";
+export type { FailureContext, ReportFailure } from "./report-failure.ts";
+export type { IfBusy } from "./run-line.ts";
+export { SelectiveMerge } from "./selective-merge.ts";
+export {
+  type ConfigIssue,
+  checkSessionConfig,
+  type DeploymentEnvironment,
+  SESSION_CONFIG_DEFAULTS,
+  type SessionConfig,
+  type TurnStrategy,
+  validateForEnvironment,
+} from "./session-config.ts";
+export { type ContextToken, SessionContext } from "./session-context.ts";
+export { type SessionEvent, type SessionEventDetails, SessionEvents, type SessionEventType } from "./session-events.ts";
+export { type ManagedStateOptions, SessionManager, type SessionManagerInit } from "./session-manager.ts";
+export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./summary-merge.ts";
+export type { SweepOptions } from "./sweeper.ts";
+export type { TurnInput } from "./turn-input.ts";

@@ -1,0 +1,45 @@
+import type { SessionStatus } from "../session/entry.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
+import type { Viewer } from "./access.ts";
+import type { Expiry } from "./expiry.ts";
+
+const LIMIT_DEFAULT = 100;
+/** How many pages of the store one page of the manager may take. */
+const PAGES_MAX = 10;
+const EMPTY: SessionPage = { items: [], next: null, damaged: [] };
+
+/**
+ * One page of the sessions that a viewer may see, newest first, with the status that each has now. A session whose expiry
+ * is not on record yet is listed as expired, and under no other status; that can make a page shorter than its limit.
+ */
+export async function listVisible(
+  { store, expiry }: { readonly store: SessionStore; readonly expiry: Expiry },
+  query: SessionQuery,
+  viewer: Viewer,
+): Promise<SessionPage> {
+  if (viewer !== null && query.userId !== undefined && query.userId !== viewer) return EMPTY;
+  const { status, limit = LIMIT_DEFAULT, cursor, ...rest } = query;
+  const wanted = status === undefined ? null : [status].flat();
+  const asked = {
+    ...rest,
+    ...(viewer === null ? {} : { userId: viewer }),
+    ...(wanted === null ? {} : { status: recordedAs(wanted) }),
+  };
+  const items: SessionHead[] = [];
+  let page: SessionPage = { ...EMPTY, next: cursor ?? null };
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const from = page.next === null ? {} : { cursor: page.next };
+    page = await store.list({ ...asked, ...from, limit: limit - items.length });
+    const seen = page.items.map((head) => expiry.seen(head));
+    items.push(...seen.filter((head) => wanted === null || wanted.includes(head.status)));
+    if (page.next === null || items.length >= limit) break;
+  }
+  // Who owns a session that cannot be read is not known, so that a user is told of none.
+  return { items, next: page.next, damaged: viewer === null ? page.damaged : [] };
+}
+
+/** The statuses on record that can stand for the wanted ones. */
+function recordedAs(wanted: readonly SessionStatus[]): readonly SessionStatus[] {
+  return wanted.includes("expired") ? [...new Set<SessionStatus>([...wanted, "active", "suspended"])] : wanted;
+}

@@ -1,0 +1,151 @@
+import type { EntryOf, SessionStatus } from "../session/entry.ts";
+import { SessionError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import { turnOf } from "../session/state.ts";
+import { SessionStateMachine } from "../session/state-machine.ts";
+import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
+import { type ActorOptions, isVisible, viewerOf } from "./access.ts";
+import type { AfterWrite } from "./after-write.ts";
+import type { CheckpointManager } from "./checkpoint-manager.ts";
+import { Expiry } from "./expiry.ts";
+import type { ReportFailure } from "./report-failure.ts";
+import type { SessionConfig } from "./session-config.ts";
+import type { SessionEvent, SessionEventDetails, SessionEvents, SessionEventType } from "./session-events.ts";
+
+const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
+
+/** What the sessions of a manager are kept with. */
+export interface ManagedInit {
+  readonly store: SessionStore;
+  readonly config: SessionConfig;
+  readonly events: SessionEvents;
+  readonly afterWrite: AfterWrite;
+  readonly checkpoints: CheckpointManager;
+  readonly report: ReportFailure;
+  readonly clock: () => Date;
+}
+
+/** The steps that the operations of a manager are made of: finding, changing status, and what follows a write. */
+export class ManagedSessions {
+  readonly expiry: Expiry;
+  readonly #init: ManagedInit;
+
+  constructor(init: ManagedInit) {
+    const { store, config, clock } = init;
+    this.#init = init;
+    this.expiry = new Expiry({
+      store,
+      ttlSeconds: config.sessionTtl,
+      clock,
+      recorded: (before, after) => this.#expired(before, after),
+    });
+  }
+
+  /** What must hold for a turn to be written. */
+  get guard(): Guard {
+    return { status: "active", maxTurns: this.#init.config.maxTurnsPerSession };
+  }
+
+  /** A session as its log has it; null when it is missing, or not one that the actor may know of. */
+  async find(id: string, options: ActorOptions): Promise<SessionHead | null> {
+    const viewer = viewerOf(options);
+    const head = await this.#init.store.head(id);
+    return head !== null && isVisible(head, viewer) ? head : null;
+  }
+
+  /** A session for whoever reads it. */
+  async read(id: string, options: ActorOptions): Promise<SessionHead> {
+    const head = await this.find(id, options);
+    if (head === null) throw new SessionNotFoundError(id);
+    return this.expiry.seen(head);
+  }
+
+  /** A session for whoever writes to it: an expiry that is due is on record afterwards. */
+  async prepare(id: string, options: ActorOptions): Promise<SessionHead> {
+    const head = await this.find(id, options);
+    if (head === null) throw new SessionNotFoundError(id);
+    return this.expiry.settle(head);
+  }
+
+  /** @throws {SessionTransitionError} unless the session may go there; of two that try at once, one gets it. */
+  async transition(head: SessionHead, to: SessionStatus, reason?: string): Promise<SessionHead> {
+    const { id } = head.header;
+    SessionStateMachine.validate(id, head.status, to);
+    const status = STATUSES.filter((from) => SessionStateMachine.canTransition(from, to));
+    try {
+      const draft = { type: "status", status: to, ...(reason === undefined ? {} : { reason }) } as const;
+      return (await this.#init.store.append(id, [draft], { guard: { status } })).head;
+    } catch (error) {
+      const from = statusIn(error);
+      throw from === null ? error : new SessionTransitionError(id, from, to);
+    }
+  }
+
+  /** Tells everyone who listens. */
+  announce<T extends SessionEventType>(type: T, head: SessionHead, details: SessionEventDetails[T]): void {
+    const { events, clock } = this.#init;
+    const { id: sessionId, userId } = head.header;
+    const event = { type, sessionId, userId, at: clock().toISOString(), ...details };
+    events.emit(Object.freeze(event) as unknown as SessionEvent);
+  }
+
+  /** What follows turns that are durable now. */
+  async appended({ head, entries }: AppendResult): Promise<void> {
+    const messages = entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message");
+    for (const entry of messages) {
+      const turn = turnOf(entry);
+      this.#init.afterWrite.remember(head, turn);
+      this.announce("turnAdded", head, { turn });
+    }
+    // A turn that was written below another node than the leaf is not on the path that is counted.
+    if (entries.some(({ id }) => id === head.leafId)) await this.#checkpointAfter(head, messages.length);
+  }
+
+  /** What follows the end of a session. */
+  ended(head: SessionHead, end: SessionEventDetails["closed"]): void {
+    this.announce("closed", head, end);
+    if (this.#init.config.consolidateOnClose) this.#init.afterWrite.consolidate(head);
+  }
+
+  /** How long a session has lasted up to a time. */
+  durationSeconds({ header }: SessionHead, until: Date): number {
+    return Math.max(0, until.getTime() - Date.parse(header.createdAt)) / 1000;
+  }
+
+  #expired(before: SessionHead, after: SessionHead): void {
+    const last = new Date(before.updatedAt);
+    const idleSeconds = Math.max(0, this.#init.clock().getTime() - last.getTime()) / 1000;
+    this.announce("expired", after, { idleSeconds });
+    this.ended(after, { durationSeconds: this.durationSeconds(before, last), reason: "expired" });
+  }
+
+  /** A checkpoint at each full interval. Concurrent turns have a count each, so that one of them meets the interval. */
+  async #checkpointAfter(head: SessionHead, added: number): Promise<void> {
+    const { config, checkpoints, report } = this.#init;
+    const interval = config.autoCheckpointInterval ?? 0;
+    const { turnCount } = head.path;
+    if (interval === 0 || Math.floor(turnCount / interval) === Math.floor((turnCount - added) / interval)) return;
+    try {
+      const checkpoint = await checkpoints.create(head.header.id, { head });
+      this.announce("checkpointCreated", head, { checkpoint, automatic: true });
+    } catch (error) {
+      report(error, { during: "auto-checkpoint", sessionId: head.header.id });
+    }
+  }
+}
+
+/** The status that an append was refused for, or null when it was refused for something else. */
+function statusIn(error: unknown): SessionStatus | null {
+  switch (error instanceof SessionError ? error.code : null) {
+    case "TRANSITION":
+      return "active";
+    case "SESSION_SUSPENDED":
+      return "suspended";
+    case "SESSION_CLOSED":
+      return "closed";
+    case "SESSION_EXPIRED":
+      return "expired";
+    default:
+      return null;
+  }
+}

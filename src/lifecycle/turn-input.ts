@@ -1,0 +1,116 @@
+import type { EntryDraft } from "../session/entry.ts";
+import { SessionError, show } from "../session/errors.ts";
+import type { AssistantMessage, Message } from "../session/message.ts";
+import type { SessionTurn } from "../session/state.ts";
+import { NO_USAGE, type Usage } from "../session/usage.ts";
+
+/** A turn as a caller gives it; one that was read from a session can be given as it is. */
+export interface TurnInput extends Partial<Omit<SessionTurn, "role" | "content">> {
+  /** Makes a retry safe: the same id with the same content is the same turn, however often it is added. */
+  readonly turnId?: string;
+  readonly role: SessionTurn["role"];
+  /** Null only for an assistant that called tools. */
+  readonly content: SessionTurn["content"];
+  /** Tokens in all, of an assistant's turn whose `usage` is not known in detail. */
+  readonly tokensUsed?: number;
+}
+
+/** Which fields say something about a turn of which role; `null` for every role. */
+const FIELDS: Readonly<Record<keyof TurnInput, SessionTurn["role"] | null>> = {
+  turnId: null,
+  role: null,
+  content: null,
+  timestamp: null,
+  metadata: null,
+  agent: null,
+  toolCalls: "assistant",
+  stopReason: "assistant",
+  provider: "assistant",
+  model: "assistant",
+  usage: "assistant",
+  tokensUsed: "assistant",
+  cost: "assistant",
+  toolCallId: "tool",
+  toolName: "tool",
+  isError: "tool",
+};
+
+/**
+ * The entry that a turn becomes. What JSON cannot carry, and what is too large, the store refuses.
+ *
+ * @throws {SessionError} `INVALID_ENTRY` for a role, a field or an amount that no turn can have.
+ */
+export function turnDraft(turn: TurnInput): EntryDraft {
+  if (typeof turn !== "object" || turn === null || Array.isArray(turn)) throw invalid("it is not an object");
+  checkFields(turn);
+  const { turnId, timestamp } = turn;
+  return {
+    type: "message",
+    message: messageOf(turn),
+    ...(turnId === undefined ? {} : { id: turnId }),
+    ...(timestamp === undefined ? {} : { timestamp }),
+  };
+}
+
+function checkFields(turn: TurnInput): void {
+  const { role } = turn;
+  if (!["user", "assistant", "system", "tool"].includes(role)) {
+    throw invalid(`its role is ${show(role)}, which is not one of user, assistant, system, tool`);
+  }
+  for (const [field, value] of Object.entries(turn)) {
+    const only = Object.hasOwn(FIELDS, field) ? FIELDS[field as keyof TurnInput] : undefined;
+    if (only === undefined) throw invalid(`it has a field ${show(field)}, which no turn has; put your own in metadata`);
+    // A turn that was read has what it spent, also where that is nothing.
+    const nothing = value === undefined || ((field === "tokensUsed" || field === "cost") && value === 0);
+    if (only !== null && only !== role && !nothing) {
+      throw invalid(`it is a turn of the role ${role} and has ${field}, which only a turn of the role ${only} has`);
+    }
+  }
+  for (const field of ["tokensUsed", "cost"] as const) {
+    const amount = turn[field];
+    if (amount !== undefined && !(Number.isFinite(amount) && amount >= 0)) {
+      throw invalid(`${field} is ${show(amount)}, not a number of 0 or more`);
+    }
+  }
+}
+
+function messageOf(turn: TurnInput): Message {
+  const { role, content, agent, metadata } = turn;
+  const extras = { ...(agent === undefined ? {} : { agent }), ...(metadata === undefined ? {} : { metadata }) };
+  if (role === "assistant") return assistantOf(turn, extras);
+  // The store refuses what is missing here, by name.
+  if (role === "tool") {
+    const { toolCallId, toolName, isError } = turn;
+    const answer = { role, toolCallId, name: toolName, content, ...(isError === undefined ? {} : { isError }) };
+    return { ...answer, ...extras } as Message;
+  }
+  return { role, content, ...extras } as Message;
+}
+
+function assistantOf(turn: TurnInput, extras: Pick<AssistantMessage, "agent" | "metadata">): AssistantMessage {
+  const { content, toolCalls, provider, model, cost, stopReason } = turn;
+  const usage = usageOf(turn);
+  return {
+    role: "assistant",
+    content,
+    ...extras,
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(model === undefined ? {} : { model }),
+    ...(usage === null ? {} : { usage }),
+    ...(cost === undefined ? {} : { cost }),
+    ...(stopReason === undefined ? {} : { stopReason }),
+  };
+}
+
+function usageOf({ usage, tokensUsed }: TurnInput): Usage | null {
+  if (usage === undefined) return tokensUsed === undefined ? null : { ...NO_USAGE, totalTokens: tokensUsed };
+  if (tokensUsed !== undefined && tokensUsed !== usage?.totalTokens) {
+    throw invalid(`tokensUsed is ${tokensUsed}, and its usage says ${show(usage?.totalTokens)}; give one of them`);
+  }
+  return usage;
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_ENTRY", `The turn is not valid: ${problem}.`);
+}

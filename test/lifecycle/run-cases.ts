@@ -1,0 +1,232 @@
+import { expect } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { defineTool } from "../../src/agent/define-tool.ts";
+import type { Agent } from "../../src/agent/agent.ts";
+import type { SessionRun } from "../../src/agent/session-run.ts";
+import { type ScriptedReply, scripted } from "../../src/models/scripted.ts";
+import type { SessionStore } from "../../src/session/store.ts";
+import { contentsOf, entriesOf, eventsOf, gate, type LifecycleCase, refusal } from "./lifecycle-case.ts";
+
+function agentOf(...replies: readonly ScriptedReply[]): Agent {
+  return createAgent({ prompt: "Help.", model: scripted(replies), builtInTools: false });
+}
+
+/** An agent that says when it was asked, and answers when it is told to. */
+function slowAgent(answer = "Done."): { readonly agent: Agent; readonly asked: Promise<void>; answer(): void } {
+  const asked = gate();
+  const told = gate();
+  const agent = agentOf(async () => {
+    asked.open();
+    await told.opened;
+    return answer;
+  });
+  return { agent, asked: asked.opened, answer: told.open };
+}
+
+async function saidIn(store: SessionStore, id: string): Promise<unknown[]> {
+  return (await entriesOf(store, id)).flatMap((entry) => (entry.type === "message" ? [entry.message.content] : []));
+}
+
+async function phasesIn(store: SessionStore, id: string): Promise<string[]> {
+  return (await entriesOf(store, id)).flatMap((entry) => (entry.type === "run" ? [entry.phase] : []));
+}
+
+/** Runs on managed sessions. */
+export const runCases: readonly LifecycleCase[] = [
+  {
+    name: "runs a session through an agent, with what it said before, and keeps every row as a turn",
+    async run({ store, manager }) {
+      const remembered: string[] = [];
+      const memory = { add: ({ turn }: { turn: { role: string } }) => remembered.push(turn.role) };
+      const desk = manager({ memory, config: { autoCheckpointInterval: 2 } });
+      const events = eventsOf(desk);
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.addTurn("s", { role: "user", content: "I am Ann." });
+      const look = defineTool({
+        name: "look",
+        description: "Looks.",
+        parameters: { type: "object" },
+        // A row is durable before the run goes on.
+        execute: async () => (await saidIn(store, "s")).length,
+      });
+      const model = scripted([
+        {
+          role: "assistant",
+          content: null,
+          toolCalls: [{ id: "c", name: "look", arguments: "{}" }],
+          stopReason: "tool_calls",
+        },
+        {
+          role: "assistant",
+          content: "Hello, Ann.",
+          usage: { inputTokens: 5, outputTokens: 3, totalTokens: 8 },
+          cost: 0.5,
+        },
+      ]);
+      const agent = createAgent({ name: "clerk", prompt: "Help.", model, tools: [look], builtInTools: false });
+      const run = desk.run("s", agent, "Who am I?", { actor: "ann" });
+      expect(run.pending).toBe(true);
+      expect((await run).text()).toBe("Hello, Ann.");
+      expect(model.requests[0]?.messages.map(({ content }) => content)).toEqual(["Help.", "I am Ann.", "Who am I?"]);
+      const state = await desk.getState("s");
+      expect(state).toMatchObject({
+        turnCount: 5,
+        totalTokens: 8,
+        totalCost: 0.5,
+        systemPrompt: "Help.",
+        status: "active",
+      });
+      expect(state?.turns.map(({ role }) => role)).toEqual(["user", "user", "assistant", "tool", "assistant"]);
+      expect(state?.turns[3]?.content).toContain("3");
+      expect(state?.turns[4]?.agent).toBe("clerk");
+      expect(events.flatMap((event) => (event.type === "turnAdded" ? [event.turn] : []))).toEqual(state?.turns);
+      expect(remembered).toEqual(state?.turns.map(({ role }) => role));
+      expect((await store.listCheckpoints("s")).length).toBe(2);
+      expect(await phasesIn(store, "s")).toEqual(["started", "finished"]);
+      expect(await store.leaseOf("s")).toBeNull();
+    },
+  },
+  {
+    name: "refuses a run for which there is no room, and lets none grow beyond it",
+    async run({ store, manager }) {
+      const desk = manager({ config: { maxTurnsPerSession: 2 } });
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.addTurn("s", { role: "user", content: "one" });
+      await expect(desk.run("s", agentOf("three"), "two")).rejects.toMatchObject({ code: "CAPACITY", limit: 2 });
+      expect(await saidIn(store, "s")).toEqual(["one", "two"]);
+      expect(await phasesIn(store, "s")).toEqual(["started", "failed"]);
+      expect((await refusal(store, () => desk.run("s", agentOf("x"), "y"))).code).toBe("CAPACITY");
+    },
+  },
+  {
+    name: "ends a run whose session was closed meanwhile, with its end on record and no row after it",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const { agent, asked, answer } = slowAgent();
+      const run = desk.run("s", agent, "Hello.");
+      await asked;
+      await desk.close("s");
+      answer();
+      await expect(run).rejects.toMatchObject({ code: "SESSION_CLOSED", sessionId: "s" });
+      expect(await saidIn(store, "s")).toEqual(["Hello."]);
+      expect(await store.head("s")).toMatchObject({ status: "closed", openRuns: [] });
+    },
+  },
+  {
+    name: "refuses a second run while one goes on, by default",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const { agent, asked, answer } = slowAgent();
+      const run = desk.run("s", agent, "first");
+      await asked;
+      const error = await refusal(store, () => desk.run("s", agentOf("x"), "second"));
+      expect(error).toMatchObject({ code: "SESSION_BUSY", sessionId: "s" });
+      const elsewhere = await refusal(store, () => manager().run("s", agentOf("x"), "second"));
+      expect(elsewhere).toMatchObject({ code: "SESSION_BUSY", sessionId: "s" });
+      answer();
+      await run;
+      await desk.run("s", agentOf("ok"), "third");
+      expect(await saidIn(store, "s")).toEqual(["first", "Done.", "third", "ok"]);
+    },
+  },
+  {
+    name: "lets runs that were enqueued have the session one after the other, in order",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const { agent, asked, answer } = slowAgent("a1");
+      const first = desk.run("s", agent, "q1");
+      await asked;
+      const runs = [2, 3, 4].map((n) => desk.run("s", agentOf(`a${n}`), `q${n}`, { ifBusy: "enqueue" }));
+      answer();
+      await Promise.all([first, ...runs]);
+      expect(await saidIn(store, "s")).toEqual(["q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4"]);
+    },
+  },
+  {
+    name: "waits no longer than it is told, and not after an abort",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const { agent, asked, answer } = slowAgent();
+      const run = desk.run("s", agent, "first");
+      await asked;
+      const before = await contentsOf(store);
+      const late = desk.run("s", agentOf("x"), "late", { ifBusy: "enqueue", waitMs: 20 });
+      await expect(late).rejects.toMatchObject({ code: "SESSION_BUSY" });
+      const controller = new AbortController();
+      const waiting: SessionRun[] = [
+        desk.run("s", agentOf("x"), "by signal", { ifBusy: "enqueue", signal: controller.signal }),
+        desk.run("s", agentOf("x"), "by hand", { ifBusy: "enqueue" }),
+      ];
+      controller.abort();
+      waiting[1]?.abort();
+      for (const aborted of waiting) await expect(aborted).rejects.toMatchObject({ code: "ABORTED" });
+      expect(await contentsOf(store)).toEqual(before);
+      answer();
+      await run;
+      expect(await saidIn(store, "s")).toEqual(["first", "Done."]);
+    },
+  },
+  {
+    name: "stops the run that goes on for one that interrupts it, and goes before those that wait",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const { agent, asked } = slowAgent();
+      const first = desk.run("s", agent, "first");
+      await asked;
+      const patient = desk.run("s", agentOf("a3"), "q3", { ifBusy: "enqueue" });
+      const urgent = desk.run("s", agentOf("a2"), "q2", { ifBusy: "interrupt" });
+      await expect(first).rejects.toMatchObject({ code: "ABORTED" });
+      await Promise.all([urgent, patient]);
+      expect(await saidIn(store, "s")).toEqual(["first", "q2", "a2", "q3", "a3"]);
+      expect(await phasesIn(store, "s")).toEqual([
+        "started",
+        "cancelled",
+        "started",
+        "finished",
+        "started",
+        "finished",
+      ]);
+    },
+  },
+  {
+    name: "waits for a run that it cannot stop, because another process has it",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      for (const ifBusy of ["enqueue", "interrupt"] as const) {
+        const lease = await store.lease("s", "elsewhere", 60_000);
+        expect((await refusal(store, () => desk.run("s", agentOf("x"), "no"))).code).toBe("SESSION_BUSY");
+        const short = desk.run("s", agentOf("x"), "no", { ifBusy, waitMs: 30 });
+        await expect(short).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        const run = desk.run("s", agentOf(ifBusy), "yes", { ifBusy });
+        await lease.release();
+        expect((await run).text()).toBe(ifBusy);
+      }
+      expect(await saidIn(store, "s")).toEqual(["yes", "enqueue", "yes", "interrupt"]);
+    },
+  },
+  {
+    name: "refuses a run that cannot be set up, before it starts",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const before = await contentsOf(store);
+      const start =
+        (options: object, agent: unknown = agentOf("x")) =>
+        () =>
+          desk.run("s", agent as Agent, "x", options);
+      for (const call of [
+        ...[start({ ifBusy: "wait" }), start({ waitMs: -1 }), start({ waitMs: Number.NaN }), start({}, null)],
+        ...[start({}, {}), start({ maxToolRounds: 0 }), start({ actor: undefined })],
+      ]) {
+        expect(call).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+      }
+      expect(await contentsOf(store)).toEqual(before);
+    },
+  },
+];
