@@ -225,6 +225,11 @@ describe("a replaced part", () => {
     ]);
   });
 
+  test("is not asked about a history that is within its limits", async () => {
+    const scorer = () => expect.fail("a message was scored");
+    expect(await keep(["a", "b"], "q", 2, { scorer, maxTokens: 2 })).toEqual(["a", "b"]);
+  });
+
   test("that scores all alike leaves the later ones", async () => {
     expect(await keep(["a", "b", "c"], "q", 2, { scorer: () => 1 })).toEqual(["b", "c"]);
   });
