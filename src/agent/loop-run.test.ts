@@ -156,6 +156,7 @@ describe("a sub-agent inside a tool", () => {
     let started = 0;
     const delegate: Tool = toolOf("delegate", async (_args, context) => {
       started += 1;
+      if (started > 3) return "again";
       const inner = runSessionLoop(context.session, someAgent("Help."), {
         model: scripted(["Helped."]),
         tools: [delegate],

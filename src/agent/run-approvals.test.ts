@@ -105,10 +105,12 @@ describe("a call that needs approval", () => {
     const run = runOf([callOf("1", "pay"), callOf("2", "pay")], [toolOf("pay", () => "paid", asks)]);
     await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "2");
     await expect(run.approve("nobody")).rejects.toMatchObject({ code: "INVALID_OPTION", message: /"nobody"/ });
+    await run.approve("2");
+    await expect(run.deny("2")).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await run.approve("1");
     await expect(run.deny("1")).rejects.toMatchObject({ code: "INVALID_OPTION" });
-    await run.approve("2");
-    await run;
+    const session = await run;
+    expect(resultsOf(session.transcript)).toEqual(["paid", "paid"]);
     await expect(run.approve("2")).rejects.toMatchObject({ code: "RUN_ENDED" });
   });
 

@@ -15,6 +15,7 @@ import {
   toolOf,
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
+import { openMemoryStore } from "../stores/memory/index.ts";
 import { QUEUED_KEY } from "./resume-state.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
@@ -133,39 +134,45 @@ describe("what people say while a run goes on", () => {
   });
 });
 
-test("whenever it is said, input is either in the transcript, once, or refused", async () => {
-  const waits = fc.array(fc.tuple(fc.constantFrom("steer", "followUp"), fc.nat({ max: 60 })), {
-    minLength: 1,
-    maxLength: 6,
-  });
-  await fc.assert(
-    fc.asyncProperty(waits, fc.nat({ max: 3 }), async (inputs, rounds) => {
-      const model = modelOf(async ({ messages }) => {
-        const calls = messages.filter(({ role }) => role === "tool").length;
-        return calls < rounds ? looking(`${calls}`) : saying("Done.");
-      });
-      const run = runSessionLoop(asking(), someAgent(), { model, tools: [toolOf("look")] });
-      const said = await Promise.all(
-        inputs.map(async ([kind, ticks], index) => {
-          // The same number of microtasks lands at the same place in a run, so that all places are tried.
-          for (let tick = 0; tick < ticks; tick++) await null;
-          return run[kind as "steer" | "followUp"](`input ${index}`).then(
-            () => true,
-            (error: { code: string }) => {
-              expect(error.code).toBe("RUN_ENDED");
-              return false;
-            },
-          );
-        }),
-      );
-      const texts = shortly((await run).transcript);
-      for (const [index, taken] of said.entries()) {
-        expect(texts.filter((text) => text === `user: input ${index}`)).toHaveLength(taken ? 1 : 0);
-      }
-    }),
-    { numRuns: 200 },
-  );
-});
+test.each([
+  ["not kept", () => ({})],
+  ["kept", () => ({ persist: openMemoryStore() })],
+])(
+  "whenever it is said in a run that is %s, input is either in the transcript, once, or refused",
+  async (_name, kept) => {
+    const waits = fc.array(fc.tuple(fc.constantFrom("steer", "followUp"), fc.nat({ max: 150 })), {
+      minLength: 1,
+      maxLength: 6,
+    });
+    await fc.assert(
+      fc.asyncProperty(waits, fc.nat({ max: 3 }), async (inputs, rounds) => {
+        const model = modelOf(async ({ messages }) => {
+          const calls = messages.filter(({ role }) => role === "tool").length;
+          return calls < rounds ? looking(`${calls}`) : saying("Done.");
+        });
+        const run = runSessionLoop(asking(), someAgent(), { model, tools: [toolOf("look")], ...kept() });
+        const said = await Promise.all(
+          inputs.map(async ([kind, ticks], index) => {
+            // The same number of microtasks lands at the same place in a run, so that all places are tried.
+            for (let tick = 0; tick < ticks; tick++) await null;
+            return run[kind as "steer" | "followUp"](`input ${index}`).then(
+              () => true,
+              (error: { code: string }) => {
+                expect(error.code).toBe("RUN_ENDED");
+                return false;
+              },
+            );
+          }),
+        );
+        const texts = shortly((await run).transcript);
+        for (const [index, taken] of said.entries()) {
+          expect(texts.filter((text) => text === `user: input ${index}`)).toHaveLength(taken ? 1 : 0);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  },
+);
 
 test("a run that streams nothing but a finish still hears what is said", async () => {
   const model = streamOf(async function* () {

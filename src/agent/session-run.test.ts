@@ -6,6 +6,7 @@ import {
   calling,
   eventsOf,
   modelOf,
+  nextEvent,
   saying,
   shortly,
   someAgent,
@@ -186,6 +187,8 @@ describe("a run as input", () => {
     const { pass, open } = gate();
     const first = runSessionLoop(asking(), someAgent(), { model: modelOf(() => pass.then(() => saying("One."))) });
     const second = runSessionLoop(first, someAgent(), { model: scripted([]) });
+    // Both began in the same turn, so that the second waits for the first by now.
+    await nextEvent(first, "round-started");
     second.abort();
     await expect(second.synchronize()).rejects.toMatchObject({ code: "ABORTED" });
     expect(first.pending).toBe(true);
