@@ -4,22 +4,25 @@ import type { RunEvent } from "./run-event.ts";
 /** How many events of a run are kept for readers that come late or are slow. */
 export const EVENTS_MAX = 10_000;
 
+/** What a reader gets in the place of events that it was too slow, or came too late, for. */
+export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
+
 /** The events of one run. Every reader starts at the first one that is still kept. */
-export class EventLog {
+export class EventLog<Event extends { readonly type: string } = RunEvent> {
   readonly #report: (error: unknown) => void;
-  readonly #listener: ((event: RunEvent) => void) | undefined;
-  #events: RunEvent[] = [];
+  readonly #listener: ((event: Event) => void) | undefined;
+  #events: Event[] = [];
   /** How many events were dropped from the front. */
   #dropped = 0;
   #ended = false;
   #waiting: (() => void)[] = [];
 
-  constructor(listener: ((event: RunEvent) => void) | undefined, report: (error: unknown) => void) {
+  constructor(listener: ((event: Event) => void) | undefined, report: (error: unknown) => void) {
     this.#listener = listener;
     this.#report = report;
   }
 
-  add(event: RunEvent): void {
+  add(event: Event): void {
     if (this.#ended) return;
     this.#events.push(Object.freeze(event));
     // Dropping half at a time keeps the cost of an event constant.
@@ -36,7 +39,7 @@ export class EventLog {
     this.#wake();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<Event | EventsDropped, void, undefined> {
     for (let next = 0; ; next++) {
       if (next < this.#dropped) {
         yield { type: "events-dropped", count: this.#dropped - next };
@@ -50,11 +53,11 @@ export class EventLog {
         next--;
         continue;
       }
-      yield this.#events[next - this.#dropped] as RunEvent;
+      yield this.#events[next - this.#dropped] as Event;
     }
   }
 
-  #tell(event: RunEvent): void {
+  #tell(event: Event): void {
     if (this.#listener === undefined) return;
     try {
       const returned: unknown = this.#listener(event);

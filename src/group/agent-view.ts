@@ -1,0 +1,70 @@
+import type { AssistantMessage, Content, Message } from "../session/message.ts";
+import type { SessionTurn } from "../session/state.ts";
+import type { RowInit } from "../session/transcript.ts";
+import type { GroupItem } from "./group-log.ts";
+import { isEmpty } from "./is-empty.ts";
+import type { TurnManager } from "./turn-manager.ts";
+
+/** What an agent is told when the last word was its own, as no provider takes a request that ends with an answer. */
+export const YOUR_TURN = "It is your turn again. Go on, or say nothing.";
+
+/** Decides which turns an agent sees. */
+export interface TurnFilter {
+  filterForAgent(turns: readonly SessionTurn[], agentName: string): readonly SessionTurn[];
+}
+
+/** What an agent may see: what the isolation and the turn manager both let through, in the order of the log. */
+export function visibleTo(
+  agentName: string,
+  items: readonly GroupItem[],
+  isolation: TurnFilter,
+  turnManager: Pick<TurnManager, "filterVisible">,
+): readonly GroupItem[] {
+  const turns = items.map(({ turn }) => turn);
+  const shown = idsOf(isolation.filterForAgent(turns, agentName));
+  const allowed = idsOf(turnManager.filterVisible(turns, { agentName }));
+  return items.filter(({ turn }) => shown.has(turn.turnId) && allowed.has(turn.turnId));
+}
+
+/**
+ * The rows that a loop agent starts from: its own turns are answers, those of others are messages that begin with the
+ * speaker's name, and what people said is as it is. Calls of others and what their tools answered are left out.
+ */
+export function rowsFor(agentName: string, items: readonly GroupItem[]): readonly RowInit[] {
+  const rows = items.flatMap(({ turn, message }): RowInit[] => {
+    const told = toldTo(agentName, message);
+    return told === null ? [] : [{ id: turn.turnId, message: told }];
+  });
+  const last = rows.at(-1)?.message;
+  const open = last?.role === "assistant" && (last.toolCalls ?? []).length > 0;
+  const answerable = last?.role === "user" || last?.role === "tool" || open;
+  return answerable ? rows : [...rows, { message: { role: "user", content: YOUR_TURN } }];
+}
+
+function toldTo(agentName: string, message: Message): Message | null {
+  const { metadata: _metadata, ...plain } = message;
+  const own = message.agent === agentName;
+  if (message.role === "tool") return own ? plain : null;
+  if (message.role !== "assistant") {
+    const { role, agent: speaker, content } = message;
+    return speaker === undefined ? plain : { role, content: spokenBy(speaker, content) };
+  }
+  if (isVoid(message)) return null;
+  if (!own && isEmpty(message)) return null;
+  return own ? plain : { role: "user", content: spokenBy(message.agent ?? "assistant", message.content ?? "") };
+}
+
+/** An answer that says nothing: it failed, or holds neither text nor pictures nor calls. */
+function isVoid(message: AssistantMessage): boolean {
+  return message.stopReason === "error" || (isEmpty(message) && (message.toolCalls ?? []).length === 0);
+}
+
+function spokenBy(speaker: string, content: Content): Content {
+  if (typeof content === "string") return `${speaker}: ${content}`;
+  const said = content.filter(({ type }) => type !== "thinking");
+  return [{ type: "text", text: `${speaker}: ` }, ...said];
+}
+
+function idsOf(turns: readonly SessionTurn[]): ReadonlySet<string> {
+  return new Set(turns.map(({ turnId }) => turnId));
+}

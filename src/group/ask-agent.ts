@@ -1,0 +1,124 @@
+import type { Agent } from "../agent/agent.ts";
+import { followAbort } from "../agent/follow-abort.ts";
+import type { SessionRun } from "../agent/session-run.ts";
+import { untilAborted } from "../agent/until-aborted.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { textOf } from "../session/message.ts";
+import { operation, Session } from "../session/session.ts";
+import { Transcript } from "../session/transcript.ts";
+import { rowsFor } from "./agent-view.ts";
+import { type ExecutingAgent, type GroupSeat, isExecuting } from "./group-agent.ts";
+import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
+import type { GroupEvent } from "./group-event.ts";
+import type { GroupItem, GroupLog } from "./group-log.ts";
+import { GroupSink } from "./group-sink.ts";
+import { readAnswer } from "./read-answer.ts";
+import type { GroupMember } from "./turn-manager.ts";
+
+/** What it takes to ask an agent. */
+export interface Asking {
+  readonly sessionId: string;
+  readonly log: GroupLog;
+  /** The session whose sandbox the agents share. */
+  readonly place: Session;
+  readonly agents: readonly GroupMember[];
+  readonly messageId: string;
+  readonly timeoutMs: number | null;
+  readonly signal: AbortSignal;
+  readonly emit: (event: GroupEvent) => void;
+  /** Told which run is at work, and when none is. */
+  readonly atWork: (run: SessionRun | null) => void;
+}
+
+type Finished = Extract<GroupEvent, { type: "agent-finished" }>;
+
+/**
+ * Lets an agent have its go; what it says is durable when this resolves. Rejects with why the agent failed, or with the
+ * signal's reason.
+ */
+export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: Asking): Promise<Finished> {
+  const controller = new AbortController();
+  const { timeoutMs, signal } = asking;
+  const unfollow = followAbort(signal, () => controller.abort(signal.reason));
+  const late = new SessionError("ABORTED", `Agent ${show(seat.name)} did not answer within ${timeoutMs} ms.`);
+  const timer = timeoutMs === null ? undefined : setTimeout(() => controller.abort(late), timeoutMs);
+  try {
+    const own = { ...asking, signal: controller.signal };
+    return await (isExecuting(seat.agent)
+      ? execute(seat, seat.agent, visible, own)
+      : runLoop(seat, seat.agent, visible, own));
+  } catch (error) {
+    // A run that was stopped says so in its own words; why it was stopped says more.
+    throw controller.signal.aborted ? controller.signal.reason : error;
+  } finally {
+    clearTimeout(timer);
+    unfollow();
+  }
+}
+
+async function execute(
+  seat: GroupSeat,
+  agent: ExecutingAgent,
+  visible: readonly GroupItem[],
+  { sessionId, log, agents, messageId, signal }: Asking,
+): Promise<Finished> {
+  const { name, role, visibility } = seat;
+  const turns = visible.map(({ turn }) => turn);
+  const question = textOf(turns.find(({ turnId }) => turnId === messageId)?.content ?? null);
+  const given = (async () => agent.execute(question, turns, { sessionId, role, agents, signal }))();
+  const answer = readAnswer(name, await untilAborted(given, signal));
+  if (answer.kind === "refused") {
+    await log.append([refusalDraft(name, answer.error)]);
+    return { ...finished(name, "refused"), error: answer.error };
+  }
+  if (answer.kind === "passed") {
+    await log.append([passDraft(name, answer.message ?? {})]);
+    return finished(name, "passed");
+  }
+  const message = answerMessage(name, visibility, answer.message);
+  const [entry] = await log.append([{ type: "message", message }]);
+  return { ...finished(name, "spoke"), turnId: entry?.id ?? null, text: textOf(message.content) };
+}
+
+async function runLoop(
+  seat: GroupSeat,
+  agent: Agent,
+  visible: readonly GroupItem[],
+  { sessionId, log, place, signal, emit, atWork }: Asking,
+): Promise<Finished> {
+  const { name } = seat;
+  const sink = new GroupSink(sessionId, log, seat);
+  const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
+    lineage: operation("op_fork", "group", [place.id]),
+  });
+  try {
+    const run = agent.run(user, {
+      signal,
+      register: false,
+      persist: { openSink: async () => ({ sink, user }) },
+    });
+    atWork(run);
+    const telling = tell(run, name, emit);
+    const output = await run.synchronize();
+    await telling;
+    await output.closeSandbox();
+  } finally {
+    atWork(null);
+    await user.closeSandbox();
+  }
+  const { answer } = sink;
+  if (answer !== null) {
+    return { ...finished(name, "spoke"), turnId: answer.id, text: textOf(answer.message.content) };
+  }
+  // Cut short by its rounds or its budget, the agent has nothing for the group.
+  if (!sink.passed) await log.append([passDraft(name)]);
+  return finished(name, "passed");
+}
+
+async function tell(run: SessionRun, agent: string, emit: (event: GroupEvent) => void): Promise<void> {
+  for await (const event of run) emit({ ...event, agent });
+}
+
+function finished(agent: string, kind: Finished["kind"]): Finished {
+  return { type: "agent-finished", agent, kind, turnId: null, text: "" };
+}

@@ -1,0 +1,97 @@
+import type { Agent } from "../agent/agent.ts";
+import type { JsonObject } from "../internal/json.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { checkName } from "../session/id.ts";
+import type { Content } from "../session/message.ts";
+import type { SessionTurn } from "../session/state.ts";
+import type { Usage } from "../session/usage.ts";
+import type { Visibility } from "./group-drafts.ts";
+import type { GroupMember } from "./turn-manager.ts";
+
+/** What an agent is told beside what was said. */
+export interface GroupAgentContext {
+  readonly sessionId: string;
+  /** The role that it joined the group with. */
+  readonly role: string;
+  /** Everyone in the group, in the order in which they joined. */
+  readonly agents: readonly GroupMember[];
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/** What an agent says, with what that cost. Metadata may hold `visibleTo` or `hiddenFrom`. */
+export interface GroupReply {
+  readonly content: Content | null;
+  readonly usage?: Usage;
+  /** In US dollars. */
+  readonly cost?: number;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly metadata?: JsonObject;
+}
+
+/** What an agent comes back with: what it says, nothing, or an error that the group can do without an answer to. */
+export type GroupAnswer = string | null | undefined | GroupReply | { readonly ok: false; readonly error: unknown };
+
+/** An agent of any make. */
+export interface ExecutingAgent {
+  readonly name: string;
+  /**
+   * Answers. `message` is the text that the group was given, empty where this agent may not see it; `history` are the
+   * turns that it may see, that one among them, oldest first.
+   */
+  execute(
+    message: string,
+    history: readonly SessionTurn[],
+    context: GroupAgentContext,
+  ): GroupAnswer | Promise<GroupAnswer>;
+}
+
+/** Who can take part in a group: an agent of `createAgent`, which must have a name, or one of any make. */
+export type GroupAgent = Agent | ExecutingAgent;
+
+/** An agent in its place in a group. */
+export interface GroupSeat extends GroupMember {
+  readonly agent: GroupAgent;
+  readonly visibility: Visibility;
+}
+
+/** Whether an agent is one of any make, and not a loop agent. */
+export function isExecuting(agent: GroupAgent): agent is ExecutingAgent {
+  return "execute" in agent && typeof agent.execute === "function";
+}
+
+/**
+ * An agent's place in a group. Whoever limits who sees its turns does not hide them from the agent itself.
+ *
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for anything that cannot take part.
+ */
+export function seatOf(agent: GroupAgent, role: string, visibility: Visibility): GroupSeat {
+  if (typeof agent !== "object" || agent === null) throw invalid("An agent of a group is an object with a name.");
+  const runs = "run" in agent && typeof agent.run === "function";
+  if (!isExecuting(agent) && !runs) {
+    throw invalid(
+      `The agent ${show(agent.name)} has neither an execute nor a run function; make one with createAgent.`,
+    );
+  }
+  const { name } = agent;
+  if (name === null || name === undefined) throw invalid("An agent needs a name to take part in a group.");
+  checkName(name, "an agent");
+  if (typeof role !== "string" || role === "") throw invalid(`The role of ${show(name)} is not a text, or empty.`);
+  return { name, role, agent, visibility: checkVisibility(name, visibility) };
+}
+
+function checkVisibility(name: string, { visibleTo, hiddenFrom }: Visibility): Visibility {
+  for (const names of [visibleTo, hiddenFrom]) {
+    if (names === undefined || (Array.isArray(names) && names.every((each) => typeof each === "string"))) continue;
+    throw invalid(`Who sees the turns of ${show(name)} is not a list of names.`);
+  }
+  return {
+    ...(visibleTo === undefined ? {} : { visibleTo: [...new Set([...visibleTo, name])] }),
+    ...(hiddenFrom === undefined ? {} : { hiddenFrom: hiddenFrom.filter((each) => each !== name) }),
+  };
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

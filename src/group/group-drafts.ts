@@ -1,0 +1,84 @@
+import { describeThrown } from "../agent/describe-thrown.ts";
+import type { JsonObject } from "../internal/json.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import type { AssistantMessage, Content, Message } from "../session/message.ts";
+import type { Usage } from "../session/usage.ts";
+import { GROUP_KEY, type GroupEnd } from "./group-progress.ts";
+
+const REASON_CHARACTERS_MAX = 2000;
+
+/** Who of a group an agent's turns are for; everyone where neither is given. */
+export interface Visibility {
+  readonly visibleTo?: readonly string[];
+  readonly hiddenFrom?: readonly string[];
+}
+
+/** The message that a group is to answer. */
+export function questionDraft(
+  content: Content,
+  options: { readonly maxRounds: number; readonly turnId?: string; readonly metadata?: JsonObject },
+): EntryDraft {
+  const { maxRounds, turnId, metadata } = options;
+  const message: Message = {
+    role: "user",
+    content,
+    metadata: { ...metadata, [GROUP_KEY]: { kind: "message", maxRounds } },
+  };
+  return { type: "message", message, ...(turnId === undefined ? {} : { id: turnId }) };
+}
+
+/** An agent's answer to the group. */
+export function answerMessage(agent: string, visibility: Visibility, message: AssistantMessage): AssistantMessage {
+  const metadata = { ...visibility, ...message.metadata, [GROUP_KEY]: { kind: "turn" } };
+  return { ...message, agent, metadata };
+}
+
+/** A row on an agent's way to its answer, which is nobody else's business. */
+export function workMessage(agent: string, message: Message): Message {
+  const metadata = { ...message.metadata, visibleTo: [agent], [GROUP_KEY]: { kind: "work" } };
+  return { ...message, agent, metadata };
+}
+
+/** That an agent had nothing to say, and what that cost. */
+export function passDraft(agent: string, spent: { readonly usage?: Usage; readonly cost?: number } = {}): EntryDraft {
+  const usage = spent.usage === undefined ? {} : { usage: { ...spent.usage } };
+  const cost = spent.cost === undefined ? {} : { cost: spent.cost };
+  return { type: "custom", customType: GROUP_KEY, data: { kind: "passed", agent, ...usage, ...cost } };
+}
+
+/** That an agent gave an error for an answer. */
+export function refusalDraft(agent: string, error: unknown): EntryDraft {
+  return { type: "custom", customType: GROUP_KEY, data: { kind: "refused", agent, error: reasonOf(error) } };
+}
+
+/** That an agent failed, as a turn of its own that no model gets to see. */
+export function failureDraft(agent: string, error: unknown): EntryDraft {
+  const message: Message = {
+    role: "assistant",
+    content: null,
+    agent,
+    stopReason: "error",
+    metadata: { error: reasonOf(error), [GROUP_KEY]: { kind: "failed" } },
+  };
+  return { type: "message", message };
+}
+
+/** That the group stopped by itself. */
+export function endDraft(reason: GroupEnd): EntryDraft {
+  return { type: "custom", customType: GROUP_KEY, data: { kind: "ended", reason } };
+}
+
+/** What of an error goes on record. */
+export function reasonOf(error: unknown): JsonObject {
+  const message = wellFormed(describeThrown(error)).slice(0, REASON_CHARACTERS_MAX);
+  if (!(error instanceof Error)) return { name: "Error", message };
+  const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
+  return { name: String(error.name), message, ...code };
+}
+
+/** A message may be cut inside of a pair of surrogates, which no store would take. */
+function wellFormed(text: string): string {
+  return text
+    .slice(0, REASON_CHARACTERS_MAX)
+    .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "");
+}

@@ -1,0 +1,81 @@
+import type { JsonObject } from "../internal/json.ts";
+import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { checkName } from "../session/id.ts";
+import type { GroupEvent } from "./group-event.ts";
+import { checkRounds } from "./turn-roster.ts";
+
+const WAIT_MS_DEFAULT = 60_000;
+/** The longest time that a timer can wait. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** How a group is run. */
+export interface GroupRunOptions extends ActorOptions {
+  /** How many rounds there are at most (default 10): as the turn manager counts them, and never more goes than so many for each agent. */
+  readonly maxRounds?: number;
+  readonly signal?: AbortSignal;
+  /** Told of everything as it happens. One that throws is reported, and the group goes on. */
+  readonly onEvent?: (event: GroupEvent) => void;
+  /** How long an agent may take (default: as long as it likes). One that takes longer has failed. */
+  readonly agentTimeoutMs?: number;
+  /** What to do while another run has the session: fail with `SESSION_BUSY` (default), or wait for its end. */
+  readonly ifBusy?: "reject" | "enqueue";
+  /** How long to wait for the session at most (default 60,000). */
+  readonly waitMs?: number;
+  /** The id of the message's turn. A run that is repeated with it goes on where the first one stopped. */
+  readonly turnId?: string;
+  /** Goes with the message; `visibleTo` and `hiddenFrom` rule which agents see it. */
+  readonly metadata?: JsonObject;
+  /** False leaves the turns out of the state that comes back. */
+  readonly turns?: boolean;
+}
+
+/** The options of a run, checked. */
+export interface CheckedGroupOptions {
+  /** Null where none was given. */
+  readonly maxRounds: number | null;
+  readonly signal: AbortSignal | null;
+  readonly onEvent: ((event: GroupEvent) => void) | undefined;
+  readonly agentTimeoutMs: number | null;
+  readonly waitMs: number;
+  readonly turnId?: string;
+  readonly metadata?: JsonObject;
+  readonly turns: boolean;
+  /** On whose behalf, as the manager takes it. */
+  readonly actor: ActorOptions;
+}
+
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a set-up that cannot work. */
+export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions {
+  viewerOf(options);
+  const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;
+  const { turnId, metadata, turns = true } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
+  if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
+  if (ifBusy !== "reject" && ifBusy !== "enqueue") {
+    throw invalid(`ifBusy is ${show(ifBusy)}; a group takes "reject" or "enqueue".`);
+  }
+  if (turnId !== undefined) checkName(turnId, "a turn");
+  checkTime("waitMs", waitMs, 0);
+  if (agentTimeoutMs !== undefined) checkTime("agentTimeoutMs", agentTimeoutMs, 1);
+  return {
+    maxRounds: maxRounds === undefined ? null : checkRounds(maxRounds),
+    signal: signal ?? null,
+    onEvent,
+    agentTimeoutMs: agentTimeoutMs ?? null,
+    waitMs: ifBusy === "reject" ? 0 : waitMs,
+    ...(turnId === undefined ? {} : { turnId }),
+    ...(metadata === undefined ? {} : { metadata }),
+    turns,
+    actor: "actor" in options ? { actor: options.actor as NonNullable<ActorOptions["actor"]> } : {},
+  };
+}
+
+function checkTime(name: string, ms: number, least: number): void {
+  if (typeof ms === "number" && ms >= least && ms <= TIMER_MS_MAX) return;
+  throw invalid(`${name} is ${show(ms)}; give a number from ${least} to ${TIMER_MS_MAX}.`);
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

@@ -1,0 +1,123 @@
+import type { SessionManager } from "../lifecycle/session-manager.ts";
+import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
+import type { Content } from "../session/message.ts";
+import type { SessionState } from "../session/state.ts";
+import type { TurnFilter } from "./agent-view.ts";
+import { type GroupAgent, type GroupSeat, seatOf } from "./group-agent.ts";
+import type { Visibility } from "./group-drafts.ts";
+import { checkGroupOptions, type GroupRunOptions } from "./group-options.ts";
+import type { GroupRun } from "./group-run.ts";
+import { PriorityTurnManager } from "./priority-turn-manager.ts";
+import { RoleIsolation } from "./role-isolation.ts";
+import { RoundRobinTurnManager } from "./round-robin-turn-manager.ts";
+import { RunningGroup } from "./running-group.ts";
+import type { TurnManager } from "./turn-manager.ts";
+
+/** What a group is made of. */
+export interface GroupSessionInit {
+  readonly manager: SessionManager;
+  /** Who speaks when (default: as the manager's config says, which is round robin unless it was set). */
+  readonly turnManager?: TurnManager;
+  /** Who sees what (default: as each turn's metadata says). */
+  readonly roleIsolation?: TurnFilter;
+  /** How many agents there may be (default: the config's `maxAgentsPerGroup`). */
+  readonly maxAgents?: number;
+}
+
+/**
+ * Several agents in one session, one after the other.
+ *
+ * - Everything that matters is in the log: who had a go, who passed, how it ended. Another object on the same store, in
+ *   whatever process, goes on where this one stopped.
+ * - An agent sees the turns that role isolation and turn manager both let through, and no others.
+ * - One group at a time works in a session; what people add meanwhile is kept and seen.
+ * - The context is read once for a run, and after that only what is new.
+ */
+export class GroupSession {
+  readonly #manager: SessionManager;
+  readonly #turnManager: TurnManager;
+  readonly #isolation: TurnFilter;
+  readonly #maxAgents: number;
+  readonly #seats = new Map<string, GroupSeat>();
+
+  constructor(init: GroupSessionInit) {
+    const { manager, turnManager, roleIsolation = new RoleIsolation(), maxAgents } = init ?? {};
+    if (typeof manager?.open !== "function") throw invalid("A group needs a session manager.");
+    if (typeof roleIsolation?.filterForAgent !== "function") throw invalid("roleIsolation has no filterForAgent.");
+    this.#manager = manager;
+    this.#turnManager = checkTurnManager(turnManager ?? turnManagerBy(manager.config.defaultTurnStrategy));
+    this.#isolation = roleIsolation;
+    this.#maxAgents = maxAgents ?? manager.config.maxAgentsPerGroup;
+    if (!Number.isSafeInteger(this.#maxAgents) || this.#maxAgents < 1) {
+      throw invalid(`maxAgents is ${show(maxAgents)}; give a whole number of 1 or more.`);
+    }
+  }
+
+  /** The names of the agents, in the order in which they joined. */
+  get agentNames(): string[] {
+    return [...this.#seats.keys()];
+  }
+
+  /**
+   * Lets an agent take part: one of `createAgent`, or any object with a name and an `execute` function. Who sees its
+   * answers can be limited here; the agent itself always does.
+   *
+   * @throws {SessionCapacityError} when the group has as many agents as it may have.
+   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an agent without a name of its own.
+   */
+  addAgent(agent: GroupAgent, role = "participant", visibility: Visibility = {}): this {
+    const seat = seatOf(agent, role, visibility);
+    if (this.#seats.has(seat.name)) {
+      throw invalid(`An agent named ${show(seat.name)} is in the group already; give each agent a name of its own.`);
+    }
+    if (this.#seats.size >= this.#maxAgents) throw new SessionCapacityError("agents in a group", this.#maxAgents);
+    this.#turnManager.register(seat.name, role);
+    this.#seats.set(seat.name, seat);
+    return this;
+  }
+
+  /** Gives the group a message and lets it answer; the state when it is done. */
+  async run(sessionId: string, message: Content, options: GroupRunOptions = {}): Promise<SessionState> {
+    return this.stream(sessionId, message, options);
+  }
+
+  /**
+   * Goes on with the message that the group was given last, after a crash, an abort or the failure of an agent, who is
+   * asked again. A group that had come to its end stays there.
+   */
+  async resume(sessionId: string, options: Omit<GroupRunOptions, "turnId" | "metadata"> = {}): Promise<SessionState> {
+    return this.stream(sessionId, null, options);
+  }
+
+  /**
+   * The same as `run`, or with null for a message as `resume`, as something to await and to read events from.
+   *
+   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` at the call; everything else is how the run fails.
+   */
+  stream(sessionId: string, message: Content | null, options: GroupRunOptions = {}): GroupRun {
+    const checked = checkGroupOptions(options);
+    if (message !== null && typeof message !== "string" && !Array.isArray(message)) {
+      throw invalid(`The message for the group is ${show(message)}; give a text or content parts.`);
+    }
+    if (this.#seats.size === 0) throw invalid("The group has no agents; add one first.");
+    const parts = { seats: this.#seats, turnManager: this.#turnManager, isolation: this.#isolation };
+    return new RunningGroup({ manager: this.#manager, parts, sessionId, message, options: checked });
+  }
+}
+
+function turnManagerBy(strategy: string): TurnManager {
+  if (strategy === "priority") return new PriorityTurnManager();
+  if (strategy === "round_robin") return new RoundRobinTurnManager();
+  throw invalid(`The turn strategy ${show(strategy)} needs to know the topics; give a turnManager.`);
+}
+
+function checkTurnManager(turnManager: TurnManager): TurnManager {
+  for (const method of ["register", "selectNext", "isComplete", "filterVisible"] as const) {
+    if (typeof turnManager?.[method] !== "function") throw invalid(`The turn manager has no ${method} function.`);
+  }
+  return turnManager;
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

@@ -1,0 +1,71 @@
+import type { RunSink } from "../agent/run-sink.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { AssistantMessage, Message } from "../session/message.ts";
+import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
+import type { GroupSeat } from "./group-agent.ts";
+import type { GroupLog } from "./group-log.ts";
+import { isEmpty } from "./is-empty.ts";
+
+/**
+ * Keeps the run of a loop agent in the group's session, row by row. Its answer is a turn for the group; what led to it,
+ * calls and what tools answered, only the agent itself gets to see again.
+ */
+export class GroupSink implements RunSink {
+  readonly sessionId: string;
+  readonly #log: GroupLog;
+  readonly #seat: GroupSeat;
+  #answer: Extract<Entry, { type: "message" }> | null = null;
+  #passed = false;
+
+  constructor(sessionId: string, log: GroupLog, seat: GroupSeat) {
+    this.sessionId = sessionId;
+    this.#log = log;
+    this.#seat = seat;
+  }
+
+  /** The agent's answer, once it has given one. */
+  get answer(): Extract<Entry, { type: "message" }> | null {
+    return this.#answer;
+  }
+
+  /** Whether the agent had nothing to say. */
+  get passed(): boolean {
+    return this.#passed;
+  }
+
+  async append(drafts: readonly EntryDraft[]): Promise<void> {
+    const kept = drafts.flatMap((draft) => this.#keep(draft));
+    if (kept.length === 0) return;
+    const entries = await this.#log.append(kept);
+    for (const entry of entries) {
+      if (entry.type === "custom") this.#passed = true;
+      if (entry.type === "message" && isAnswer(entry.message)) this.#answer = entry;
+    }
+  }
+
+  async end(): Promise<void> {}
+
+  async abandon(): Promise<void> {}
+
+  origin(): null {
+    return null;
+  }
+
+  #keep(draft: EntryDraft): readonly EntryDraft[] {
+    // A summary of what one agent sees must not take the place of what the others see.
+    if (draft.type === "compaction") return [];
+    if (draft.type !== "message") return [draft];
+    const { message } = draft;
+    const { name, visibility } = this.#seat;
+    if (!isAnswer(message)) return [{ ...draft, message: workMessage(name, message) }];
+    if (isEmpty(message)) return [passDraft(name, message)];
+    return [{ ...draft, message: answerMessage(name, visibility, message) }];
+  }
+}
+
+/** Whether a message ends a run: an answer without calls, or one that was cut, whose calls are not run. */
+function isAnswer(message: Message): message is AssistantMessage {
+  if (message.role !== "assistant" || message.stopReason === "aborted") return false;
+  const cut = message.stopReason === "length" || message.stopReason === "content_filter";
+  return cut || (message.toolCalls ?? []).length === 0;
+}

@@ -1,0 +1,253 @@
+import { setMaxListeners } from "node:events";
+import { trackRun } from "../agent/active-runs.ts";
+import { describeThrown } from "../agent/describe-thrown.ts";
+import { EventLog } from "../agent/event-log.ts";
+import { followAbort } from "../agent/follow-abort.ts";
+import { endDrafts } from "../agent/persist/start-drafts.ts";
+import type { SessionRun } from "../agent/session-run.ts";
+import { sameJson } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import type { SessionManager } from "../lifecycle/session-manager.ts";
+import { SessionError, SessionNotFoundError, SessionSuspendedError } from "../session/errors.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import type { Content } from "../session/message.ts";
+import type { Session } from "../session/session.ts";
+import type { SessionState } from "../session/state.ts";
+import { Transcript } from "../session/transcript.ts";
+import { sessionOf } from "../tree/read-session.ts";
+import type { SessionTree } from "../tree/session-tree.ts";
+import { isExecuting } from "./group-agent.ts";
+import { endDraft, questionDraft, reasonOf } from "./group-drafts.ts";
+import type { GroupEvent, GroupOutcome } from "./group-event.ts";
+import { GroupLog } from "./group-log.ts";
+import type { GroupProgress } from "./group-progress.ts";
+import type { GroupRun } from "./group-run.ts";
+import type { CheckedGroupOptions } from "./group-options.ts";
+import { takeSession } from "./take-session.ts";
+import { type GroupParts, takeTurns } from "./take-turns.ts";
+
+/** What a group is started with. */
+export interface GroupStart {
+  readonly manager: SessionManager;
+  readonly parts: GroupParts;
+  readonly sessionId: string;
+  /** What to answer; null to go on with what it was given before. */
+  readonly message: Content | null;
+  readonly options: CheckedGroupOptions;
+}
+
+/** A group at work; it begins with its making. */
+export class RunningGroup implements GroupRun {
+  readonly id: string = uuidv7();
+  readonly sessionId: string;
+  readonly #start: GroupStart;
+  readonly #controller = new AbortController();
+  readonly #events: EventLog<GroupEvent>;
+  readonly #done: Promise<SessionState>;
+  #current: SessionRun | null = null;
+  #outcome: GroupOutcome | null = null;
+  #pending = true;
+  #abandoned = false;
+
+  constructor(start: GroupStart) {
+    const { sessionId, options } = start;
+    this.sessionId = sessionId;
+    this.#start = start;
+    this.#events = new EventLog(options.onEvent, (error) =>
+      process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
+    );
+    setMaxListeners(0, this.#controller.signal);
+    this.#done = this.#run(options.signal);
+    const ended = this.#done.then(
+      () => {},
+      () => {},
+    );
+    trackRun({ id: this.id, ended, abandon: () => this.#abandon(ended) });
+  }
+
+  get pending(): boolean {
+    return this.#pending;
+  }
+
+  get outcome(): GroupOutcome | null {
+    return this.#outcome;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a run is awaited like a promise.
+  then<A = SessionState, B = never>(
+    fulfilled?: ((state: SessionState) => A | PromiseLike<A>) | null,
+    rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#done.then(fulfilled, rejected);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<GroupEvent> {
+    return this.#events[Symbol.asyncIterator]();
+  }
+
+  abort(reason?: unknown): void {
+    const cause = reason === undefined ? undefined : { cause: reason };
+    this.#controller.abort(new SessionError("ABORTED", `Group run ${this.id} was aborted.`, cause));
+  }
+
+  async approve(callId: string): Promise<void> {
+    await this.#agentAtWork().approve(callId);
+  }
+
+  async deny(callId: string, reason?: string): Promise<void> {
+    await this.#agentAtWork().deny(callId, reason);
+  }
+
+  async #run(callersSignal: AbortSignal | null): Promise<SessionState> {
+    const unfollow = callersSignal === null ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
+    // Whoever starts a group gets the run before anything happens, and can listen from the first event on.
+    await null;
+    try {
+      const outcome = await this.#perform();
+      const state = await this.#state();
+      this.#outcome = outcome;
+      this.#pending = false;
+      this.#events.add({ type: "group-finished", outcome });
+      return state;
+    } catch (error) {
+      this.#pending = false;
+      this.#events.add({ type: "group-failed", error });
+      throw error;
+    } finally {
+      unfollow?.();
+      this.#events.end();
+    }
+  }
+
+  async #perform(): Promise<GroupOutcome> {
+    const { manager, sessionId, options } = this.#start;
+    const { waitMs } = options;
+    const { signal } = this.#controller;
+    signal.throwIfAborted();
+    // Nobody waits for a session that takes no turns, or that is not theirs to know of.
+    await this.#open();
+    const hold = await takeSession(manager.store, sessionId, this.id, { waitMs, signal });
+    try {
+      const tree = await this.#open();
+      const log = await GroupLog.open(tree, hold.guard);
+      return await this.#work(tree, log);
+    } finally {
+      await hold.letGo();
+    }
+  }
+
+  async #work(tree: SessionTree, log: GroupLog): Promise<GroupOutcome> {
+    const place = sessionOf(tree.head, Transcript.empty);
+    await using _held = await this.#holdPlace(place);
+    const resumed = await this.#begin(tree, log);
+    try {
+      const { messageId, ended } = log.progress as GroupProgress;
+      log.answer(messageId);
+      const { sessionId, parts } = this.#start;
+      const agents = [...parts.seats.keys()];
+      this.#events.add({ type: "group-started", sessionId, messageId, agents, resumed });
+      if (ended !== null) {
+        await log.note([this.#fact("finished")]);
+        return { reason: ended };
+      }
+      const outcome = await this.#takeTurns(log, place);
+      if (outcome.reason === "agent-failed") {
+        await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error) }]);
+      } else await log.append([endDraft(outcome.reason), this.#fact("finished")]);
+      return outcome;
+    } catch (error) {
+      const phase = this.#controller.signal.aborted ? "cancelled" : "failed";
+      // That the end cannot be recorded leaves the group as a crash would: it can go on from there.
+      if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
+      throw error;
+    }
+  }
+
+  #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {
+    const { parts, sessionId, options } = this.#start;
+    const { maxRounds, agentTimeoutMs: timeoutMs } = options;
+    return takeTurns(parts, {
+      sessionId,
+      log,
+      place,
+      timeoutMs,
+      maxRounds,
+      signal: this.#controller.signal,
+      emit: (event) => this.#events.add(event),
+      atWork: (run) => {
+        this.#current = run;
+      },
+    });
+  }
+
+  /** Puts the message on record with the start of the run; whether it was there before. */
+  async #begin(tree: SessionTree, log: GroupLog): Promise<boolean> {
+    const { message, sessionId, options } = this.#start;
+    const { turnId } = options;
+    const start = [...interrupted(tree), this.#fact("started")];
+    const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
+    if (message !== null && repeated === null) {
+      await log.append([questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 }), ...start]);
+      return false;
+    }
+    if (log.progress === null) {
+      throw new SessionError(
+        "INVALID_OPTION",
+        `Session ${sessionId} holds no message that a group could go on with; run the group with one.`,
+      );
+    }
+    if (repeated !== null) {
+      const same = repeated.type === "message" && sameJson(repeated.message.content, message);
+      if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
+    }
+    await log.append(start);
+    return true;
+  }
+
+  async #holdPlace(place: Session): Promise<AsyncDisposable | null> {
+    const loops = [...this.#start.parts.seats.values()].some(({ agent }) => !isExecuting(agent));
+    return place.sandboxBackend !== null && loops ? place.hold() : null;
+  }
+
+  /** The session for writing. One that is suspended stays so, though opening it alone would resume it. */
+  async #open(): Promise<SessionTree> {
+    const { manager, sessionId, options } = this.#start;
+    const state = await manager.getState(sessionId, { ...options.actor, turns: false });
+    if (state?.status === "suspended") throw new SessionSuspendedError(sessionId);
+    return manager.open(sessionId, options.actor);
+  }
+
+  async #state(): Promise<SessionState> {
+    const { manager, sessionId, options } = this.#start;
+    const state = await manager.getState(sessionId, { ...options.actor, turns: options.turns });
+    if (state === null) throw new SessionNotFoundError(sessionId);
+    return state;
+  }
+
+  #fact(phase: "started" | "finished" | "failed" | "cancelled"): Extract<EntryDraft, { type: "run" }> {
+    return { type: "run", runId: this.id, phase };
+  }
+
+  #agentAtWork(): SessionRun {
+    if (this.#current !== null) return this.#current;
+    throw new SessionError("RUN_ENDED", `No agent of group run ${this.id} waits for anything.`);
+  }
+
+  async #abandon(ended: Promise<void>): Promise<void> {
+    this.#abandoned = true;
+    this.abort("The process is about to end.");
+    await ended;
+  }
+}
+
+/** The end of runs that never said how they ended: whoever has the session is alone with it. */
+function interrupted({ head }: SessionTree): readonly EntryDraft[] {
+  return endDrafts(head.openRuns, "", { phase: "failed", error: "The run was interrupted." });
+}
+
+function taken(sessionId: string, turnId: string): SessionError {
+  return new SessionError(
+    "ENTRY_EXISTS",
+    `Session ${sessionId} holds entry ${turnId} already, and it is not the message that a group answers now; use another turnId.`,
+  );
+}

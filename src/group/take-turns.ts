@@ -1,0 +1,85 @@
+import { untilAborted } from "../agent/until-aborted.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { type TurnFilter, visibleTo } from "./agent-view.ts";
+import { type Asking, askAgent } from "./ask-agent.ts";
+import type { GroupSeat } from "./group-agent.ts";
+import { failureDraft } from "./group-drafts.ts";
+import type { GroupOutcome } from "./group-event.ts";
+import type { GroupProgress } from "./group-progress.ts";
+import type { GroupView, TurnManager } from "./turn-manager.ts";
+
+/** What a group consists of. */
+export interface GroupParts {
+  /** Everyone in the group, in the order in which they joined; someone may join while it works. */
+  readonly seats: ReadonlyMap<string, GroupSeat>;
+  readonly turnManager: TurnManager;
+  readonly isolation: TurnFilter;
+}
+
+/** What a group at work needs beside its parts. */
+export interface GroupWork extends Omit<Asking, "agents" | "messageId"> {
+  /** The limit of this run; null for the one that the message was given with. */
+  readonly maxRounds: number | null;
+}
+
+/**
+ * Lets agents have their goes until the group comes to its end. Before each one the log is looked at, so that a group
+ * goes on in another process where it stopped in this one.
+ */
+export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<GroupOutcome> {
+  const { log, signal, emit } = work;
+  while (true) {
+    signal.throwIfAborted();
+    await log.refresh();
+    const progress = log.progress as GroupProgress;
+    const next = await nextOf(parts, work, progress);
+    if (typeof next !== "string") return next;
+    const seat = parts.seats.get(next);
+    if (seat === undefined) {
+      throw new SessionError("INVALID_OPTION", `The turn manager chose ${show(next)}, who is not in the group.`);
+    }
+    emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
+    const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
+    try {
+      const asking = { ...work, agents: membersOf(parts), messageId: progress.messageId };
+      emit(await askAgent(seat, visible, asking));
+    } catch (error) {
+      signal.throwIfAborted();
+      // Not the agent has failed, but what it was to be kept in.
+      if (log.broken !== null) throw log.broken;
+      await log.append([failureDraft(next, error)]);
+      emit({ type: "agent-failed", agent: next, error });
+      return { reason: "agent-failed", agent: next, error };
+    }
+  }
+}
+
+/** Who speaks next, or how the group came to its end. */
+async function nextOf(
+  parts: GroupParts,
+  { sessionId, log, signal, maxRounds }: GroupWork,
+  progress: GroupProgress,
+): Promise<string | GroupOutcome> {
+  const agents = membersOf(parts);
+  const { moves } = progress;
+  const most = maxRounds ?? progress.maxRounds;
+  const latest = moves.slice(-agents.length);
+  if (latest.length === agents.length && latest.every(({ kind }) => kind === "passed")) return { reason: "all-passed" };
+  // A turn manager may count differently; this holds for all of them.
+  if (moves.length >= most * agents.length) return { reason: "max-rounds" };
+  const view: GroupView = {
+    turns: log.items.map(({ turn }) => turn),
+    agents,
+    moves: moves.map(({ agent }) => agent),
+    maxRounds: most,
+    signal,
+  };
+  const { turnManager } = parts;
+  const over = await untilAborted(Promise.resolve(turnManager.isComplete(sessionId, view)), signal);
+  const next = over ? null : await untilAborted(Promise.resolve(turnManager.selectNext(sessionId, view)), signal);
+  return next ?? { reason: "complete" };
+}
+
+function membersOf({ seats }: GroupParts): GroupView["agents"] {
+  return [...seats.values()].map(({ name, role }) => ({ name, role }));
+}
