@@ -1,0 +1,24 @@
+// Sweeps a store as soon as a line comes in, and prints what it expired, what it consolidated, and how many it counted.
+// node sweep.mjs <jsonl or sqlite> <directory>
+import { once } from "node:events";
+import { join } from "node:path";
+import { SessionManager } from "../../../dist/lifecycle/index.js";
+import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [kind = "", directory = ""] = process.argv.slice(2);
+const store = await (kind === "jsonl"
+  ? openJsonlStore({ directory })
+  : openSqliteStore({ path: join(directory, "skein.db") }));
+const manager = new SessionManager({
+  store,
+  consolidator: { consolidate: ({ sessionId }) => console.log(`consolidated ${sessionId}`) },
+});
+manager.events.on("expired", ({ sessionId }) => console.log(`expired ${sessionId}`));
+console.log("ready");
+await once(process.stdin, "data");
+process.stdin.unref();
+process.stdin.pause();
+console.log(`counted ${await manager.sweep()}`);
+await manager.settled();
+await store.close();
