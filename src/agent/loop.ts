@@ -231,8 +231,7 @@ export class Loop {
   }
 
   async #add(rows: readonly Row[], facts?: readonly EntryDraft[]): Promise<void> {
-    await this.#progress.add(rows, facts);
-    for (const row of rows) this.#parts.context.push(row);
+    for (const row of await this.#progress.add(rows, facts)) this.#parts.context.push(row);
   }
 }
 

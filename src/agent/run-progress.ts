@@ -1,6 +1,6 @@
 import type { EntryDraft } from "../session/entry.ts";
 import { Session } from "../session/session.ts";
-import { Transcript, type Row } from "../session/transcript.ts";
+import { type Row, rowWithId, Transcript } from "../session/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { RunSink } from "./run-sink.ts";
@@ -57,13 +57,11 @@ export class RunProgress {
     return this.#writer !== null;
   }
 
-  /** Adds rows, with facts that must be on record together with them. */
-  async add(rows: readonly Row[], facts: readonly EntryDraft[] = []): Promise<void> {
-    if (this.#writer !== null) {
-      const messages = rows.map((row): EntryDraft => ({ type: "message", id: row.id, message: row.message }));
-      await this.#writer.write([...messages, ...facts]);
-    }
-    Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
+  /** Adds rows, with facts that must be on record together with them. The rows as they are kept, under their entries' ids. */
+  async add(rows: readonly Row[], facts: readonly EntryDraft[] = []): Promise<readonly Row[]> {
+    const kept = this.#writer === null ? rows : await this.#keep(this.#writer, rows, facts);
+    Session.grow(this.output, { transcript: this.output.transcript.appendAll(kept) });
+    return kept;
   }
 
   /** Puts facts on record, where the run is kept. */
@@ -90,6 +88,13 @@ export class RunProgress {
     const origin = this.#sink?.origin() ?? null;
     if (origin === null) return;
     Session.grow(this.output, { transcript: Transcript.withOrigin(this.output.transcript, origin) });
+  }
+
+  /** A store need not look for an id that it gives itself, which takes nearly as long as writing the row. */
+  async #keep(writer: RunWriter, rows: readonly Row[], facts: readonly EntryDraft[]): Promise<readonly Row[]> {
+    const messages = rows.map(({ message }): EntryDraft => ({ type: "message", message }));
+    const entries = await writer.write([...messages, ...facts]);
+    return rows.map((row, index) => rowWithId(row, entries[index]?.id ?? row.id));
   }
 
   get sink(): RunSink | null {

@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { TranscriptOrigin } from "../session/transcript.ts";
@@ -50,7 +50,8 @@ export interface RunOutcome {
 export interface RunSink {
   /** The session that holds the run. */
   readonly sessionId: string;
-  append(drafts: readonly EntryDraft[]): Promise<void>;
+  /** Resolves to the entry of each draft; null for one that this sink does not keep. */
+  append(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]>;
   /** Records how the run ended and lets go of the session. */
   end(outcome: RunOutcome): Promise<void>;
   /** Lets go without a word, as a crash would: the run can be resumed. */

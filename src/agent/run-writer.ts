@@ -1,4 +1,4 @@
-import type { EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { RunSink } from "./run-sink.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { RunSink } from "./run-sink.ts";
  */
 export class RunWriter {
   readonly #sink: Promise<RunSink>;
-  #waiting: { readonly drafts: readonly EntryDraft[]; readonly settle: (error?: unknown) => void }[] = [];
+  #waiting: Waiting[] = [];
   #busy: Promise<void> | null = null;
   #failure: { readonly error: unknown } | null = null;
 
@@ -15,10 +15,10 @@ export class RunWriter {
     this.#sink = sink;
   }
 
-  /** Resolves once the entries are durable. After one failure everything fails the same way. */
-  write(drafts: readonly EntryDraft[]): Promise<void> {
+  /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
+  write(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ drafts, settle: (error) => (error === undefined ? resolve() : reject(error)) });
+      this.#waiting.push({ drafts, resolve, reject });
       this.#busy ??= this.#drain();
     });
   }
@@ -36,24 +36,28 @@ export class RunWriter {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];
-      const error = await this.#append(
-        sink,
-        batch.flatMap(({ drafts }) => drafts),
-      );
-      for (const { settle } of batch) settle(error);
+      await this.#append(sink, batch);
     }
     this.#busy = null;
   }
 
-  async #append(sink: RunSink | null, drafts: readonly EntryDraft[]): Promise<unknown> {
-    if (this.#failure !== null || sink === null) return this.#failure?.error;
+  async #append(sink: RunSink | null, batch: readonly Waiting[]): Promise<void> {
     try {
-      await sink.append(drafts);
-      return undefined;
+      if (this.#failure !== null || sink === null) throw this.#failure?.error;
+      const entries = await sink.append(batch.flatMap(({ drafts }) => drafts));
+      let from = 0;
+      for (const { drafts, resolve } of batch) resolve(entries.slice(from, (from += drafts.length)));
     } catch (error) {
       // What follows would build on an entry that is not there.
-      this.#failure = { error };
-      return error;
+      this.#failure ??= { error };
+      for (const { reject } of batch) reject(error);
     }
   }
+}
+
+/** Drafts that are to be written, and whoever waits for them. */
+interface Waiting {
+  readonly drafts: readonly EntryDraft[];
+  readonly resolve: (entries: readonly (Entry | null)[]) => void;
+  readonly reject: (error: unknown) => void;
 }

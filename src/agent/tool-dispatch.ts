@@ -83,9 +83,7 @@ export class ToolDispatch {
       finished[index] = await this.#answer(this.#prepared[index] as PreparedCall);
     });
     const add = async (messages: readonly ToolMessage[]): Promise<void> => {
-      const rows = messages.map((message) => rowOf({ message }));
-      await this.#host.progress.add(rows);
-      for (const row of rows) onResult(row);
+      for (const row of await this.#host.progress.add(messages.map((message) => rowOf({ message })))) onResult(row);
     };
     let added = 0;
     try {

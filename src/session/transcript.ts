@@ -187,6 +187,13 @@ function isPart(value: unknown): value is ContentPart {
   );
 }
 
+/** The same row under another id: that of the entry which holds it. */
+export function rowWithId({ kind, message }: Row, id: string): Row {
+  const row: Row = Object.freeze({ kind, message, id });
+  checked.add(row);
+  return row;
+}
+
 function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {
   for (const row of rows) yield rowOf(row);
 }

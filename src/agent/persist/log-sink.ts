@@ -1,6 +1,6 @@
-import type { EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { Guard } from "../../session/store.ts";
+import type { AppendResult, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { EntryChain } from "../../tree/entry-chain.ts";
 import type { RunOutcome, RunSink } from "../run-sink.ts";
@@ -33,9 +33,9 @@ export class LogSink implements RunSink {
     this.#store = init.store;
   }
 
-  async append(drafts: readonly EntryDraft[]): Promise<void> {
+  async append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
     this.#checkOpen();
-    await appendHeld(this.#chain, this.#hold, drafts);
+    return (await appendHeld(this.#chain, this.#hold, drafts)).entries;
   }
 
   async end(outcome: RunOutcome): Promise<void> {
@@ -73,6 +73,6 @@ export async function appendHeld(
   hold: RunHold,
   drafts: readonly EntryDraft[],
   options: { readonly verbatim?: boolean } = {},
-): Promise<void> {
-  await chain.append(drafts, { ...options, ...(hold.guard === null ? {} : { guard: hold.guard }) });
+): Promise<AppendResult> {
+  return chain.append(drafts, { ...options, ...(hold.guard === null ? {} : { guard: hold.guard }) });
 }
