@@ -1,0 +1,424 @@
+import { expect, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { defineTool } from "../../src/agent/define-tool.ts";
+import { YOUR_TURN } from "../../src/group/agent-view.ts";
+import { PriorityTurnManager } from "../../src/group/priority-turn-manager.ts";
+import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import { TopicBasedTurnManager } from "../../src/group/topic-based-turn-manager.ts";
+import type { TurnManager } from "../../src/group/turn-manager.ts";
+import { offline } from "../../src/models/offline.ts";
+import { scripted } from "../../src/models/scripted.ts";
+import type { SessionTurn } from "../../src/session/state.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { call, usage } from "../sample-log.ts";
+import "../../src/sandboxes/register-built-in.ts";
+import "../../src/tools/register-built-in.ts";
+import {
+  agentOf,
+  entriesOf,
+  eventsOf,
+  type GroupStage,
+  linesOf,
+  notesOf,
+  onEveryStore,
+  phasesOf,
+  stageOn,
+} from "./groups.sample.ts";
+
+const lookUp = (answer = "42") =>
+  defineTool({
+    name: "look_up",
+    description: "Looks a number up.",
+    parameters: { type: "object", properties: {} },
+    execute: () => answer,
+  });
+
+const calling = (...ids: readonly string[]) => ({
+  role: "assistant" as const,
+  content: null,
+  toolCalls: ids.map((id) => call(id, "look_up")),
+  stopReason: "tool_calls" as const,
+});
+
+onEveryStore("a group", {
+  "lets everyone answer in turn, and keeps every answer with its name and what it cost": async (stage) => {
+    const { group, id, store } = stage;
+    const ada = agentOf("ada", { content: "Yes.", usage: usage(3, 4), cost: 0.5, provider: "p", model: "m" });
+    const state = await group().addAgent(ada).addAgent(agentOf("bob", "No.")).run(id, "Well?", { maxRounds: 1 });
+    expect(linesOf(state.turns)).toEqual(["user: Well?", "ada: Yes.", "bob: No."]);
+    expect(state.turns[1]).toMatchObject({ role: "assistant", usage: usage(3, 4), tokensUsed: 7, cost: 0.5 });
+    expect(state.turns[1]).toMatchObject({ provider: "p", model: "m", metadata: { group: { kind: "turn" } } });
+    expect([state.turnCount, state.totalTokens, state.totalCost]).toEqual([3, 7, 0.5]);
+    expect(await phasesOf(store, id)).toEqual(["started", "finished"]);
+    expect(await notesOf(store, id)).toEqual([{ kind: "ended", reason: "max-rounds" }]);
+    expect(await store.leaseOf(id)).toBeNull();
+    await checkHeadIsFold(store, id);
+  },
+
+  "gives each agent the message and everything it may see": async ({ group, id }) => {
+    const [ada, bob] = [agentOf("ada"), agentOf("bob")];
+    await group().addAgent(ada).addAgent(bob).run(id, "Well?", { maxRounds: 2 });
+    expect(bob.asked.map(({ message }) => message)).toEqual(["Well?", "Well?"]);
+    expect(ada.asked.map(({ history }) => linesOf(history))).toEqual([
+      ["user: Well?"],
+      ["user: Well?", "ada: ada 1", "bob: bob 1"],
+    ]);
+    expect(linesOf(bob.asked[1]?.history ?? [])).toEqual(["user: Well?", "ada: ada 1", "bob: bob 1", "ada: ada 2"]);
+  },
+
+  "shows private turns to those they are for, however they were made private": async ({ group, id, manager }) => {
+    await manager.addTurn(id, { role: "user", content: "for ada", metadata: { visibleTo: ["ada"] } });
+    const ada = agentOf("ada", { content: "not for bob", metadata: { hiddenFrom: ["bob"] } });
+    const [bob, cid] = [agentOf("bob"), agentOf("cid")];
+    const three = group()
+      .addAgent(ada)
+      .addAgent(bob, "critic", { visibleTo: ["cid"] })
+      .addAgent(cid);
+    await three.run(id, "for ada and cid", { maxRounds: 2, metadata: { visibleTo: ["ada", "cid"] } });
+    const seen = (agent: typeof ada) => linesOf(agent.asked[1]?.history ?? []);
+    expect(seen(ada)).toEqual(["user: for ada", "user: for ada and cid", "ada: not for bob", "cid: cid 1"]);
+    expect(seen(bob)).toEqual(["bob: bob 1", "cid: cid 1", "ada: ada 2"]);
+    expect(seen(cid)).toEqual([
+      "user: for ada and cid",
+      "ada: not for bob",
+      "bob: bob 1",
+      "cid: cid 1",
+      "ada: ada 2",
+      "bob: bob 2",
+    ]);
+    // What an agent may not see is not told to it in another way either.
+    expect([bob.asked[0]?.message, cid.asked[0]?.message]).toEqual(["", "for ada and cid"]);
+  },
+
+  "tells loop agents what others said as messages with names, and what they said themselves as answers": async (
+    stage,
+  ) => {
+    const { group, id } = stage;
+    const [ada, bob] = [scripted(["Yes.", "Still yes."]), scripted(["No.", "Never."])];
+    const two = group()
+      .addAgent(createAgent({ name: "ada", prompt: "Agree.", model: ada }))
+      .addAgent(createAgent({ name: "bob", prompt: "Disagree.", model: bob }));
+    const state = await two.run(id, "Well?", { maxRounds: 2 });
+    expect(linesOf(state.turns)).toEqual(["user: Well?", "ada: Yes.", "bob: No.", "ada: Still yes.", "bob: Never."]);
+    expect(state.turns[1]).toMatchObject({ provider: "scripted", model: "scripted", stopReason: "stop" });
+    const told = (model: typeof ada) =>
+      model.requests[1]?.messages.map(({ role, content }) => `${role}: ${content as string}`);
+    expect(told(ada)).toEqual(["system: Agree.", "user: Well?", "assistant: Yes.", "user: bob: No."]);
+    expect(told(bob)).toEqual([
+      "system: Disagree.",
+      "user: Well?",
+      "user: ada: Yes.",
+      "assistant: No.",
+      "user: ada: Still yes.",
+    ]);
+  },
+
+  "keeps what the tools of a loop agent did, for that agent alone": async ({ group, id, store }) => {
+    const ada = scripted([calling("c1"), "It is 42.", "As I said."]);
+    const bob = agentOf("bob");
+    const two = group()
+      .addAgent(createAgent({ name: "ada", prompt: "Count.", model: ada, tools: [lookUp()] }))
+      .addAgent(bob);
+    const state = await two.run(id, "How many?", { maxRounds: 2 });
+    expect(state.turns.map(({ role, agent }) => `${role} ${agent}`)).toEqual([
+      "user undefined",
+      "assistant ada",
+      "tool ada",
+      "assistant ada",
+      "assistant bob",
+      "assistant ada",
+      "assistant bob",
+    ]);
+    expect(state.turns.map(({ metadata }) => metadata.visibleTo)).toEqual([
+      undefined,
+      ["ada"],
+      ["ada"],
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(linesOf(bob.asked[0]?.history ?? [])).toEqual(["user: How many?", "ada: It is 42."]);
+    const request = ada.requests[2]?.messages.map(({ role }) => role);
+    expect(request).toEqual(["system", "user", "assistant", "tool", "assistant", "user"]);
+    expect((await entriesOf(store, id)).filter(({ type }) => type === "effect").length).toBe(1);
+    await checkHeadIsFold(store, id);
+  },
+
+  "asks an agent that is alone again, with a request that does not end in an answer": async ({ group, id }) => {
+    const model = scripted(["one", "two"]);
+    const alone = group().addAgent(createAgent({ name: "ada", prompt: "Count.", model }));
+    expect(linesOf((await alone.run(id, "Go.", { maxRounds: 2 })).turns)).toEqual([
+      "user: Go.",
+      "ada: one",
+      "ada: two",
+    ]);
+    expect(model.requests[1]?.messages.at(-1)).toEqual({ role: "user", content: YOUR_TURN });
+  },
+
+  "goes by the turn manager, and the lower limit ends it": async ({ group, id, manager }) => {
+    const state = await group({ turnManager: new PriorityTurnManager({ bob: 2 }, 1) })
+      .addAgent(agentOf("ada"))
+      .addAgent(agentOf("bob"))
+      .run(id, "Go.");
+    expect(linesOf(state.turns).slice(1)).toEqual(["bob: bob 1", "ada: ada 1"]);
+    const topics = group({ turnManager: new TopicBasedTurnManager({ ping: "ada", pong: "bob" }) })
+      .addAgent(agentOf("ada", "pong", "pong"))
+      .addAgent(agentOf("bob", "ping"));
+    const { turns } = await topics.run(id, "ping", { maxRounds: 3 });
+    expect(linesOf(turns).slice(3)).toEqual(["user: ping", "ada: pong", "bob: ping", "ada: pong"]);
+    expect((await manager.getState(id, { turns: false }))?.turnCount).toBe(7);
+  },
+
+  "records who had nothing to say or gave an error for an answer, without a turn, and goes on": async (stage) => {
+    const { group, id, store } = stage;
+    const silent = scripted([{ role: "assistant", content: "  ", usage: usage(5, 1), cost: 0.1, stopReason: "stop" }]);
+    const five = group()
+      .addAgent(agentOf("empty", ""))
+      .addAgent(agentOf("nothing", null))
+      .addAgent(createAgent({ name: "silent", prompt: "", model: silent }))
+      .addAgent(agentOf("sorry", { ok: false, error: new Error("not today") }))
+      .addAgent(agentOf("last"));
+    const state = await five.run(id, "Who?", { maxRounds: 1 });
+    expect(linesOf(state.turns)).toEqual(["user: Who?", "last: last 1"]);
+    expect(await notesOf(store, id)).toEqual([
+      { kind: "passed", agent: "empty" },
+      { kind: "passed", agent: "nothing" },
+      { kind: "passed", agent: "silent", usage: usage(5, 1), cost: 0.1 },
+      { kind: "refused", agent: "sorry", error: { name: "Error", message: "not today" } },
+      { kind: "ended", reason: "max-rounds" },
+    ]);
+  },
+
+  "ends when everyone in a row had nothing to say": async ({ group, id, store }) => {
+    const [ada, bob] = [agentOf("ada", "Yes.", "", ""), agentOf("bob", null, "")];
+    const run = group().addAgent(ada).addAgent(bob).stream(id, "Well?");
+    expect(linesOf((await run).turns)).toEqual(["user: Well?", "ada: Yes."]);
+    expect(run.outcome).toEqual({ reason: "all-passed" });
+    expect([ada.asked.length, bob.asked.length]).toEqual([2, 1]);
+    expect((await notesOf(store, id)).at(-1)).toEqual({ kind: "ended", reason: "all-passed" });
+  },
+
+  "sees what people add meanwhile, and keeps everything on one path": async ({ group, id, manager, store }) => {
+    const ada = agentOf("ada", async () => {
+      await manager.addTurn(id, { role: "user", content: "One more thing." });
+      return "Yes.";
+    });
+    const bob = agentOf("bob");
+    const state = await group().addAgent(ada).addAgent(bob).run(id, "Well?", { maxRounds: 1 });
+    const lines = ["user: Well?", "user: One more thing.", "ada: Yes."];
+    expect(linesOf(bob.asked[0]?.history ?? [])).toEqual(lines);
+    expect(linesOf(state.turns)).toEqual([...lines, "bob: bob 1"]);
+    await checkHeadIsFold(store, id);
+  },
+
+  "answers the next message with everything before it in mind": async ({ group, id }) => {
+    const ada = agentOf("ada");
+    const one = group().addAgent(ada);
+    await one.run(id, "First.", { maxRounds: 1 });
+    await one.run(id, "Second.", { maxRounds: 1 });
+    expect(linesOf(ada.asked[1]?.history ?? [])).toEqual(["user: First.", "ada: ada 1", "user: Second."]);
+    expect(ada.asked[1]?.message).toBe("Second.");
+  },
+
+  "goes on from a summary, which its details can keep from agents": async ({ group, id, manager }) => {
+    await manager.addTurn(id, { role: "user", content: "long ago", turnId: "old" });
+    await manager.addTurn(id, { role: "user", content: "kept", turnId: "kept" });
+    const tree = await manager.open(id);
+    const compaction = { summary: "It was long ago.", firstKeptEntryId: "kept", tokensBefore: 9 };
+    await tree.appendCompaction({ ...compaction, details: { hiddenFrom: ["bob"] } });
+    const [ada, bob] = [agentOf("ada"), agentOf("bob")];
+    await group().addAgent(ada).addAgent(bob).run(id, "Well?", { maxRounds: 1 });
+    expect(linesOf(ada.asked[0]?.history ?? [])).toEqual([
+      expect.stringContaining("It was long ago."),
+      "user: kept",
+      "user: Well?",
+    ]);
+    expect(linesOf(bob.asked[0]?.history ?? [])).toEqual(["user: kept", "user: Well?", "ada: ada 1"]);
+  },
+});
+
+test("what happens is told in order, with the events of each agent's own run", async () => {
+  const { group, id } = await stageOn(openMemoryStore());
+  const heard: string[] = [];
+  const run = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model: scripted(["Yes."]) }))
+    .addAgent(agentOf("bob", null))
+    .stream(id, "Well?", { maxRounds: 1, turnId: "q", onEvent: ({ type }) => heard.push(type) });
+  expect([run.pending, run.outcome, run.sessionId]).toEqual([true, null, id]);
+  const events = await eventsOf(run);
+  expect(events[0]).toEqual({
+    type: "group-started",
+    sessionId: id,
+    messageId: "q",
+    agents: ["ada", "bob"],
+    resumed: false,
+  });
+  expect(
+    events
+      .filter(({ type }) => type !== "text-delta")
+      .map((event) => ("agent" in event ? `${event.type} ${event.agent}` : event.type)),
+  ).toEqual([
+    "group-started",
+    "agent-selected ada",
+    "round-started ada",
+    "round-finished ada",
+    "run-finished ada",
+    "agent-finished ada",
+    "agent-selected bob",
+    "agent-finished bob",
+    "group-finished",
+  ]);
+  const text = events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
+  expect(text).toBe("Yes.");
+  const state = await run;
+  const finished = events.filter((event) => event.type === "agent-finished");
+  expect(finished).toEqual([
+    { type: "agent-finished", agent: "ada", kind: "spoke", turnId: state.turns[1]?.turnId, text: "Yes." },
+    { type: "agent-finished", agent: "bob", kind: "passed", turnId: null, text: "" },
+  ]);
+  expect([run.pending, run.outcome]).toEqual([false, { reason: "max-rounds" }]);
+  expect(heard).toEqual(events.map(({ type }) => type));
+  expect(await eventsOf(run)).toEqual(events);
+});
+
+test("memory, listeners and automatic checkpoints get the turns of a group like any others", async () => {
+  const remembered: string[] = [];
+  const added: string[] = [];
+  const stage = await stageOn(openMemoryStore(), {
+    memory: { add: ({ turn }) => remembered.push(turn.turnId) },
+    config: { autoCheckpointInterval: 2 },
+  });
+  stage.manager.events.on("turnAdded", ({ turn }) => added.push(turn.turnId));
+  const { turns } = await stage.group().addAgent(agentOf("ada")).run(stage.id, "Go.", { maxRounds: 3 });
+  const ids = turns.map(({ turnId }) => turnId);
+  expect([remembered, added]).toEqual([ids, ids]);
+  expect((await stage.store.listCheckpoints(stage.id)).length).toBe(2);
+});
+
+test("the history is read once for a run, and after that only what is new", async () => {
+  const readFor = async (moves: number): Promise<number> => {
+    const { store, manager, id, group } = await stageOn(counting(openMemoryStore()));
+    for (let i = 0; i < 200; i++) await manager.addTurn(id, { role: "user", content: `${i}` });
+    const before = (store as Counting).entriesRead;
+    await group().addAgent(agentOf("ada")).run(id, "Go.", { maxRounds: moves, turns: false });
+    return (store as Counting).entriesRead - before;
+  };
+  const [few, many] = [await readFor(2), await readFor(40)];
+  expect(few).toBeLessThan(300);
+  expect(many - few).toBe(0);
+});
+
+test("agents of a group work on the same files", async () => {
+  const store = openMemoryStore();
+  const { manager, group } = await stageOn(store);
+  const sandbox = { backend: "local", spec: {}, handleId: null };
+  const { sessionId } = await manager.create({ userId: "ann", id: "files", sandbox });
+  const two = group()
+    .addAgent(createAgent({ name: "writer", prompt: "", model: offline() }))
+    .addAgent(createAgent({ name: "reader", prompt: "", model: scripted([readFile, "Done."]) }));
+  const { turns } = await two.run(sessionId, 'write "Dear reader" to letter.txt', { maxRounds: 1 });
+  expect(linesOf(turns).find((line) => line.startsWith("reader") && line.includes("Dear reader"))).toBeDefined();
+});
+
+const readFile = {
+  role: "assistant" as const,
+  content: null,
+  toolCalls: [{ id: "r1", name: "read_workspace_file", arguments: JSON.stringify({ path: "letter.txt" }) }],
+  stopReason: "tool_calls" as const,
+};
+
+test("a call that waits for a person's word is approved or denied through the group", async () => {
+  const guarded = defineTool({
+    name: "look_up",
+    description: "Looks a number up.",
+    parameters: { type: "object", properties: {} },
+    needsApproval: true,
+    execute: () => "42",
+  });
+  const { group, id } = await stageOn(openMemoryStore());
+  const model = scripted([calling("c1", "c2"), "Done."]);
+  const run = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model, tools: [guarded] }))
+    .stream(id, "Go.", { maxRounds: 1 });
+  for await (const event of run) {
+    if (event.type !== "approval-required") continue;
+    const { callId } = event.approval;
+    await (callId === "c1" ? run.approve(callId) : run.deny(callId, "no"));
+  }
+  const answers = (await run).turns.filter(({ role }) => role === "tool").map(({ content }) => content as string);
+  expect(answers).toEqual(["42", expect.stringContaining("no")]);
+  await expect(run.approve("c1")).rejects.toMatchObject({ code: "RUN_ENDED" });
+});
+
+test("a summary that a loop agent makes of what it sees does not take the place of what others see", async () => {
+  const { group, id, manager } = await stageOn(openMemoryStore());
+  for (let i = 0; i < 6; i++) await manager.addTurn(id, { role: "user", content: `${i} ${"x".repeat(2000)}` });
+  const model = scripted(["A summary.", "Yes."], { contextWindow: 3000 });
+  const settings = { reserveTokens: 500, keepRecentTokens: 600 };
+  const two = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model, compaction: { settings } }))
+    .addAgent(agentOf("bob"));
+  const run = two.stream(id, "Well?", { maxRounds: 1 });
+  const events = await eventsOf(run);
+  expect(events.some(({ type }) => type === "compaction")).toBe(true);
+  expect((await run).turnCount).toBe(9);
+  expect((await manager.open(id)).head.path.compactionId).toBeNull();
+});
+
+test("a turn manager of one's own chooses, hides turns, and may answer at once", async () => {
+  const { group, id } = await stageOn(openMemoryStore());
+  const views: (readonly string[] | undefined)[] = [];
+  const own: TurnManager = {
+    register: () => {},
+    selectNext: (_id, view) => {
+      views.push(view?.moves);
+      return (view?.moves?.length ?? 0) < 3 ? "bob" : null;
+    },
+    isComplete: () => false,
+    filterVisible: (turns: readonly SessionTurn[]) => turns.filter(({ agent }) => agent === undefined),
+  };
+  const bob = agentOf("bob");
+  const run = group({ turnManager: own }).addAgent(agentOf("ada")).addAgent(bob).stream(id, "Go.");
+  expect(linesOf((await run).turns)).toEqual(["user: Go.", "bob: bob 1", "bob: bob 2", "bob: bob 3"]);
+  expect(views).toEqual([[], ["bob"], ["bob", "bob"], ["bob", "bob", "bob"]]);
+  expect(linesOf(bob.asked[2]?.history ?? [])).toEqual(["user: Go."]);
+  expect(run.outcome).toEqual({ reason: "complete" });
+});
+
+test("one turn manager serves several groups at once", async () => {
+  const { group, manager, id } = await stageOn(openMemoryStore());
+  const { sessionId: other } = await manager.create({ userId: "ann" });
+  const turnManager = new RoundRobinTurnManager(1);
+  const [first, second] = [
+    group({ turnManager }).addAgent(agentOf("ada")),
+    group({ turnManager }).addAgent(agentOf("bob")),
+  ];
+  const states = await Promise.all([first.run(id, "a"), second.run(other, "b")]);
+  expect(states.map(({ turns }) => linesOf(turns))).toEqual([
+    ["user: a", "ada: ada 1"],
+    ["user: b", "bob: bob 1"],
+  ]);
+});
+
+type Counting = GroupStage["store"] & { readonly entriesRead: number };
+
+/** A store that counts the entries that were read from it. */
+function counting(store: GroupStage["store"]): Counting {
+  let entriesRead = 0;
+  return new Proxy(store, {
+    get(target, key) {
+      if (key === "entriesRead") return entriesRead;
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      if (key !== "read") return value.bind(target);
+      return async function* (...args: Parameters<typeof target.read>) {
+        for await (const entry of target.read(...args)) {
+          entriesRead++;
+          yield entry;
+        }
+      };
+    },
+  }) as Counting;
+}
