@@ -49,8 +49,15 @@ export class ManagedSessions {
   /** A session as its log has it; null when it is missing, or not one that the actor may know of. */
   async find(id: string, options: ActorOptions): Promise<SessionHead | null> {
     const viewer = viewerOf(options);
-    const head = await this.#init.store.head(id);
-    return head !== null && isVisible(head, viewer) ? head : null;
+    try {
+      const head = await this.#init.store.head(id);
+      return head !== null && isVisible(head, viewer) ? head : null;
+    } catch (error) {
+      if (viewer === null || !isUnreadable(error)) throw error;
+      // Whose it is cannot be told, so that a user is told of nothing; whoever runs the service is.
+      this.#init.report(error, { during: "access", sessionId: id });
+      return null;
+    }
   }
 
   /** A session for whoever reads it. */
@@ -132,6 +139,10 @@ export class ManagedSessions {
       report(error, { during: "auto-checkpoint", sessionId: head.header.id });
     }
   }
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof SessionError && ["DAMAGED", "NOT_A_SESSION", "UNSUPPORTED_VERSION"].includes(error.code);
 }
 
 /** The status that an append was refused for, or null when it was refused for something else. */

@@ -2,7 +2,7 @@ import { describeThrown } from "../agent/describe-thrown.ts";
 
 /** What failed beside an operation that went well. */
 export interface FailureContext {
-  readonly during: "memory" | "consolidator" | "listener" | "auto-checkpoint" | "delete" | "sweep";
+  readonly during: "access" | "memory" | "consolidator" | "listener" | "auto-checkpoint" | "delete" | "sweep";
   /** The session that it was about, where it was about one. */
   readonly sessionId: string | null;
 }

@@ -1,8 +1,12 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { checkHeadIsFold } from "../testing/check-head-is-fold.ts";
 import type { SessionStatus } from "../session/entry.ts";
 import type { SessionError } from "../session/errors.ts";
+import { openJsonlStore } from "../stores/jsonl/index.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -144,6 +148,35 @@ async function perform(manager: SessionManager, model: Model, each: Step): Promi
     return (error as SessionError).code;
   }
 }
+
+test("does not tell a user of a session that cannot be read, which may be another's, but tells whoever runs the service", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "skein-manager-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const maker = new SessionManager({ store: await openJsonlStore({ directory }) });
+  await maker.create({ userId: "ann", id: "own" });
+  await maker.create({ userId: "bob", id: "broken" });
+  await maker.addTurn("broken", { role: "user", content: "one" });
+  await maker.store.close();
+  const name = (await readdir(directory)).find((file) => file.endsWith("_broken.jsonl")) as string;
+  const text = await readFile(join(directory, name), "utf8");
+  await writeFile(join(directory, name), text.replace('{"type":"message"', '["type":"message"'));
+  await rm(join(directory, ".index"), { recursive: true });
+  await using store = await openJsonlStore({ directory });
+  const failures: unknown[] = [];
+  const manager = new SessionManager({ store, onError: (error, context) => failures.push([error, context]) });
+  const damaged = expect.objectContaining({ code: "DAMAGED" });
+  await expect(manager.getState("broken")).rejects.toEqual(damaged);
+  await expect(manager.getState("broken", { actor: { userId: "root", admin: true } })).rejects.toEqual(damaged);
+  expect(failures).toEqual([]);
+  expect(await manager.getState("broken", { actor: "ann" })).toBeNull();
+  const missing = { code: "SESSION_NOT_FOUND", sessionId: "broken" };
+  await expect(manager.suspend("broken", { actor: "ann" })).rejects.toMatchObject(missing);
+  await expect(manager.merge("own", "broken", { actor: "ann" })).rejects.toMatchObject(missing);
+  const context = { during: "access", sessionId: "broken" };
+  expect(failures).toEqual(Array(3).fill([damaged, context]));
+  expect((await manager.list()).damaged).toHaveLength(1);
+  expect(await manager.list({}, { actor: "ann" })).toMatchObject({ items: [{}], damaged: [] });
+});
 
 test("adds turns and reads a state without turns at a cost that does not grow with the session", async () => {
   const counts: Record<string, number> = {};

@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/scripted.ts";
+import { CountedBackend } from "../counted-sandbox.ts";
 import {
   contentsOf,
   eventsOf,
@@ -233,6 +234,40 @@ export const statusCases: readonly LifecycleCase[] = [
       expect(await store.loadCheckpoint(id)).toBeNull();
       await store.undelete("s");
       expect(await store.listCheckpoints("s")).toEqual([]);
+    },
+  },
+  {
+    name: "brings files back together with the conversation, or neither, and frees them with the session",
+    async run({ store, manager }) {
+      const failures: unknown[] = [];
+      const desk = manager({ onError: (error, { during }) => failures.push([during, error]) });
+      const backend = new CountedBackend();
+      const sandbox = await backend.open({});
+      const text = async () => new TextDecoder().decode(await sandbox.readFile("plan.txt"));
+      for (const id of ["s", "other"]) await desk.create({ userId: "ann", id });
+      await desk.addTurn("s", { role: "user", content: "one" });
+      await sandbox.writeFile("plan.txt", "draft");
+      const { id } = await desk.checkpoint("s", { sandbox });
+      await desk.checkpoint("other", { sandbox });
+      await desk.addTurn("s", { role: "user", content: "two" });
+      await sandbox.writeFile("plan.txt", "worse");
+      backend.failAt("restore", new Error("the disk is away"));
+      await refusal(store, () => desk.restore(id, { sandbox }));
+      await desk.suspend("s");
+      backend.before = async () => {};
+      await refusal(store, () => desk.restore(id, { sandbox }));
+      expect(await text()).toBe("worse");
+      await desk.resume("s");
+      expect(await desk.restore(id)).toMatchObject({ turnCount: 1 });
+      expect(await text()).toBe("worse");
+      expect(await desk.restore(id, { sandbox })).toMatchObject({ turnCount: 1 });
+      expect(await text()).toBe("draft");
+      expect(await desk.delete("s")).toBe(true);
+      expect(backend.snapshots.size).toBe(1);
+      const away = new Error("the disk is away");
+      backend.failAt("delete-snapshot", away);
+      expect(await desk.delete("other")).toBe(true);
+      expect(failures).toEqual([["delete", away]]);
     },
   },
 ];
