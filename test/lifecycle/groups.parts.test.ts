@@ -1,0 +1,212 @@
+import { expect, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { defineTool } from "../../src/agent/define-tool.ts";
+import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import type { TurnManager } from "../../src/group/turn-manager.ts";
+import { offline } from "../../src/models/offline.ts";
+import { scripted } from "../../src/models/scripted.ts";
+import type { SessionTurn } from "../../src/session/state.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { call } from "../sample-log.ts";
+import "../../src/sandboxes/register-built-in.ts";
+import "../../src/tools/register-built-in.ts";
+import { agentOf, eventsOf, type GroupStage, linesOf, stageOn } from "./groups.sample.ts";
+
+const _lookUp = (answer = "42") =>
+  defineTool({
+    name: "look_up",
+    description: "Looks a number up.",
+    parameters: { type: "object", properties: {} },
+    execute: () => answer,
+  });
+
+const calling = (...ids: readonly string[]) => ({
+  role: "assistant" as const,
+  content: null,
+  toolCalls: ids.map((id) => call(id, "look_up")),
+  stopReason: "tool_calls" as const,
+});
+
+test("what happens is told in order, with the events of each agent's own run", async () => {
+  const { group, id } = await stageOn(openMemoryStore());
+  const heard: string[] = [];
+  const run = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model: scripted(["Yes."]) }))
+    .addAgent(agentOf("bob", null))
+    .stream(id, "Well?", { maxRounds: 1, turnId: "q", onEvent: ({ type }) => heard.push(type) });
+  expect([run.pending, run.outcome, run.sessionId]).toEqual([true, null, id]);
+  const events = await eventsOf(run);
+  expect(events[0]).toEqual({
+    type: "group-started",
+    sessionId: id,
+    messageId: "q",
+    agents: ["ada", "bob"],
+    resumed: false,
+  });
+  expect(
+    events
+      .filter(({ type }) => type !== "text-delta")
+      .map((event) => ("agent" in event ? `${event.type} ${event.agent}` : event.type)),
+  ).toEqual([
+    "group-started",
+    "agent-selected ada",
+    "round-started ada",
+    "round-finished ada",
+    "run-finished ada",
+    "agent-finished ada",
+    "agent-selected bob",
+    "agent-finished bob",
+    "group-finished",
+  ]);
+  const text = events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
+  expect(text).toBe("Yes.");
+  const state = await run;
+  const finished = events.filter((event) => event.type === "agent-finished");
+  expect(finished).toEqual([
+    { type: "agent-finished", agent: "ada", kind: "spoke", turnId: state.turns[1]?.turnId, text: "Yes." },
+    { type: "agent-finished", agent: "bob", kind: "passed", turnId: null, text: "" },
+  ]);
+  expect([run.pending, run.outcome]).toEqual([false, { reason: "max-rounds" }]);
+  expect(heard).toEqual(events.map(({ type }) => type));
+  expect(await eventsOf(run)).toEqual(events);
+});
+
+test("memory, listeners and automatic checkpoints get the turns of a group like any others", async () => {
+  const remembered: string[] = [];
+  const added: string[] = [];
+  const stage = await stageOn(openMemoryStore(), {
+    memory: { add: ({ turn }) => remembered.push(turn.turnId) },
+    config: { autoCheckpointInterval: 2 },
+  });
+  stage.manager.events.on("turnAdded", ({ turn }) => added.push(turn.turnId));
+  const { turns } = await stage.group().addAgent(agentOf("ada")).run(stage.id, "Go.", { maxRounds: 3 });
+  const ids = turns.map(({ turnId }) => turnId);
+  expect([remembered, added]).toEqual([ids, ids]);
+  expect((await stage.store.listCheckpoints(stage.id)).length).toBe(2);
+});
+
+test("the history is read once for a run, and after that only what is new", async () => {
+  const readFor = async (moves: number): Promise<number> => {
+    const { store, manager, id, group } = await stageOn(counting(openMemoryStore()));
+    for (let i = 0; i < 200; i++) await manager.addTurn(id, { role: "user", content: `${i}` });
+    const before = (store as Counting).entriesRead;
+    await group().addAgent(agentOf("ada")).run(id, "Go.", { maxRounds: moves, turns: false });
+    return (store as Counting).entriesRead - before;
+  };
+  const [few, many] = [await readFor(2), await readFor(40)];
+  expect(few).toBeLessThan(300);
+  expect(many - few).toBe(0);
+});
+
+test("agents of a group work on the same files", async () => {
+  const store = openMemoryStore();
+  const { manager, group } = await stageOn(store);
+  const sandbox = { backend: "local", spec: {}, handleId: null };
+  const { sessionId } = await manager.create({ userId: "ann", id: "files", sandbox });
+  const two = group()
+    .addAgent(createAgent({ name: "writer", prompt: "", model: offline() }))
+    .addAgent(createAgent({ name: "reader", prompt: "", model: scripted([readFile, "Done."]) }));
+  const { turns } = await two.run(sessionId, 'write "Dear reader" to letter.txt', { maxRounds: 1 });
+  expect(linesOf(turns).find((line) => line.startsWith("reader") && line.includes("Dear reader"))).toBeDefined();
+});
+
+const readFile = {
+  role: "assistant" as const,
+  content: null,
+  toolCalls: [{ id: "r1", name: "read_workspace_file", arguments: JSON.stringify({ path: "letter.txt" }) }],
+  stopReason: "tool_calls" as const,
+};
+
+test("a call that waits for a person's word is approved or denied through the group", async () => {
+  const guarded = defineTool({
+    name: "look_up",
+    description: "Looks a number up.",
+    parameters: { type: "object", properties: {} },
+    needsApproval: true,
+    execute: () => "42",
+  });
+  const { group, id } = await stageOn(openMemoryStore());
+  const model = scripted([calling("c1", "c2"), "Done."]);
+  const run = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model, tools: [guarded] }))
+    .stream(id, "Go.", { maxRounds: 1 });
+  for await (const event of run) {
+    if (event.type !== "approval-required") continue;
+    const { callId } = event.approval;
+    await (callId === "c1" ? run.approve(callId) : run.deny(callId, "no"));
+  }
+  const answers = (await run).turns.filter(({ role }) => role === "tool").map(({ content }) => content as string);
+  expect(answers).toEqual(["42", expect.stringContaining("no")]);
+  await expect(run.approve("c1")).rejects.toMatchObject({ code: "RUN_ENDED" });
+});
+
+test("a summary that a loop agent makes of what it sees does not take the place of what others see", async () => {
+  const { group, id, manager } = await stageOn(openMemoryStore());
+  for (let i = 0; i < 6; i++) await manager.addTurn(id, { role: "user", content: `${i} ${"x".repeat(2000)}` });
+  const model = scripted(["A summary.", "Yes."], { contextWindow: 3000 });
+  const settings = { reserveTokens: 500, keepRecentTokens: 600 };
+  const two = group()
+    .addAgent(createAgent({ name: "ada", prompt: "", model, compaction: { settings } }))
+    .addAgent(agentOf("bob"));
+  const run = two.stream(id, "Well?", { maxRounds: 1 });
+  const events = await eventsOf(run);
+  expect(events.some(({ type }) => type === "compaction")).toBe(true);
+  expect((await run).turnCount).toBe(9);
+  expect((await manager.open(id)).head.path.compactionId).toBeNull();
+});
+
+test("a turn manager of one's own chooses, hides turns, and may answer at once", async () => {
+  const { group, id } = await stageOn(openMemoryStore());
+  const views: (readonly string[] | undefined)[] = [];
+  const own: TurnManager = {
+    register: () => {},
+    selectNext: (_id, view) => {
+      views.push(view?.moves);
+      return (view?.moves?.length ?? 0) < 3 ? "bob" : null;
+    },
+    isComplete: () => false,
+    filterVisible: (turns: readonly SessionTurn[]) => turns.filter(({ agent }) => agent === undefined),
+  };
+  const bob = agentOf("bob");
+  const run = group({ turnManager: own }).addAgent(agentOf("ada")).addAgent(bob).stream(id, "Go.");
+  expect(linesOf((await run).turns)).toEqual(["user: Go.", "bob: bob 1", "bob: bob 2", "bob: bob 3"]);
+  expect(views).toEqual([[], ["bob"], ["bob", "bob"], ["bob", "bob", "bob"]]);
+  expect(linesOf(bob.asked[2]?.history ?? [])).toEqual(["user: Go."]);
+  expect(run.outcome).toEqual({ reason: "complete" });
+});
+
+test("one turn manager serves several groups at once", async () => {
+  const { group, manager, id } = await stageOn(openMemoryStore());
+  const { sessionId: other } = await manager.create({ userId: "ann" });
+  const turnManager = new RoundRobinTurnManager(1);
+  const [first, second] = [
+    group({ turnManager }).addAgent(agentOf("ada")),
+    group({ turnManager }).addAgent(agentOf("bob")),
+  ];
+  const states = await Promise.all([first.run(id, "a"), second.run(other, "b")]);
+  expect(states.map(({ turns }) => linesOf(turns))).toEqual([
+    ["user: a", "ada: ada 1"],
+    ["user: b", "bob: bob 1"],
+  ]);
+});
+
+type Counting = GroupStage["store"] & { readonly entriesRead: number };
+
+/** A store that counts the entries that were read from it. */
+function counting(store: GroupStage["store"]): Counting {
+  let entriesRead = 0;
+  return new Proxy(store, {
+    get(target, key) {
+      if (key === "entriesRead") return entriesRead;
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      if (key !== "read") return value.bind(target);
+      return async function* (...args: Parameters<typeof target.read>) {
+        for await (const entry of target.read(...args)) {
+          entriesRead++;
+          yield entry;
+        }
+      };
+    },
+  }) as Counting;
+}
