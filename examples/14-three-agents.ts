@@ -39,7 +39,7 @@ assert.deepEqual(
   state.turns.map(({ agent, role }) => agent ?? role),
   ["user", "writer", "critic", "editor", "writer", "editor"],
 );
-assert.deepEqual(run.outcome, { reason: "max-rounds" });
+assert.deepEqual(run.outcome, { reason: "complete" }); // the turn manager ended it after its two rounds
 // The editor has read the critic's note; the writer was never told of it.
 const told = (model: typeof drafts) => JSON.stringify(model.requests[1]?.messages);
 assert.match(told(notes), /critic: Too plain/);
