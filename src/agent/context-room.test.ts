@@ -16,6 +16,7 @@ import {
 } from "../../test/sample-run.ts";
 import { scripted, type ScriptedModel, type ScriptedReply } from "../models/scripted.ts";
 import { acceptable } from "../session/context.ts";
+import { textOf } from "../session/message.ts";
 import { Session } from "../session/session.ts";
 import { assistantRow, Transcript, userRow } from "../session/transcript.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
@@ -334,4 +335,26 @@ describe("a run that is kept", () => {
     expect(asked(main, 1)[1]).toContain("Shorter still.");
     expect((await tree.buildContext()).messages.slice(0, -1)).toEqual(main.requests[1]?.messages.slice(1));
   });
+});
+
+test("lets the next run on a session begin with the summary that the one before made", async () => {
+  const long = "x".repeat(4000);
+  const small = { ...settings, keepRecentTokens: 5 };
+  const model = scripted(["summary of all", saying("first answer"), saying("second answer")], { contextWindow: 1000 });
+  const first = await runSessionLoop(asking(long).merge(asking("And now?")), someAgent(), {
+    model,
+    builtInTools: false,
+    compaction: { settings: small },
+  });
+  const second = await runSessionLoop(first.merge(asking("And then?")), someAgent(), {
+    model,
+    builtInTools: false,
+    compaction: { settings: small },
+  });
+  expect(model.requests).toHaveLength(3);
+  const asked = model.requests[2]?.messages.map((message) => textOf(message.content)) ?? [];
+  expect(asked[1]).toContain("summary of all");
+  expect(asked.join()).not.toContain(long);
+  expect(asked.slice(-2)).toEqual(["first answer", "And then?"]);
+  expect(second.transcript.at(0)?.message.content).toBe(long);
 });

@@ -100,6 +100,7 @@ export class ContextRoom {
     const { output, events, signal } = progress;
     const entry = context.compact(plan, { summary: summary.text, details, ...spendingOf(summary) });
     await progress.note([entry]);
+    progress.compacted({ id: entry.id, summary: summary.text, keptRows: plan.keep.length });
     progress.spend(summary.usage, summary.cost);
     const { id: entryId, firstKeptEntryId, tokensBefore } = entry;
     events.add({ type: "compaction", round, entryId, summary: summary.text, firstKeptEntryId, tokensBefore });

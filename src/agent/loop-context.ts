@@ -9,7 +9,7 @@ import { acceptable, compactionMessage, compactionSummaryOf } from "../session/c
 import type { Entry, EntryOf } from "../session/entry.ts";
 import type { Message } from "../session/message.ts";
 import { messageTokens } from "../session/tokens.ts";
-import type { Row, Transcript } from "../session/transcript.ts";
+import { type Row, Transcript } from "../session/transcript.ts";
 
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
 
@@ -28,12 +28,25 @@ export class LoopContext {
 
   constructor(instructions: readonly Message[], past: Transcript) {
     this.#instructions = instructions;
+    const known = Transcript.compactionOf(past);
+    if (known !== null) {
+      const { id, summary, from } = known;
+      this.#past = once(() => rowsFrom(past, from));
+      this.#compaction = {
+        type: "compaction",
+        id,
+        summary,
+        firstKeptEntryId: past.at(from)?.id ?? id,
+        tokensBefore: 0,
+      };
+      return;
+    }
     const first = past.at(0);
     const summary = first === undefined ? null : compactionSummaryOf(first.message);
     if (first === undefined || summary === null) {
       this.#past = once(() => [...past]);
     } else {
-      this.#past = once(() => [...past].slice(1));
+      this.#past = once(() => rowsFrom(past, 1));
       this.#compaction = {
         type: "compaction",
         id: first.id,
@@ -126,6 +139,12 @@ function countedTokens(message: Message): number {
   if (message.stopReason === "aborted" || message.stopReason === "error") return 0;
   const { totalTokens, inputTokens, outputTokens } = message.usage;
   return totalTokens > 0 ? totalTokens : inputTokens + outputTokens;
+}
+
+function rowsFrom(transcript: Transcript, from: number): Row[] {
+  const rows: Row[] = [];
+  for (let index = from; index < transcript.length; index++) rows.push(transcript.at(index) as Row);
+  return rows;
 }
 
 function once<T>(make: () => T): () => T {

@@ -190,7 +190,7 @@ export class LoopRun implements SessionRun {
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
     await this.progress.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
-    await sink?.end({ phase: "finished", ...usage, ...(truncated ? { truncated } : {}) });
+    await sink?.end({ phase: "finished", ...usage, ...(truncated ? { truncated } : {}), ...this.progress.openPlace });
     this.progress.settleOrigin();
     this.#pending = false;
     events.add({ type: "run-finished", truncated, usage: output.usage });
@@ -204,7 +204,12 @@ export class LoopRun implements SessionRun {
     if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
     await this.progress.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
-    const outcome: RunOutcome = { phase: signal.aborted ? "cancelled" : "failed", error: recordOf(error), ...usage };
+    const outcome: RunOutcome = {
+      phase: signal.aborted ? "cancelled" : "failed",
+      error: recordOf(error),
+      ...usage,
+      ...this.progress.openPlace,
+    };
     // The run has failed already; that its end cannot be recorded leaves it as a crash would.
     const ending = this.#abandoned ? sink?.abandon() : sink?.end(outcome);
     await ending?.catch(() => sink?.abandon()).catch(() => {});

@@ -59,9 +59,10 @@ async function resume(
   if (lease !== null) throw new SessionBusyError(head.header.id, `run ${lease.runId}`);
   const { transcript: rows, entries } = await readTranscript(store, head);
   const transcript = shared ? withOrigin(rows, store, head) : rows;
+  const state = await readResumeState(store, head, transcript, entries);
   // All transcripts without rows are one object, which says nothing about this session.
-  if (transcript.length > 0) setResumeState(transcript, await readResumeState(store, head, transcript, entries));
-  const user = sessionOf(head, transcript);
+  if (transcript.length > 0) setResumeState(transcript, state);
+  const user = sessionOf(head, transcript, state.sandbox ?? head.header.sandbox);
   const agent = Session.fromAgentPrompt(options.agentPrompt ?? head.path.settings.systemPrompt ?? "");
   return { user, agent };
 }

@@ -1,3 +1,4 @@
+import type { SandboxPlacement } from "../session/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Transcript } from "../session/transcript.ts";
 
@@ -21,6 +22,8 @@ export interface ResumeState {
   readonly approvals: ReadonlyMap<string, ApprovalDecision | null>;
   /** Input that was never delivered, in order. */
   readonly queued: readonly QueuedInput[];
+  /** Where its tools acted, if it said so. */
+  readonly sandbox: SandboxPlacement | null;
 }
 
 const states = new WeakMap<Transcript, ResumeState>();

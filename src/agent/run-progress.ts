@@ -1,4 +1,6 @@
 import type { EntryDraft } from "../session/entry.ts";
+import type { SandboxPlacement } from "../session/header.ts";
+import type { Sandbox } from "../session/sandbox.ts";
 import { Session } from "../session/session.ts";
 import { type Row, rowWithId, Transcript } from "../session/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
@@ -25,6 +27,7 @@ export class RunProgress {
   readonly signal: AbortSignal;
   readonly #writer: RunWriter | null;
   #sink: RunSink | null = null;
+  #notedHandleId: string | null = null;
   #opened: (sink: RunSink) => void = () => {};
   #refused: (error: unknown) => void = () => {};
 
@@ -69,6 +72,23 @@ export class RunProgress {
     if (facts.length > 0) await this.#writer?.write(facts);
   }
 
+  /** The session's sandbox; where it is goes on record before a tool acts in it, so that a resume finds it again. */
+  async requireSandbox(): Promise<Sandbox> {
+    const sandbox = await this.output.requireSandbox();
+    const place = this.output.sandboxPlacement;
+    if (this.kept && place !== null && this.#notedHandleId !== place.handleId) {
+      this.#notedHandleId = place.handleId;
+      await this.note([{ type: "run", runId: this.runId, phase: "started", sandbox: place }]);
+    }
+    return sandbox;
+  }
+
+  /** What the end of the run says of where its tools acted. */
+  get openPlace(): { readonly sandbox?: SandboxPlacement } {
+    const place = this.output.sandbox === null ? null : this.output.sandboxPlacement;
+    return place === null ? {} : { sandbox: place };
+  }
+
   spend(usage: Usage | undefined, cost: number | undefined): void {
     if (usage === undefined && cost === undefined) return;
     const { output } = this;
@@ -76,6 +96,13 @@ export class RunProgress {
       ...(usage === undefined ? {} : { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
       ...(cost === undefined ? {} : { cost: (output.cost ?? 0) + cost }),
     });
+  }
+
+  /** Notes with the transcript what stands for its first rows from here on, so that the next run need not find out again. */
+  compacted({ id, summary, keptRows }: { id: string; summary: string; keptRows: number }): void {
+    const { transcript } = this.output;
+    const compaction = { id, summary, from: transcript.length - keptRows };
+    Session.grow(this.output, { transcript: Transcript.withCompaction(transcript, compaction) });
   }
 
   /** Resolves when nothing is being written. */

@@ -1,5 +1,6 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { SandboxPlacement } from "../session/header.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { TranscriptOrigin } from "../session/transcript.ts";
@@ -39,6 +40,8 @@ export interface RunOutcome {
   readonly error?: JsonValue;
   readonly usage?: Usage;
   readonly truncated?: boolean;
+  /** Where the tools acted, so that a resume finds it again. */
+  readonly sandbox?: SandboxPlacement;
 }
 
 /**

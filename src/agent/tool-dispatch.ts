@@ -159,13 +159,14 @@ export class ToolDispatch {
   }
 
   #contextOf(call: ToolCall, signal: AbortSignal): ToolContext {
-    const { output, runId } = this.#host.progress;
+    const { progress } = this.#host;
+    const { output, runId } = progress;
     return {
       session: output,
       get sandbox() {
         return output.sandbox;
       },
-      requireSandbox: () => output.requireSandbox(),
+      requireSandbox: () => progress.requireSandbox(),
       signal,
       callId: call.id,
       runId,

@@ -136,6 +136,7 @@ const RULES: Readonly<Record<string, Rules>> = {
     error: [anything, "optional"],
     usage: [usage, "optional"],
     truncated: [flag, "optional"],
+    sandbox: [object, "optional"],
   },
   approval: { runId: [name], callId: [filled], decision: [anything, "optional"] },
   queued: { runId: [name], kind: [oneOf("steer", "followUp")], content: [content] },

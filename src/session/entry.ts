@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Content, Message } from "./message.ts";
+import type { SandboxPlacement } from "./header.ts";
 import type { Usage } from "./usage.ts";
 
 /** Where a session stands in its life. */
@@ -71,6 +72,8 @@ export type FactBody =
       readonly error?: JsonValue;
       readonly usage?: Usage;
       readonly truncated?: boolean;
+      /** Where the run's tools act, once that is open. A second `started` says nothing else. */
+      readonly sandbox?: SandboxPlacement;
     }
   | { readonly type: "approval"; readonly runId: string; readonly callId: string; readonly decision?: JsonValue }
   | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }

@@ -35,6 +35,7 @@ export class Transcript {
   readonly #rows: PersistentVector<Row>;
   #list: readonly Row[] | null = null;
   #origin: TranscriptOrigin | null = null;
+  #compaction: TranscriptCompaction | null = null;
 
   private constructor(rows: PersistentVector<Row>) {
     this.#rows = rows;
@@ -54,6 +55,20 @@ export class Transcript {
   static withOrigin(transcript: Transcript, origin: Omit<TranscriptOrigin, "length">): Transcript {
     const copy = new Transcript(transcript.#rows);
     copy.#origin = { ...origin, length: transcript.length };
+    copy.#compaction = transcript.#compaction;
+    return copy;
+  }
+
+  /** What a run put in the place of the first rows, in its requests; for the next run. */
+  static compactionOf(transcript: Transcript): TranscriptCompaction | null {
+    return transcript.#compaction;
+  }
+
+  /** The same rows, with a note of what stands for the first of them in a request. */
+  static withCompaction(transcript: Transcript, compaction: TranscriptCompaction): Transcript {
+    const copy = new Transcript(transcript.#rows);
+    copy.#origin = transcript.#origin;
+    copy.#compaction = compaction;
     return copy;
   }
 
@@ -83,6 +98,7 @@ export class Transcript {
     if (appended === this.#rows) return this;
     const transcript = new Transcript(appended);
     transcript.#origin = this.#origin;
+    transcript.#compaction = this.#compaction;
     return transcript;
   }
 
@@ -104,6 +120,15 @@ export class Transcript {
   [Symbol.iterator](): Iterator<Row> {
     return this.#rows[Symbol.iterator]();
   }
+}
+
+/** A summary that stands for the first rows of a transcript in a request. The rows themselves are still there. */
+export interface TranscriptCompaction {
+  /** The id of its entry. */
+  readonly id: string;
+  readonly summary: string;
+  /** The first row that it does not stand for. */
+  readonly from: number;
 }
 
 /** Where the first rows of a transcript are kept, so that they need not be written again. */

@@ -22,8 +22,12 @@ export async function readTranscript(
 }
 
 /** A stored session as the value that runs work on, with this transcript. */
-export function sessionOf(head: SessionHead, transcript: Transcript): Session {
-  const { id, lineage, sandbox } = head.header;
+export function sessionOf(
+  head: SessionHead,
+  transcript: Transcript,
+  sandbox: SandboxPlacement | null = head.header.sandbox,
+): Session {
+  const { id, lineage } = head.header;
   const { usage, cost } = spentOn(head);
   return Session.of(transcript, { id, lineage, usage, cost, sandbox: knownPlacement(sandbox) });
 }

@@ -1,6 +1,7 @@
 import type { JsonValue } from "../../internal/json.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry, EntryOf } from "../../session/entry.ts";
 import type { SessionHead } from "../../session/fold.ts";
+import type { SandboxPlacement } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { type ApprovalDecision, QUEUED_KEY, type QueuedInput, type ResumeState } from "../resume-state.ts";
@@ -51,6 +52,7 @@ class Scan {
   readonly #approvals = new Map<string, ApprovalDecision | null>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
+  #sandbox: SandboxPlacement | null = null;
   #runIsOver = false;
 
   constructor(
@@ -103,7 +105,7 @@ class Scan {
       .filter(({ id }) => !this.#delivered.has(id))
       .map(({ id, kind, content }) => ({ id, kind, content }))
       .reverse();
-    return { effects: this.#effects, approvals: this.#approvals, queued };
+    return { effects: this.#effects, approvals: this.#approvals, queued, sandbox: this.#sandbox };
   }
 
   /** Some models count their calls anew in every answer, so only what came after the last one is about its calls. */
@@ -112,8 +114,9 @@ class Scan {
   }
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
-  #takeRun({ runId, phase }: { readonly runId: string; readonly phase: string }): void {
-    if (phase === "started") this.#openRuns.delete(runId);
+  #takeRun({ runId, phase, sandbox }: EntryOf<"run">): void {
+    this.#sandbox ??= sandbox ?? null;
+    if (phase === "started" && sandbox === undefined) this.#openRuns.delete(runId);
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
   }
 
