@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { SessionHead } from "../session/fold.ts";
 import { createHeader } from "../session/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
@@ -19,6 +20,7 @@ afterEach(() => {
 
 interface Setup {
   readonly sweeper: Sweeper;
+  readonly expiry: Expiry;
   readonly expired: string[];
   readonly failures: FailureContext[];
 }
@@ -30,7 +32,7 @@ function setup(on: SessionStore = store): Setup {
   const recorded = ({ header }: { header: { id: string } }): void => void expired.push(header.id);
   const expiry = new Expiry({ store: on, ttlSeconds: 60, clock, recorded });
   const report = (_error: unknown, context: FailureContext): void => void failures.push(context);
-  return { sweeper: new Sweeper({ store: on, expiry, report, intervalSeconds: 600 }), expired, failures };
+  return { sweeper: new Sweeper({ store: on, expiry, report, intervalSeconds: 600 }), expiry, expired, failures };
 }
 
 async function make(count: number): Promise<string[]> {
@@ -57,12 +59,14 @@ function failingFor(fails: (id: string) => boolean): SessionStore {
 
 test("expires what was idle for longer than it may, by the time of its last append, and not a moment earlier", async () => {
   await make(2);
-  const { sweeper, expired } = setup();
+  const { sweeper, expiry, expired } = setup();
+  const isDue = async (id: string) => expiry.isDue((await store.head(id)) as SessionHead);
   now += 30_000;
   await store.append("s001", [{ type: "session_info", name: "busy" }]);
   now += 30_000;
-  expect(await sweeper.sweep()).toBe(0);
+  expect([await isDue("s000"), await sweeper.sweep()]).toEqual([false, 0]);
   now += 1;
+  expect([await isDue("s000"), await isDue("s001")]).toEqual([true, false]);
   expect(await sweeper.sweep()).toBe(1);
   expect(expired).toEqual(["s000"]);
   now += 30_000;

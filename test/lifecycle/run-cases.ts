@@ -196,14 +196,29 @@ export const runCases: readonly LifecycleCase[] = [
   {
     name: "waits for a run that it cannot stop, because another process has it",
     async run({ store, manager }) {
-      const desk = manager();
+      let refused = gate();
+      const watched = new Proxy(store, {
+        get(target, key) {
+          const value: unknown = Reflect.get(target, key, target);
+          if (typeof value !== "function") return value;
+          if (key !== "lease") return value.bind(target);
+          return (...args: Parameters<SessionStore["lease"]>) =>
+            target.lease(...args).catch((error: unknown) => {
+              refused.open();
+              throw error;
+            });
+        },
+      });
+      const desk = manager({ store: watched });
       await desk.create({ userId: "ann", id: "s" });
       for (const ifBusy of ["enqueue", "interrupt"] as const) {
         const lease = await store.lease("s", "elsewhere", 60_000);
         expect((await refusal(store, () => desk.run("s", agentOf("x"), "no"))).code).toBe("SESSION_BUSY");
         const short = desk.run("s", agentOf("x"), "no", { ifBusy, waitMs: 30 });
         await expect(short).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        refused = gate();
         const run = desk.run("s", agentOf(ifBusy), "yes", { ifBusy });
+        await refused.opened;
         await lease.release();
         expect((await run).text()).toBe(ifBusy);
       }

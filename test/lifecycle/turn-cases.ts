@@ -163,6 +163,10 @@ export const turnCases: readonly LifecycleCase[] = [
       expect(await outcomesOf(turns)).toEqual({ ok: 5, CAPACITY: 4 });
       const error = await refusal(store, () => desk.addTurn("s", { role: "user", content: "x" }));
       expect(error).toMatchObject({ code: "CAPACITY", limit: 5 });
+      const { sessionId: branchId } = await desk.fork("s", "shorter", { at: null });
+      await desk.addTurn(branchId, { role: "user", content: "one more" });
+      const merge = await refusal(store, () => desk.merge("s", branchId));
+      expect(merge).toMatchObject({ code: "CAPACITY", limit: 5 });
     },
   },
   {
@@ -202,6 +206,10 @@ export const turnCases: readonly LifecycleCase[] = [
       for (const metadata of [hostile, { at: new Date() }, { n: 1n }, { f: () => 1 }]) {
         expect(await code({ ...said, metadata })).toBe("INVALID_VALUE");
       }
+      const typo = { ...said, tokens: 5 };
+      expect((await refusal(store, () => desk.addTurn("s", typo as never))).message).toContain(
+        "put your own in metadata",
+      );
       expect(await code({ ...said, turnId: "" })).toBe("INVALID_ID");
       expect(await code({ ...said, content: "x".repeat(10 * 1024 * 1024) })).toBe("TOO_LARGE");
     },
