@@ -81,7 +81,6 @@ class Collector {
 
   addState(next: SessionState): this {
     const { parent } = this.#subject;
-    if (next.sessionId !== parent.sessionId) throw refused(this.#strategy, "it is the state of another session");
     const { fields, metadata, variables, turns } = StateDiff.compute(parent, next);
     if (metadata !== undefined) throw refused(this.#strategy, "it changes metadata, which a session keeps for good");
     for (const { remove, insert } of turns?.splices ?? []) {
@@ -117,7 +116,7 @@ class Collector {
   #addFields(fields: KeyDiff = {}, variables: KeyDiff = {}): this {
     const changed = [...Object.keys(fields.set ?? {}), ...(fields.unset ?? [])].filter((field) => !DERIVED.has(field));
     const wrong = changed.find((field) => field !== "name" && !SETTINGS.has(field));
-    if (wrong !== undefined) throw refused(this.#strategy, `it changes ${wrong}, which a merge cannot change`);
+    if (wrong !== undefined) throw refused(this.#strategy, `it has another ${wrong} than the parent`);
     const { set = {} } = fields;
     this.#addSettings(variables, Object.fromEntries(Object.entries(set).filter(([field]) => SETTINGS.has(field))));
     if (set.name === undefined) return this;

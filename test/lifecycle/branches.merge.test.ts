@@ -95,6 +95,16 @@ onEveryStore("a merge", {
     expect(textsOf(last.state)).toEqual(["one", "two", "b1", "c1", "b2"]);
   },
 
+  async "of a turn that was merged before keeps saying where it was said first"(store) {
+    const branches = await forked(store);
+    await branches.fork("b", "deeper");
+    await say(store, "c", "c1");
+    await branches.merge("b", "c");
+    const { state } = await branches.merge("s", "b");
+    expect(state.turns.at(-1)?.metadata.mergedFrom).toEqual({ sessionId: "c", branchName: "deeper", turnId: "c1" });
+    expect((await branches.merge("s", "c")).appended).toEqual([]);
+  },
+
   async "of a branch that was forked in what its own source inherited brings what is its own"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
@@ -136,12 +146,13 @@ onEveryStore("a merge", {
     await store.append("s", [set("v0", { kept: 0, mine: 0, theirs: 0, both: 0, alike: 0, gone: 0 })]);
     const branches = new BranchManager(store, { ids: () => "b" });
     await branches.fork("s", "try");
-    await store.append("s", [set("v1", { mine: 1, both: 1, alike: 5, gone: 1 })]);
+    await store.append("s", [set("v1", { mine: 1, both: 1, alike: 5, gone: 1, constructor: 7 })]);
     await store.append("b", [set("v2", { theirs: 2, both: 2, alike: 5, constructor: 3 }, ["gone"])]);
     const { state, conflicts } = await branches.merge("s", "b");
     expect(state.variables).toEqual({ kept: 0, mine: 1, theirs: 2, both: 2, alike: 5, constructor: 3 });
     expect(conflicts).toEqual([
       { key: "both", parent: 1, branch: 2, base: 0 },
+      { key: "constructor", parent: 7, branch: 3, base: undefined },
       { key: "gone", parent: 1, branch: undefined, base: 0 },
     ]);
   },

@@ -164,6 +164,9 @@ onEveryStore("a summary merge", {
     const branches = await forked(store);
     const never = new SummaryMerge({ summarize: () => Promise.reject(new Error("not to be asked")) });
     expect((await branches.merge("s", "b", { strategy: never })).appended).toEqual([]);
+    await say(store, "b", "b0");
+    await branches.merge("s", "b");
+    expect((await branches.merge("s", "b", { strategy: never })).appended).toEqual([]);
     await say(store, "b", "b1");
     for (const summarize of [() => "  ", () => undefined as unknown as string]) {
       const strategy = new SummaryMerge({ summarize });
@@ -282,6 +285,57 @@ test("a strategy that throws, or returns a turn or a value that cannot be, write
   const variables = JSON.parse('{"__proto__":1}');
   const value: MergeStrategy = { merge: (_p, _b, { newTurns }) => ({ turns: newTurns, variables }) };
   await refuses(store, () => branches.merge("s", "b", { strategy: value }), "INVALID_VALUE");
+});
+
+test("a strategy is not asked for a parent that takes no turns, and one that is closed meanwhile gets none", async () => {
+  const store = await openMemoryStore();
+  const branches = await forked(store);
+  await say(store, "b", "b1");
+  let asked = 0;
+  const closing: MergeStrategy = {
+    async merge(_parent, _branch, { newTurns }) {
+      asked += 1;
+      await store.append("s", [{ type: "status", status: "closed" }]);
+      return { turns: newTurns };
+    },
+  };
+  for (let i = 0; i < 2; i++) {
+    await expect(branches.merge("s", "b", { strategy: closing })).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+  }
+  expect([asked, (await store.head("s"))?.messageCount]).toEqual([1, 2]);
+});
+
+test("a merge that another process was ahead of finds what that one appended", async () => {
+  const store = await openMemoryStore();
+  const branches = await forked(store);
+  await say(store, "b", "b1");
+  const summing = (text: string): SummaryMerge => new SummaryMerge({ summarize: () => text });
+  let ahead = false;
+  const elsewhere: SessionStore = Object.create(store, {
+    append: {
+      value: async (...args: Parameters<SessionStore["append"]>) => {
+        if (!ahead) await branches.merge("s", "b", { strategy: summing("the other's") });
+        ahead = true;
+        return store.append(...args);
+      },
+    },
+  });
+  for (const method of ["head", "getEntry", "path", "listCheckpoints", "read"] as const) {
+    Object.defineProperty(elsewhere, method, { value: store[method].bind(store) });
+  }
+  const late = await new BranchManager(elsewhere).merge("s", "b", { strategy: summing("mine") });
+  expect([late.appended, late.skipped]).toEqual([[], [{ turnId: "b/summary-0", reason: "present" }]]);
+  expect((await entriesOf(store, "s")).at(-1)).toMatchObject({ summary: "the other's" });
+});
+
+test("a turn that a strategy passes on keeps what only its entry knows", async () => {
+  const store = await openMemoryStore();
+  const branches = await forked(store);
+  await store.append("b", [message("b1", { role: "assistant", content: "b1", providerData: { blocks: [1] } })]);
+  const passing: MergeStrategy = { merge: (_parent, _branch, { newTurns }) => ({ turns: newTurns }) };
+  expect((await branches.merge("s", "b", { strategy: passing })).appended).toMatchObject([
+    { id: "b1", message: { providerData: { blocks: [1] } } },
+  ]);
 });
 
 test("two strategies that merge the same branch each have their say", async () => {

@@ -213,6 +213,17 @@ test("a checkpoint whose files cannot be freed stays, and goes with the next one
   expect(backend.snapshots.size).toBe(0);
 });
 
+test("a checkpoint is there also when the old ones could not be looked at", async () => {
+  const { store } = await withOne();
+  const checkpoints = new CheckpointManager(store, { maxPerSession: 1, ids: counting() });
+  await checkpoints.create("s");
+  const list = store.list.bind(store);
+  store.list = () => Promise.reject(new Error("the disk is away"));
+  expect((await checkpoints.create("s")).id).toBe("c2");
+  store.list = list;
+  expect(idsOf(await checkpoints.list("s"))).toEqual(["c1", "c2"]);
+});
+
 test("files of another kind of sandbox are refused, and a checkpoint without files leaves a sandbox as it is", async () => {
   const { store, backend } = await withOne();
   const sandbox = await backend.open({});
