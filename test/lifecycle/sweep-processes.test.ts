@@ -32,6 +32,7 @@ function start(name: string, args: readonly string[]) {
   const child = spawn(process.execPath, ["--no-warnings", program(name), ...args], {
     stdio: ["pipe", "pipe", "inherit"],
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";
   child.stdout.on("data", (data: Buffer) => {
     text += data.toString();
