@@ -34,6 +34,10 @@ export interface Sizes {
   /** Rows that a run starts with, where it starts with many. */
   readonly rowsInherited: number;
   readonly runsAtOnce: number;
+  /** Turns from one checkpoint to the next. */
+  readonly checkpointEvery: number;
+  /** Checkpoints, or restores, of one round. */
+  readonly checkpoints: number;
 }
 
 /** What the published numbers are measured with. */
@@ -60,6 +64,8 @@ export const FULL_SIZES: Sizes = {
   roundsLate: 3000,
   rowsInherited: 20_000,
   runsAtOnce: 1000,
+  checkpointEvery: 10,
+  checkpoints: 20,
 };
 
 /** Enough to run every line once. */
@@ -86,4 +92,6 @@ export const QUICK_SIZES: Sizes = {
   roundsLate: 100,
   rowsInherited: 200,
   runsAtOnce: 20,
+  checkpointEvery: 10,
+  checkpoints: 2,
 };

@@ -12,7 +12,18 @@ test("the benchmark measures every section in one run, small as it may be, and p
   const { stdout, stderr } = await run(process.execPath, [bench, "--quick", "--no-peers"], { cwd: root });
   const rows = stdout.split("\n").filter((line) => line.startsWith("| "));
   const sections = new Set(rows.slice(2).map((line) => line.split(" ")[1]));
-  expect([...sections]).toEqual(["append", "growth", "open", "fork", "list", "memory", "tree", "runs", "peers"]);
+  expect([...sections]).toEqual([
+    "append",
+    "growth",
+    "open",
+    "fork",
+    "list",
+    "memory",
+    "tree",
+    "runs",
+    "lifecycle",
+    "peers",
+  ]);
   expect(stderr).toContain("a quick run says nothing about speed");
 }, 120_000);
 

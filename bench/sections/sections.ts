@@ -2,6 +2,7 @@ import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
+import { lifecycleSection } from "./lifecycle-section.ts";
 import { listSection } from "./list-section.ts";
 import { memorySection } from "./memory-section.ts";
 import { openSection } from "./open-section.ts";
@@ -19,5 +20,6 @@ export const sections: readonly Section[] = [
   memorySection,
   treeSection,
   runsSection,
+  lifecycleSection,
   peersSection,
 ];
