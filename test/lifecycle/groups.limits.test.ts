@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/define-tool.ts";
@@ -39,9 +39,11 @@ test("a loop agent that takes too long has failed, too, and what it had said sta
       await new Promise(() => {});
     },
   ]);
-  const run = group()
-    .addAgent(createAgent({ name: "ada", prompt: "", model }))
-    .stream(id, "Go.", { agentTimeoutMs: 20 });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const agent = createAgent({ name: "ada", prompt: "", model });
+  const run = group().addAgent(agent).stream(id, "Go.", { agentTimeoutMs: 1000 });
+  for await (const event of run) if (event.type === "text-delta") vi.advanceTimersByTime(1000);
   const { turns } = await run;
   expect(turns.map(({ stopReason, content }) => `${stopReason}: ${textOf(content)}`)).toEqual([
     "undefined: Go.",
@@ -49,7 +51,7 @@ test("a loop agent that takes too long has failed, too, and what it had said sta
     "error: ",
   ]);
   expect(turns[1]?.metadata.visibleTo).toEqual(["ada"]);
-  expect(run.outcome).toMatchObject({ error: { message: 'Agent "ada" did not answer within 20 ms.' } });
+  expect(run.outcome).toMatchObject({ error: { message: 'Agent "ada" did not answer within 1000 ms.' } });
 });
 
 test("an agent that ran out of rounds or was cut short passes, and one whose text was cut has still said it", async () => {

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/define-tool.ts";
@@ -10,7 +11,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { call } from "../sample-log.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import "../../src/tools/register-built-in.ts";
-import { agentOf, eventsOf, type GroupStage, linesOf, stageOn } from "./groups.sample.ts";
+import { agentOf, eventsOf, type GroupStage, linesOf, notesOf, stageOn } from "./groups.sample.ts";
 
 const _lookUp = (answer = "42") =>
   defineTool({
@@ -86,16 +87,74 @@ test("memory, listeners and automatic checkpoints get the turns of a group like 
 });
 
 test("the history is read once for a run, and after that only what is new", async () => {
-  const readFor = async (moves: number): Promise<number> => {
+  const readFor = async (moves: number, interjecting: boolean): Promise<number> => {
     const { store, manager, id, group } = await stageOn(counting(openMemoryStore()));
     for (let i = 0; i < 200; i++) await manager.addTurn(id, { role: "user", content: `${i}` });
     const before = (store as Counting).entriesRead;
-    await group().addAgent(agentOf("ada")).run(id, "Go.", { maxRounds: moves, turns: false });
+    const interject = async () => {
+      await manager.addTurn(id, { role: "user", content: "By the way…" });
+      return "Yes.";
+    };
+    const ada = agentOf("ada", ...Array.from({ length: interjecting ? moves : 0 }, () => interject));
+    const turnManager = new RoundRobinTurnManager(moves);
+    await group({ turnManager }).addAgent(ada).run(id, "Go.", { maxRounds: moves, turns: false });
+    expect(ada.asked.length).toBe(moves);
     return (store as Counting).entriesRead - before;
   };
-  const [few, many] = [await readFor(2), await readFor(40)];
+  const few = await readFor(2, false);
   expect(few).toBeLessThan(300);
-  expect(many - few).toBe(0);
+  expect((await readFor(40, false)) - few).toBe(0);
+  expect((await readFor(40, true)) - few).toBe(40);
+});
+
+test("however often a group is interrupted, it says what it would have said", async () => {
+  const answer = fc.constantFrom("spoke", "passed", "refused");
+  const names = ["ada", "bob", "cid"];
+  const talk = async (script: readonly string[], stops: ReadonlySet<number>): Promise<unknown> => {
+    const { group, id, store } = await stageOn(openMemoryStore());
+    const stopped = new Set<number>();
+    let move = 0;
+    let stop: () => void = () => {};
+    const makeGroup = () => {
+      const three = group();
+      for (const name of names) {
+        three.addAgent({
+          name,
+          execute: () => {
+            if (stops.has(move) && !stopped.has(move)) {
+              stopped.add(move);
+              stop();
+              return new Promise<never>(() => {});
+            }
+            const how = script[move++];
+            if (how === "refused") return { ok: false, error: how };
+            return how === "passed" ? null : `${name} ${move}`;
+          },
+        });
+      }
+      return three;
+    };
+    for (let message: string | null = "Go."; ; message = null) {
+      const run = makeGroup().stream(id, message, message === null ? {} : { maxRounds: 3 });
+      stop = () => run.abort();
+      try {
+        const { turns } = await run;
+        return { lines: linesOf(turns), notes: await notesOf(store, id), outcome: run.outcome };
+      } catch (error) {
+        expect(error).toMatchObject({ code: "ABORTED" });
+      }
+    }
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(answer, { minLength: 9, maxLength: 9 }),
+      fc.array(fc.nat({ max: 8 }), { maxLength: 6 }),
+      async (script, stops) => {
+        expect(await talk(script, new Set(stops))).toEqual(await talk(script, new Set()));
+      },
+    ),
+    { numRuns: 60 },
+  );
 });
 
 test("agents of a group work on the same files", async () => {

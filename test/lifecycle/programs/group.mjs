@@ -18,7 +18,7 @@ let asked = 0;
 for (const name of ["ada", "bob", "cid"]) {
   group.addAgent({
     name,
-    async execute(_message, history) {
+    async execute(/** @type {string} */ _message, /** @type {readonly unknown[]} */ history) {
       asked += 1;
       writeSync(1, `${name}\n`);
       if (hangs === `${name} ${asked}`) {
