@@ -37,7 +37,7 @@ export function candidatesOf(answer: unknown, strategy: MergeStrategy, subject: 
 }
 
 /** What a strategy is called in messages and ids. */
-export function nameOf(strategy: MergeStrategy): string {
+function nameOf(strategy: MergeStrategy): string {
   return strategy.name ?? strategy.constructor?.name ?? "Object";
 }
 
