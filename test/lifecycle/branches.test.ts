@@ -3,7 +3,7 @@ import { BranchManager } from "../../src/lifecycle/branch-manager.ts";
 import { CheckpointManager } from "../../src/lifecycle/checkpoint-manager.ts";
 import type { SessionHead } from "../../src/session/fold.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { contentsOf, entriesOf, onEveryStore, refuses, say, sessionOf, set, textsOf } from "./branches.sample.ts";
+import { contentsOf, entriesOf, onEveryStore, refuses, say, sessionOf, set, textsOf } from "./branches-sample.ts";
 
 onEveryStore("a branch", {
   async "is a new active session with the source's turns, and says where it comes from"(store) {

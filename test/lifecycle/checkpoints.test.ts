@@ -6,7 +6,7 @@ import type { SessionHead } from "../../src/session/fold.ts";
 import type { Checkpoint, SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";
-import { contentsOf, onEveryStore, refuses, say, sessionOf, set, spending, textsOf } from "./branches.sample.ts";
+import { contentsOf, onEveryStore, refuses, say, sessionOf, set, spending, textsOf } from "./branches-sample.ts";
 
 /** A clock that gives these days of a month, one after the other, and then the last one for ever. */
 function clockOf(...days: readonly number[]): () => Date {

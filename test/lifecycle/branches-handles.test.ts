@@ -7,7 +7,7 @@ import { readState } from "../../src/lifecycle/read-state.ts";
 import { SummaryMerge } from "../../src/lifecycle/summary-merge.ts";
 import type { SessionHead } from "../../src/session/fold.ts";
 import { backends } from "../store-backends.ts";
-import { entriesOf, say, sessionOf, textsOf } from "./branches.sample.ts";
+import { entriesOf, say, sessionOf, textsOf } from "./branches-sample.ts";
 
 const shared = backends.filter(({ skips }) => skips.length === 0);
 

@@ -20,7 +20,7 @@ import {
   set,
   spending,
   textsOf,
-} from "./branches.sample.ts";
+} from "./branches-sample.ts";
 
 const idsOf = (drafts: readonly EntryDraft[]): (string | undefined)[] => drafts.map(({ id }) => id);
 

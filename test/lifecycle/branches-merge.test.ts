@@ -15,7 +15,7 @@ import {
   set,
   spending,
   textsOf,
-} from "./branches.sample.ts";
+} from "./branches-sample.ts";
 
 const headOf = async (store: SessionStore, id: string): Promise<SessionHead> => (await store.head(id)) as SessionHead;
 const idsOf = (drafts: readonly EntryDraft[]): (string | undefined)[] => drafts.map(({ id }) => id);
