@@ -109,7 +109,7 @@ onEveryStore("a group in trouble", {
     const one = group().addAgent(agentOf("ada"));
     await one.run(id, "Go.", { maxRounds: 1 });
     const idle = agentOf("ada");
-    const run = group().addAgent(idle).stream(id, null);
+    const run = group().addAgent(idle).stream(id, null, { maxRounds: 5 });
     expect(linesOf((await run).turns)).toEqual(["user: Go.", "ada: ada 1"]);
     expect([run.outcome, idle.asked.length]).toEqual([{ reason: "max-rounds" }, 0]);
     expect((await store.head(id))?.openRuns).toEqual([]);
@@ -175,6 +175,18 @@ onEveryStore("a group in trouble", {
     expect(linesOf((await manager.getState(id))?.turns ?? [])).toEqual(["user: before"]);
     expect([await phasesOf(store, id), await store.leaseOf(id)]).toEqual([["started", "failed"], null]);
     await checkHeadIsFold(store, id);
+  },
+
+  "writes nothing more once its lease is another's": async ({ group, id, manager, store }) => {
+    const ada = agentOf("ada", async () => {
+      // The same name gets a new lease, which makes the one that the group holds void.
+      await store.lease(id, run.id, 600_000);
+      return "too late";
+    });
+    const run = group().addAgent(ada).stream(id, "Go.");
+    await expect(run).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(linesOf((await manager.getState(id))?.turns ?? [])).toEqual(["user: Go."]);
+    expect(await phasesOf(store, id)).toEqual(["started"]);
   },
 
   "stops with the session's own error when that is closed meanwhile, and nothing is added": async (stage) => {

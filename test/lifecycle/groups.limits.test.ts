@@ -91,6 +91,15 @@ test("an agent that ran out of rounds or was cut short passes, and one whose tex
   expect(passed[0]).toMatchObject({ data: { kind: "passed", agent: "ada" } });
 });
 
+test("waiting for a session can be given up", async () => {
+  const { group, id, store } = await stageOn(openMemoryStore());
+  await store.lease(id, "another run", 600_000);
+  const waiting = group().addAgent(agentOf("ada")).stream(id, "Go.", { ifBusy: "enqueue", waitMs: 600_000 });
+  setTimeout(() => waiting.abort("enough"), 30);
+  await expect(waiting).rejects.toMatchObject({ code: "ABORTED", cause: "enough" });
+  expect(await entriesOf(store, id)).toEqual([]);
+});
+
 test("a listener that throws is reported, and the group goes on", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});

@@ -8,7 +8,7 @@ import { offline } from "../../src/models/offline.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import type { SessionTurn } from "../../src/session/state.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { call } from "../sample-log.ts";
+import { call, message, user } from "../sample-log.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import "../../src/tools/register-built-in.ts";
 import { agentOf, eventsOf, type GroupStage, linesOf, notesOf, stageOn } from "./groups.sample.ts";
@@ -249,23 +249,46 @@ test("one turn manager serves several groups at once", async () => {
   ]);
 });
 
+test("a turn that someone adds right after an answer is seen by the next agent", async () => {
+  const memory = openMemoryStore();
+  const append: GroupStage["store"]["append"] = async (id, drafts, options) => {
+    const result = await memory.append(id, drafts, options);
+    const answered = drafts.some((draft) => draft.type === "message" && draft.message.agent === "ada");
+    if (answered) await memory.append(id, [message("late", user("Wait!"))]);
+    return result;
+  };
+  const { group, id } = await stageOn(withOther(memory, { append }));
+  const bob = agentOf("bob");
+  await group().addAgent(agentOf("ada")).addAgent(bob).run(id, "Go.", { maxRounds: 1 });
+  expect(linesOf(bob.asked[0]?.history ?? [])).toEqual(["user: Go.", "ada: ada 1", "user: Wait!"]);
+});
+
 type Counting = GroupStage["store"] & { readonly entriesRead: number };
 
 /** A store that counts the entries that were read from it. */
 function counting(store: GroupStage["store"]): Counting {
   let entriesRead = 0;
+  const counted = {
+    get entriesRead() {
+      return entriesRead;
+    },
+    async *read(...args: Parameters<typeof store.read>) {
+      for await (const entry of store.read(...args)) {
+        entriesRead++;
+        yield entry;
+      }
+    },
+  };
+  return withOther(store, counted) as Counting;
+}
+
+/** A store with some methods in the place of its own. */
+function withOther(store: GroupStage["store"], methods: object): GroupStage["store"] {
   return new Proxy(store, {
     get(target, key) {
-      if (key === "entriesRead") return entriesRead;
+      if (Object.hasOwn(methods, key)) return Reflect.get(methods, key);
       const value: unknown = Reflect.get(target, key, target);
-      if (typeof value !== "function") return value;
-      if (key !== "read") return value.bind(target);
-      return async function* (...args: Parameters<typeof target.read>) {
-        for await (const entry of target.read(...args)) {
-          entriesRead++;
-          yield entry;
-        }
-      };
+      return typeof value === "function" ? value.bind(target) : value;
     },
-  }) as Counting;
+  });
 }
