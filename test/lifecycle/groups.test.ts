@@ -9,7 +9,7 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { call, usage } from "../sample-log.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import "../../src/tools/register-built-in.ts";
-import { agentOf, entriesOf, linesOf, notesOf, onEveryStore, phasesOf } from "./groups.sample.ts";
+import { agentOf, entriesOf, linesOf, notesOf, onEveryStore, phasesOf } from "./groups-sample.ts";
 
 const lookUp = (answer = "42") =>
   defineTool({

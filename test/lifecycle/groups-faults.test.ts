@@ -6,7 +6,7 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { call } from "../sample-log.ts";
-import { agentOf, entriesOf, eventsOf, hanging, linesOf, onEveryStore, phasesOf } from "./groups.sample.ts";
+import { agentOf, entriesOf, eventsOf, hanging, linesOf, onEveryStore, phasesOf } from "./groups-sample.ts";
 
 const boom = Object.assign(new RangeError("boom"), { code: "BOOM" });
 

@@ -12,7 +12,7 @@ import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { readTurns } from "../../src/lifecycle/read-state.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { linesOf, phasesOf } from "./groups.sample.ts";
+import { linesOf, phasesOf } from "./groups-sample.ts";
 
 /** Longer than the lease of a process that has died. */
 const LEASE_SECONDS = 60;

@@ -11,7 +11,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { call, message, user } from "../sample-log.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import "../../src/tools/register-built-in.ts";
-import { agentOf, eventsOf, type GroupStage, linesOf, notesOf, stageOn } from "./groups.sample.ts";
+import { agentOf, eventsOf, type GroupStage, linesOf, notesOf, stageOn } from "./groups-sample.ts";
 
 const _lookUp = (answer = "42") =>
   defineTool({

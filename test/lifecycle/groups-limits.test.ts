@@ -11,7 +11,7 @@ import { scripted } from "../../src/models/scripted.ts";
 import { textOf } from "../../src/session/message.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { call } from "../sample-log.ts";
-import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups.sample.ts";
+import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups-sample.ts";
 
 const boom = new RangeError("boom");
 
