@@ -124,7 +124,10 @@ export class WatchHub {
   }
 
   async #subscribe(sessionId: string, wakeup: Wakeup): Promise<{ end: number; subscription: Subscription | null }> {
-    const subscription = (await this.#driver.subscribe?.(sessionId, () => wakeup.wake())) ?? null;
+    const wake = (): void => wakeup.wake();
+    // Without a subscription the head is asked for at once, in the call that began the watch.
+    const subscription = this.#driver.subscribe === undefined ? null : await this.#driver.subscribe(sessionId, wake);
+    if (wakeup.stopped) return { end: -1, subscription };
     try {
       const head = await this.#driver.head(sessionId);
       if (head === null) throw new SessionNotFoundError(sessionId);
