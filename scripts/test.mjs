@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { withPostgres } from "./postgres.mjs";
 import { main, runPackage, SetupError } from "./run.mjs";
 import { checkTypes, ensureBubblewrap, ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
 
@@ -14,19 +15,22 @@ await main(async () => {
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 
-  const runs = [await runVitest(chosen, process.execPath)];
-  if (chosen.length > 0) {
-    console.log("Only the chosen tests were run; the Node 24 part was left out.");
-  } else {
-    console.log(`Running ${storeSuite} on Node 24 with node:sqlite.`);
-    runs.push(await runVitest([storeSuite], await ensureNode24()));
-  }
+  // Chosen tests start what they need by themselves.
+  const runs = chosen.length > 0 ? [await runVitest(chosen, process.execPath)] : await withPostgres(runAll);
+  if (chosen.length > 0) console.log("Only the chosen tests were run; the Node 24 part was left out.");
   const total = runs.reduce(add);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
   return total.failed === 0 ? 0 : 1;
 });
 
 /** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
+
+/** @returns {Promise<Counts[]>} */
+async function runAll() {
+  const first = await runVitest([], process.execPath);
+  console.log(`Running ${storeSuite} on Node 24 with node:sqlite.`);
+  return [first, await runVitest([storeSuite], await ensureNode24())];
+}
 
 /**
  * One run of vitest. A run that executes no test, or that fails outside of any test, counts as one failure, so that

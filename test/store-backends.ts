@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { SessionStore } from "../src/session/store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
+import { postgresPool, postgresUrl } from "./postgres-server.ts";
 
 /** A kind of store. */
 export interface Backend {
@@ -31,4 +34,19 @@ export const backends: readonly Backend[] = [
     open: (directory: string) => openSqliteStore({ path: join(directory, "skein.db"), driver }),
     skips: [],
   })),
+  {
+    name: "postgres",
+    open: async (directory) => openPostgresStore({ url: await postgresUrl(), schema: schemaOf(directory) }),
+    skips: [],
+  },
+  {
+    name: "postgres (pg)",
+    open: async (directory) => openPostgresStore({ sql: await postgresPool(), schema: schemaOf(directory) }),
+    skips: [],
+  },
 ];
+
+/** A schema for each directory, as a database has none of those. */
+function schemaOf(directory: string): string {
+  return `skein_${createHash("sha256").update(directory).digest("hex").slice(0, 24)}`;
+}

@@ -40,7 +40,7 @@ test.for([
   "sqlite:",
   "sqlite://host/x.db",
   "sqlite:a\0b",
-  "postgres://x",
+  "mysql://x",
   "__proto__:x",
 ])("refuses %j, naming it, and makes nothing", async (url) => {
   await expect(openStore(url)).rejects.toMatchObject({
@@ -48,6 +48,14 @@ test.for([
     message: expect.stringContaining(JSON.stringify(url)),
   });
   expect(await readdir(directory)).toEqual([]);
+});
+
+test("shows no password of a URL that names no store, or that cannot be used", async () => {
+  for (const url of ["postgers://me:s3cret@host/db", "postgres://me:s3cret@ho st/db", "postgresql://"]) {
+    const refusal = await openStore(url).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: "INVALID_OPTION" });
+    expect(String(refusal)).not.toContain("s3cret");
+  }
 });
 
 test("passes the durability on, so that a wrong one is refused", async () => {

@@ -8,7 +8,7 @@ export interface OpenStoreOptions {
 }
 
 /**
- * Opens the store that a URL names: `memory:`, `jsonl:./directory` or `sqlite:./file.db`.
+ * Opens the store that a URL names: `memory:`, `jsonl:./directory`, `sqlite:./file.db` or `postgres://…`.
  *
  * @throws {SessionError} `INVALID_OPTION` for any other URL.
  */
@@ -26,12 +26,20 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });
     case "sqlite":
       return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: placeOf(url, place) });
+    case "postgres":
+    case "postgresql":
+      return (await import("./postgres/index.ts")).openPostgresStore({ url });
     default:
       throw new SessionError(
         "INVALID_OPTION",
-        `${show(url)} names no store; use memory:, jsonl:./directory or sqlite:./file.db.`,
+        `${show(withoutLogin(url))} names no store; use memory:, jsonl:./directory, sqlite:./file.db or postgres://host/database.`,
       );
   }
+}
+
+/** A mistyped URL may still hold a password. */
+function withoutLogin(url: unknown): unknown {
+  return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
 }
 
 function placeOf(url: string, place: string | undefined): string {

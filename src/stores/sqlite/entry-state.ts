@@ -113,6 +113,16 @@ export function settingsIn(state: EntryState, seq: number): Settings {
   return placeSettings(freezeDeep(state.settings), seq);
 }
 
+/** Which row holds some settings: -1 for those of a path without any, undefined when they are not of a log. */
+export function settingsSeq(settings: Settings): number | undefined {
+  return settingsPlaces.get(settings);
+}
+
+/** The `seq` of the row that holds some settings; undefined where none does yet, -1 for the settings of no row. */
+export function settingsPlace(settings: Settings): number | undefined {
+  return settingsPlaces.get(settings);
+}
+
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
 export function decodeHead(
   version: number,

@@ -1,0 +1,164 @@
+import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import type { AppendOptions, AppendResult } from "../../session/store.ts";
+import { type EncodedPlan, encodePlan } from "../sqlite/entry-writer.ts";
+import { type EntryWriter, splitPlan } from "./entry-writer.ts";
+import type { LeaseColumns } from "./lease-columns.ts";
+import { isRetryable } from "./postgres-failure.ts";
+import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
+import type { SessionLog } from "./session-log.ts";
+import type { LoadedSession } from "./session-row.ts";
+
+const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+
+interface Attempt {
+  readonly drafts: readonly CheckedDraft[];
+  readonly options: AppendOptions;
+  readonly now: string;
+}
+
+interface Planned {
+  readonly plan: AppendPlan;
+  readonly encoded: EncodedPlan;
+  /** Nobody has looked whether the drafts are stored already. */
+  readonly idsAreNew: boolean;
+}
+
+/**
+ * Appends to sessions.
+ *
+ * A remembered head needs no reading: one statement writes the entries and the head, if the session is still at that
+ * version. Whatever does not work out that way is done again on the current head, with the session's row locked, where
+ * nothing can come in between. Appends of one process to one session take turns, so that each finds the head of the
+ * one before.
+ */
+export class Appender {
+  readonly #handle: PostgresHandle;
+  readonly #log: SessionLog;
+  readonly #writer: EntryWriter;
+  readonly #leases: LeaseColumns;
+  readonly #clock: () => Date;
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(
+    handle: PostgresHandle,
+    parts: { log: SessionLog; writer: EntryWriter; leases: LeaseColumns; clock: () => Date },
+  ) {
+    this.#handle = handle;
+    this.#log = parts.log;
+    this.#writer = parts.writer;
+    this.#leases = parts.leases;
+    this.#clock = parts.clock;
+  }
+
+  async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    const work = (): Promise<AppendResult> => this.#append(sessionId, drafts, options);
+    const before = this.#turns.get(sessionId);
+    const appending = before === undefined ? work() : before.then(work);
+    const turn = appending.catch(() => {});
+    this.#turns.set(sessionId, turn);
+    try {
+      return await appending;
+    } finally {
+      if (this.#turns.get(sessionId) === turn) this.#turns.delete(sessionId);
+    }
+  }
+
+  async #append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    const attempt = { drafts, options, now: this.#clock().toISOString() };
+    const known = this.#log.cached(sessionId);
+    try {
+      const done = known === undefined ? null : await this.#appendTo(known, attempt);
+      if (done !== null) return done;
+      const { result, session } = await this.#handle.transaction((transaction) =>
+        this.#appendLocked(sessionId, attempt, transaction),
+      );
+      this.#log.remember(session);
+      return result;
+    } catch (error) {
+      // Whether a write that failed left something behind is for the database to say.
+      this.#log.forget(sessionId);
+      throw error;
+    }
+  }
+
+  /** Null when the remembered head is behind, or when a refusal must be checked on the current one. */
+  async #appendTo(session: LoadedSession, attempt: Attempt): Promise<AppendResult | null> {
+    const planned = await this.#planOn(session, attempt);
+    if (planned === null || planned.plan.added.length === 0 || !this.#writer.fits(planned.encoded)) return null;
+    const { plan, encoded, idsAreNew } = planned;
+    const leaseToken = attempt.options.guard?.leaseToken ?? null;
+    const conditions = { leaseToken, nowMs: this.#leases.nowMs(), idsAreNew };
+    try {
+      const write = this.#handle.write.bind(this.#handle);
+      if (!(await this.#writer.append(write, session, encoded, conditions))) return null;
+    } catch (error) {
+      // A database whose transactions are stricter by default refuses instead of looking at the row again.
+      if (isRetryable(error)) return null;
+      throw error;
+    }
+    this.#log.remember(movedTo(session, encoded));
+    return resultOf(plan);
+  }
+
+  async #planOn(session: LoadedSession, { drafts, options, now }: Attempt): Promise<Planned | null> {
+    const { head, segments } = session;
+    const ids = idsToFind(head, drafts, options);
+    const own = new Set(drafts.map(({ id }) => id));
+    // Drafts are nearly always new. Whether they are is asked by the statement that writes them, unless entries that the
+    // session took over from another must be looked at as well.
+    const idsAreNew = segments.length === 1 && ids.every((id) => own.has(id));
+    try {
+      const found = ids.length === 0 || idsAreNew ? NOTHING_FOUND : await this.#log.find(session, ids, this.#handle);
+      // The statement that writes checks the lease; here it is taken to be the right one.
+      const leaseToken = options.guard?.leaseToken ?? null;
+      const plan = planAppend({ head, drafts, options, found, leaseToken, now });
+      return { plan, encoded: encodePlan(session, plan, found), idsAreNew: idsAreNew && ids.length > 0 };
+    } catch (error) {
+      if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
+      throw error;
+    }
+  }
+
+  /** What was done, and the session to be remembered once it is sure to stay. */
+  async #appendLocked(
+    sessionId: string,
+    attempt: Attempt,
+    transaction: Transaction,
+  ): Promise<{ readonly result: AppendResult; readonly session: LoadedSession }> {
+    const { drafts, options, now } = attempt;
+    const session = await this.#log.load(sessionId, transaction, "FOR NO KEY UPDATE");
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    const found = await this.#findAll(session, idsToFind(session.head, drafts, options), transaction);
+    const wanted = options.guard?.leaseToken;
+    const leaseToken = wanted === undefined ? null : await this.#leases.tokenOf(session.key, transaction);
+    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
+    if (plan.added.length === 0) return { result: resultOf(plan), session };
+    const encoded = encodePlan(session, plan, found);
+    const { first, others } = splitPlan(encoded);
+    const write = transaction.write.bind(transaction);
+    const conditions = { leaseToken: null, nowMs: null, idsAreNew: false };
+    if (!(await this.#writer.append(write, session, first, conditions)))
+      throw new Error(`Session ${sessionId} changed while it was locked.`);
+    await this.#writer.insert(transaction, session.key, others);
+    return { result: resultOf(plan), session: movedTo(session, encoded) };
+  }
+
+  async #findAll(
+    session: LoadedSession,
+    ids: readonly string[],
+    reader: Reader,
+  ): Promise<ReadonlyMap<string, StoredEntry>> {
+    return ids.length === 0 ? NOTHING_FOUND : this.#log.find(session, ids, reader);
+  }
+}
+
+function resultOf({ head, entries }: AppendPlan): AppendResult {
+  return { version: head.version, entries, head };
+}
+
+function movedTo({ key, segments }: LoadedSession, { place }: EncodedPlan): LoadedSession {
+  const { head, leafSeq, factsSeq } = place;
+  return { key, segments, head, leafSeq, factsSeq };
+}

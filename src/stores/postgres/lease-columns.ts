@@ -1,0 +1,111 @@
+import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import type { LeaseTable } from "../../session/store-driver.ts";
+import type { LeaseInfo } from "../../session/store.ts";
+import { DATABASE_NOW_MS, type PostgresHandle, type Reader } from "./postgres-handle.ts";
+
+interface LeaseRow {
+  readonly run: string;
+  readonly token: string;
+  readonly until: string;
+}
+
+const ACQUIRE_ATTEMPTS_MAX = 10;
+const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until";
+
+/**
+ * Leases that hold among all processes on the database, by the clock of the database unless one was given. A lease
+ * stands in the session's own row, so that whoever appends under it sees it as it is at that moment. Tokens come out of
+ * a sequence, so that they grow over all sessions, also ones that were purged and made again.
+ */
+export class LeaseColumns implements LeaseTable {
+  readonly #handle: PostgresHandle;
+  readonly #clock: (() => Date) | null;
+
+  constructor(handle: PostgresHandle, clock: (() => Date) | null) {
+    this.#handle = handle;
+    this.#clock = clock;
+  }
+
+  /** What time it is for leases; null for the clock of the database. */
+  nowMs(): number | null {
+    return this.#clock === null ? null : this.#clock().getTime();
+  }
+
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+    const { schema } = this.#handle;
+    for (let attempt = 1; attempt <= ACQUIRE_ATTEMPTS_MAX; attempt++) {
+      const [taken] = await this.#handle.write<LeaseRow>(
+        `UPDATE ${schema}.sessions SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
+           lease_until_ms = ${now("$4")} + $3::bigint
+         WHERE id = $1 AND deleted_at IS NULL
+           AND (lease_run IS NULL OR lease_run = $2 OR lease_until_ms <= ${now("$4")})
+         RETURNING ${COLUMNS}`,
+        [sessionId, runId, ttlMs, this.nowMs()],
+      );
+      if (taken !== undefined) return infoOf(sessionId, taken);
+      const holder = await this.#holder(sessionId);
+      if (holder !== null) throw new SessionBusyError(sessionId, `run ${holder}`);
+    }
+    throw new SessionError("SESSION_BUSY", `The lease of session ${sessionId} changes hands too fast; try again.`);
+  }
+
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+    const [row] = await this.#handle.write<LeaseRow>(
+      `UPDATE ${this.#handle.schema}.sessions SET lease_until_ms = ${now("$4")} + $3::bigint
+       WHERE id = $1 AND deleted_at IS NULL AND lease_token = $2 AND lease_until_ms > ${now("$4")}
+       RETURNING ${COLUMNS}`,
+      [sessionId, token, ttlMs, this.nowMs()],
+    );
+    return row === undefined ? null : timeOf(row);
+  }
+
+  async release(sessionId: string, token: number): Promise<void> {
+    await this.#handle.write(
+      `UPDATE ${this.#handle.schema}.sessions SET lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+       WHERE id = $1 AND lease_token = $2`,
+      [sessionId, token],
+    );
+  }
+
+  async current(sessionId: string): Promise<LeaseInfo | null> {
+    const [row] = await this.#handle.read<LeaseRow>(
+      `SELECT ${COLUMNS} FROM ${this.#handle.schema}.sessions
+       WHERE id = $1 AND deleted_at IS NULL AND lease_until_ms > ${now("$2")}`,
+      [sessionId, this.nowMs()],
+    );
+    return row === undefined ? null : infoOf(sessionId, row);
+  }
+
+  /** The token of a session's live lease, or null. */
+  async tokenOf(sessionKey: number, reader: Reader): Promise<number | null> {
+    const [row] = await reader.read<{ token: string }>(
+      `SELECT lease_token AS token FROM ${this.#handle.schema}.sessions
+       WHERE key = $1 AND lease_until_ms > ${now("$2")}`,
+      [sessionKey, this.nowMs()],
+    );
+    return row === undefined ? null : Number(row.token);
+  }
+
+  /** The run in whose hand the lease is, or null when it has just become free. */
+  async #holder(sessionId: string): Promise<string | null> {
+    const [row] = await this.#handle.read<{ run: string | null }>(
+      `SELECT CASE WHEN lease_until_ms > ${now("$2")} THEN lease_run END AS run
+       FROM ${this.#handle.schema}.sessions WHERE id = $1 AND deleted_at IS NULL`,
+      [sessionId, this.nowMs()],
+    );
+    if (row === undefined) throw new SessionNotFoundError(sessionId);
+    return row.run;
+  }
+}
+
+function now(given: string): string {
+  return `coalesce(${given}::bigint, ${DATABASE_NOW_MS})`;
+}
+
+function timeOf({ until }: LeaseRow): string {
+  return new Date(Number(until)).toISOString();
+}
+
+function infoOf(sessionId: string, row: LeaseRow): LeaseInfo {
+  return { sessionId, runId: row.run, token: Number(row.token), expiresAt: timeOf(row) };
+}

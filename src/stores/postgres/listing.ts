@@ -1,0 +1,114 @@
+import { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import type { SqlValue } from "./postgres-connection.ts";
+import type { PostgresHandle } from "./postgres-handle.ts";
+import { filterOf, type ListedQuery } from "./session-filter.ts";
+import type { SessionLog } from "./session-log.ts";
+import { SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
+
+// Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
+const UNSETTLED_MAX = 200;
+const BATCH_SESSIONS = 500;
+const BATCHES_MAX = 1000;
+
+interface ListedRow extends SessionRow {
+  readonly behind: string;
+}
+
+/**
+ * Lists sessions. Those whose row is settled come in order out of an index; the few others are sorted in. So a listing
+ * costs what it shows, and appends change no index.
+ */
+export class Listing {
+  readonly #handle: PostgresHandle;
+  readonly #log: SessionLog;
+
+  constructor(handle: PostgresHandle, log: SessionLog) {
+    this.#handle = handle;
+    this.#log = log;
+  }
+
+  /** One page of a listing, newest first. */
+  async list(query: ListedQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
+    const { schema } = this.#handle;
+    const { sql, values } = filterOf(schema, query);
+    const bound: SqlValue[] = [...values];
+    const place = after === null ? null : [bound.push(after.modifiedAt), bound.push(after.id)];
+    const from = (column: string): string =>
+      place === null ? "" : `AND (${column}, id) < ($${place[0]}::text COLLATE "C", $${place[1]}::text COLLATE "C")`;
+    const page = `LIMIT $${bound.push(limit)}`;
+    const order = "ORDER BY modified_at DESC, id DESC";
+    const rows =
+      query.deleted === true
+        ? `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${schema}.sessions WHERE ${sql} ${from("modified_at")} ${order}`
+        : `SELECT *, ${this.#behind()} AS behind FROM (
+             (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE NOT unsettled AND ${sql} ${from("listed_at")}
+              ORDER BY listed_at DESC, id DESC ${page})
+             UNION ALL
+             (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE unsettled AND ${sql} ${from("modified_at")}
+              ${order} ${page})
+           ) AS listed ${order}`;
+    return this.#heads(await this.#handle.read<ListedRow>(`${rows} ${page}`, bound));
+  }
+
+  /** Open sessions that were last appended to before a time, the longest idle first. */
+  async idleSince(before: string, limit: number): Promise<SessionHead[]> {
+    const { schema } = this.#handle;
+    const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
+    const rows = await this.#handle.read<ListedRow>(
+      `SELECT *, ${this.#behind()} AS behind FROM (
+         (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE NOT unsettled AND ${open} AND idle_at < $1
+          ORDER BY idle_at, id LIMIT $2)
+         UNION ALL
+         (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE unsettled AND ${open} AND updated_at < $1
+          ORDER BY updated_at, id LIMIT $2)
+       ) AS listed ORDER BY updated_at, id LIMIT $2`,
+      [before, limit],
+    );
+    return this.#heads(rows);
+  }
+
+  async count(query: ListedQuery): Promise<number> {
+    const { sql, values } = filterOf(this.#handle.schema, query);
+    const [row] = await this.#handle.read<{ count: string }>(
+      `SELECT count(*) AS count FROM ${this.#handle.schema}.sessions WHERE ${sql}`,
+      values,
+    );
+    return Number(row?.count ?? 0);
+  }
+
+  async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
+    const heads = rows.map((row) => this.#log.sessionOf(row).head);
+    if (Number(rows[0]?.behind ?? 0) > UNSETTLED_MAX) await this.#settle();
+    return heads;
+  }
+
+  /** How many rows are behind, counted as far as it matters. */
+  #behind(): string {
+    return `(SELECT count(*) FROM (
+      SELECT 1 FROM ${this.#handle.schema}.sessions WHERE unsettled AND deleted_at IS NULL LIMIT ${UNSETTLED_MAX + 1}
+    ) AS counted)`;
+  }
+
+  /** Brings the rows of all sessions up to date, once each however much was appended to them. */
+  async #settle(): Promise<void> {
+    const { schema } = this.#handle;
+    try {
+      for (let batch = 0; batch < BATCHES_MAX; batch++) {
+        // A row that someone is appending to is left for the next time.
+        const settled = await this.#handle.write(
+          `UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
+           WHERE key IN (
+             SELECT key FROM ${schema}.sessions WHERE unsettled AND deleted_at IS NULL
+             ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE SKIP LOCKED
+           ) RETURNING 1 AS one`,
+        );
+        if (settled.length < BATCH_SESSIONS) return;
+      }
+    } catch (error) {
+      // A database that is full or read-only can still be listed, only with more to sort.
+      if (!(error instanceof SessionError)) throw error;
+    }
+  }
+}

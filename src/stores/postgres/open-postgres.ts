@@ -1,0 +1,136 @@
+import type { Options, Sql } from "postgres";
+import { SessionError } from "../../session/errors.ts";
+import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+
+const CONNECT_TIMEOUT_SECONDS = 10;
+const CLOSE_TIMEOUT_SECONDS = 1;
+const RECONNECT_SECONDS_MAX = 1;
+
+/** A client made by the `postgres` package. */
+export interface PostgresClient {
+  unsafe(sql: string, values?: never[], options?: { prepare?: boolean }): PromiseLike<readonly unknown[]>;
+  begin(options: string, work: (sql: never) => Promise<unknown>): Promise<unknown>;
+  readonly options: {
+    readonly host: string[];
+    readonly port: number[];
+    readonly database: string;
+  };
+}
+
+/** How connections of the store's own are made. */
+export interface OpenPostgresOptions {
+  readonly url: string;
+  readonly prepare: boolean;
+  readonly connectionsMax: number;
+  /** How long one statement may take; 0 leaves it to the server. */
+  readonly statementTimeoutMs: number;
+}
+
+/** Connects with the `postgres` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+export async function openPostgres(options: OpenPostgresOptions): Promise<PostgresConnection> {
+  const { url, prepare, connectionsMax, statementTimeoutMs } = options;
+  const postgres = await loadPostgres();
+  const client = postgres(url, {
+    prepare,
+    max: connectionsMax,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    // No arrays are bound, so that their types need not be asked for on every new connection.
+    fetch_types: false,
+    backoff: reconnectSeconds,
+    onnotice: () => {},
+    connection: {
+      application_name: "skein",
+      // A proxy that pools transactions may refuse settings at the start, so that none is sent unless it is wanted.
+      ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
+    },
+  });
+  return new ClientConnection(client, postgres, { prepare, owned: true });
+}
+
+/** Uses a caller's client of the `postgres` package, which the caller closes. */
+export async function usePostgres(client: PostgresClient, prepare: boolean): Promise<PostgresConnection> {
+  return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, owned: false });
+}
+
+/** Whether a value is a client of the `postgres` package. */
+export function isPostgresClient(value: unknown): value is PostgresClient {
+  if (typeof value !== "function") return false;
+  const { unsafe, begin } = value as unknown as Partial<Sql>;
+  return typeof unsafe === "function" && typeof begin === "function";
+}
+
+/** Whether a client changes the names or values of what it reads, so that rows are not what they were asked for. */
+export function hasTransform(client: PostgresClient): boolean {
+  const { transform } = (client as unknown as Sql).options as unknown as {
+    transform?: Record<string, { from?: unknown } | undefined>;
+  };
+  return ["column", "value", "row"].some((part) => transform?.[part]?.from !== undefined);
+}
+
+type Postgres = typeof import("postgres");
+
+async function loadPostgres(): Promise<Postgres> {
+  try {
+    return (await import("postgres")).default as unknown as Postgres;
+  } catch (cause) {
+    throw new SessionError(
+      "DRIVER_MISSING",
+      "The PostgreSQL store needs a client: install the package postgres, or pass a pool of the package pg.",
+      { cause },
+    );
+  }
+}
+
+class ClientConnection implements PostgresConnection {
+  readonly place: string;
+  readonly #client: Sql;
+  readonly #postgres: Postgres;
+  readonly #prepare: boolean;
+  readonly #owned: boolean;
+
+  constructor(client: Sql, postgres: Postgres, { prepare, owned }: { prepare: boolean; owned: boolean }) {
+    const { host, port, database } = client.options;
+    this.place = `${host[0]}:${port[0]}/${database}`;
+    this.#client = client;
+    this.#postgres = postgres;
+    this.#prepare = prepare;
+    this.#owned = owned;
+  }
+
+  query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+    return run(this.#client, sql, values, this.#prepare);
+  }
+
+  async transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
+    const result = await this.#client.begin("isolation level read committed", (sql) =>
+      work({ query: (text, values) => run(sql as unknown as Sql, text, values, this.#prepare) }),
+    );
+    return result as T;
+  }
+
+  async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
+    // A client whose server was away for a while never listens again, so that each ear has one that can be thrown away.
+    const options = { ...this.#client.options, max: 1, shared: { retries: 0, typeArrayMap: {} } };
+    const client = this.#postgres(options as unknown as Options<never>);
+    const close = (): Promise<void> => client.end({ timeout: 0 });
+    try {
+      await client.listen(channel, handlers.notified, handlers.listening);
+    } catch (error) {
+      await close();
+      throw error;
+    }
+    return { close };
+  }
+
+  async close(): Promise<void> {
+    if (this.#owned) await this.#client.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+  }
+}
+
+async function run(client: Sql, sql: string, values: readonly SqlValue[], prepare: boolean): Promise<readonly Row[]> {
+  return (await client.unsafe(sql, values as never[], { prepare })) as unknown as readonly Row[];
+}
+
+function reconnectSeconds(attempts: number): number {
+  return Math.min(RECONNECT_SECONDS_MAX, 0.05 * 2 ** attempts);
+}

@@ -1,0 +1,98 @@
+import { SessionError, type SessionErrorCode } from "../../session/errors.ts";
+
+/** What a state of SQL means for the one who made the call; the text follows the name of the database. */
+const STATES: Readonly<Record<string, string>> = {
+  "28P01": "refused the password; check the user and the password of the URL",
+  "28000": "refused the user; check the user of the URL and the server's pg_hba.conf",
+  "3D000": "does not exist; create it, or name another one in the URL",
+  "42501": "does not allow this user to do that; grant the user what the docs of the PostgreSQL store list",
+  "53100": "has no room left on its disk; make room and try again",
+  "53200": "is out of memory; try again",
+  "53300": "takes no more connections; raise max_connections, or open fewer connections",
+  "57014": "took longer than the statement timeout allows; try again, or raise statementTimeoutMs",
+  "57P01": "closed the connection, as the server was told to; try again",
+  "57P02": "lost the connection, as the server crashed; try again",
+  "57P03": "is starting up or shutting down; try again in a moment",
+  "3F000": "has lost the schema of this store; open the store again",
+  "42P01": "has lost the tables of this store; open the store again",
+  "22P05": "cannot hold a character of the text, as its encoding is not UTF8; make a database with the encoding UTF8",
+};
+
+/** Failures of a connection, before or while it was used. */
+const UNREACHABLE = "cannot be reached; check the host and the port of the URL, and that the server runs";
+const CONNECTIONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: UNREACHABLE,
+  ENOTFOUND: UNREACHABLE,
+  EAI_AGAIN: UNREACHABLE,
+  EHOSTUNREACH: UNREACHABLE,
+  ENETUNREACH: UNREACHABLE,
+  ETIMEDOUT: UNREACHABLE,
+  CONNECT_TIMEOUT: UNREACHABLE,
+};
+const LOST =
+  "lost the connection; whether the last call took effect must be looked up, or the call repeated with the same ids";
+const LOST_CODES: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "CONNECTION_CLOSED",
+  "CONNECTION_DESTROYED",
+  "CONNECTION_ENDED",
+]);
+const LOST_WORDS = /^(?:Connection terminated|Client has encountered a connection error|Client was closed)/;
+const LOST_STATES: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "08000", "08003", "08006"]);
+const READ_ONLY_STATE = "25006";
+const RETRY_STATES: ReadonlySet<string> = new Set(["40001", "40P01"]);
+
+/** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
+export function postgresFailure(error: unknown, place: string): unknown {
+  if (!(error instanceof Error) || error instanceof SessionError) return error;
+  const code = codeOf(error);
+  if (code === READ_ONLY_STATE) {
+    return failure("READ_ONLY", place, "may only be read; connect to one that takes writes", error);
+  }
+  if (code === "42704" && /role/.test(error.message))
+    return failure("STORE_FAILED", place, STATES["28000"] as string, error);
+  const problem = CONNECTIONS[code] ?? STATES[code] ?? (isLost(error) ? LOST : null);
+  if (problem !== null) return failure("STORE_FAILED", place, problem, error);
+  if (!/^[0-9A-Z]{5}$/.test(code)) return isNetwork(error) ? failure("STORE_FAILED", place, UNREACHABLE, error) : error;
+  return failure("STORE_FAILED", place, `failed with ${code}: ${error.message.replace(/\.$/, "")}`, error);
+}
+
+/** Whether an error, ours or a client's, says that a connection could not be made or went away. */
+export function isConnectionLost(error: unknown): boolean {
+  const cause = error instanceof SessionError ? error.cause : error;
+  if (!(cause instanceof Error)) return false;
+  return codeOf(cause) in CONNECTIONS || LOST_STATES.has(codeOf(cause)) || isLost(cause) || isNetwork(cause);
+}
+
+/** Whether the database undid a transaction only because another one was in its way. */
+export function isRetryable(error: unknown): boolean {
+  return (
+    error instanceof Error && RETRY_STATES.has(codeOf(error instanceof SessionError ? (error.cause as Error) : error))
+  );
+}
+
+/** Whether an error is that of a state of SQL. */
+export function hasState(error: unknown, ...states: readonly string[]): boolean {
+  const cause = error instanceof SessionError ? error.cause : error;
+  return cause instanceof Error && states.includes(codeOf(cause));
+}
+
+function failure(code: SessionErrorCode, place: string, problem: string, cause: Error): SessionError {
+  return new SessionError(code, `The PostgreSQL database ${place} ${problem}.`, { cause });
+}
+
+function isLost(error: Error): boolean {
+  return LOST_CODES.has(codeOf(error)) || LOST_WORDS.test(error.message);
+}
+
+/** Where a host has several addresses, the failures of all of them come as one error without a code. */
+function isNetwork(error: Error): boolean {
+  if (/timeout exceeded when trying to connect/.test(error.message)) return true;
+  return error instanceof AggregateError && error.errors.some((each) => codeOf(each as Error) in CONNECTIONS);
+}
+
+function codeOf(error: Error | undefined): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === "string" ? code : "";
+}

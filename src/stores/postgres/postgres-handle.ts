@@ -1,0 +1,116 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { storeClosed } from "../store-closed.ts";
+import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
+import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+
+const TRANSACTION_ATTEMPTS_MAX = 5;
+/** How long a read waits for a server that is away, such as one that is being restarted. */
+const READ_WAITS_MS: readonly number[] = [50, 100, 200, 400, 800, 1500];
+
+/** How long closing waits for what is under way. */
+const CLOSE_WAIT_MS = 5000;
+
+/** The clock of the database, in milliseconds, as SQL. */
+export const DATABASE_NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/**
+ * One database, behind which the clients look the same: every failure is a `SessionError`, names stand in the store's
+ * schema, and reads go on over a connection that was lost.
+ */
+export class PostgresHandle {
+  readonly place: string;
+  /** The schema's name, quoted, for statements. */
+  readonly schema: string;
+  /** What listeners hear of this store on. */
+  readonly channel: string;
+  readonly #connection: PostgresConnection;
+  readonly #running = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(connection: PostgresConnection, schema: string) {
+    this.#connection = connection;
+    this.place = connection.place;
+    this.schema = `"${schema}"`;
+    this.channel = `${schema}_entries`;
+  }
+
+  /** Runs a statement that may change something: once, whatever happens. */
+  async write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return this.#attempt(() => this.#connection.query(sql, values)) as Promise<readonly R[]>;
+  }
+
+  /** Runs a statement that changes nothing, again if the connection goes away. */
+  async read<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    for (const waitMs of READ_WAITS_MS) {
+      try {
+        return await this.write<R>(sql, values);
+      } catch (error) {
+        if (!isConnectionLost(error)) throw error;
+        await wait(waitMs);
+      }
+    }
+    return this.write<R>(sql, values);
+  }
+
+  /** Runs `work` in a transaction, again if the database undid it because of another one. */
+  async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#attempt(() =>
+          this.#connection.transaction((statements) => work(new Transaction(statements))),
+        );
+      } catch (error) {
+        if (!isRetryable(error) || attempt === TRANSACTION_ATTEMPTS_MAX) throw error;
+      }
+    }
+  }
+
+  listen(handlers: ListenHandlers): Promise<Ear> {
+    return this.#attempt(() => this.#connection.listen(this.channel, handlers));
+  }
+
+  /** Refuses what comes from now on, lets what has begun come to its end, and closes. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const ended = Promise.allSettled(this.#running);
+    const timer = new AbortController();
+    await Promise.race([ended, wait(CLOSE_WAIT_MS, null, { signal: timer.signal }).catch(() => {})]);
+    timer.abort();
+    await this.#connection.close();
+  }
+
+  async #attempt<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw storeClosed();
+    const running = work();
+    this.#running.add(running);
+    try {
+      return await running;
+    } catch (error) {
+      throw postgresFailure(error, this.place);
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+}
+
+/** Where a reader's statements run: anywhere, or in a transaction. */
+export interface Reader {
+  read<R = Row>(sql: string, values?: readonly SqlValue[]): Promise<readonly R[]>;
+}
+
+/** The statements of one transaction. */
+export class Transaction implements Reader {
+  readonly #statements: Statements;
+
+  constructor(statements: Statements) {
+    this.#statements = statements;
+  }
+
+  async read<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return (await this.#statements.query(sql, values)) as readonly R[];
+  }
+
+  write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return this.read<R>(sql, values);
+  }
+}

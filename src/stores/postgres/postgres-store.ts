@@ -1,0 +1,132 @@
+import { SessionError, show } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { createStore } from "../create-store.ts";
+import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
+import {
+  isPgClient,
+  isPgPool,
+  type PgClient,
+  PgClientConnection,
+  type PgPool,
+  PgPoolConnection,
+} from "./pg-connection.ts";
+import type { PostgresConnection } from "./postgres-connection.ts";
+import { PostgresDriver } from "./postgres-driver.ts";
+import { PostgresHandle } from "./postgres-handle.ts";
+import { prepareDatabase } from "./schema.ts";
+
+/** How a PostgreSQL store is opened: with a URL, or with a client of the caller's. */
+export interface PostgresStoreOptions {
+  /** Where the database is, as in `postgres://user:password@host:5432/database`. */
+  readonly url?: string;
+  /** A client of the caller's to use instead: of the package `postgres`, or a pool or client of `pg`. The caller closes it. */
+  readonly sql?: PostgresClient | PgPool | PgClient;
+  /** The schema that holds the store's tables, made if it is not there; `skein` unless given. */
+  readonly schema?: string;
+  /** How long one statement may take (default 30,000; 0 leaves it to the server). Only with a URL. */
+  readonly statementTimeoutMs?: number;
+  /** How many connections to open at most (default 10), beside one to listen on. Only with a URL. */
+  readonly connectionsMax?: number;
+  /** Whether statements are prepared by name (default true); false where a proxy that pools transactions forbids it. */
+  readonly prepare?: boolean;
+  /** `"push"` (default) listens for what others append; `"poll"` looks for it, which also works behind a proxy. */
+  readonly watch?: "push" | "poll";
+  /** What time it is; the system's clock unless given, and the database's for leases. */
+  readonly clock?: () => Date;
+}
+
+const SCHEMA_CHARACTERS_MAX = 48;
+const STATEMENT_TIMEOUT_MS = 30_000;
+const STATEMENT_TIMEOUT_MS_MAX = 24 * 60 * 60 * 1000;
+const CONNECTIONS = 10;
+const CONNECTIONS_MAX = 1000;
+
+/**
+ * Opens a store in a schema of a PostgreSQL database, which any number of processes may use at once.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` without a client, `UNSUPPORTED_VERSION` for a schema of a later version,
+ * `READ_ONLY` for a database without the schema that may only be read, `STORE_FAILED` for one that cannot be used.
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<SessionStore> {
+  checkOptions(options);
+  const { schema = "skein", watch = "push", clock = null } = options;
+  const handle = new PostgresHandle(await connect(options), schema);
+  try {
+    await prepareDatabase(handle);
+    const driver = new PostgresDriver(handle, { clock, watch });
+    return createStore(driver, clock === null ? {} : { clock });
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function connect(options: PostgresStoreOptions): Promise<PostgresConnection> {
+  const { url, sql, prepare = true } = options;
+  const { statementTimeoutMs = STATEMENT_TIMEOUT_MS, connectionsMax = CONNECTIONS } = options;
+  if (url !== undefined) return openPostgres({ url, prepare, connectionsMax, statementTimeoutMs });
+  if (isPostgresClient(sql)) return usePostgres(sql, prepare);
+  return isPgPool(sql) ? new PgPoolConnection(sql, prepare) : new PgClientConnection(sql as PgClient, prepare);
+}
+
+function checkOptions(options: PostgresStoreOptions): void {
+  if (typeof options !== "object" || options === null) throw invalid("options", options);
+  const { url, sql, schema, statementTimeoutMs, connectionsMax, prepare, watch, clock } = options;
+  if ((url === undefined) === (sql === undefined)) {
+    throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");
+  }
+  if (url !== undefined) checkUrl(url);
+  else checkClient(sql, { statementTimeoutMs, connectionsMax });
+  if (schema !== undefined && !isSchemaName(schema)) throw invalid("schema", schema);
+  if (statementTimeoutMs !== undefined && !isCount(statementTimeoutMs, 0, STATEMENT_TIMEOUT_MS_MAX))
+    throw invalid("statementTimeoutMs", statementTimeoutMs);
+  if (connectionsMax !== undefined && !isCount(connectionsMax, 1, CONNECTIONS_MAX))
+    throw invalid("connectionsMax", connectionsMax);
+  if (prepare !== undefined && typeof prepare !== "boolean") throw invalid("prepare", prepare);
+  if (watch !== undefined && watch !== "push" && watch !== "poll") throw invalid("watch", watch);
+  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
+}
+
+/** The URL is never shown, as it holds a password. */
+function checkUrl(url: unknown): void {
+  if (typeof url === "string" && /^postgres(?:ql)?:\/\/[^\0]+$/.test(url) && URL.canParse(url)) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    "The url of a PostgreSQL store is not like postgres://user:password@host:5432/database; encode special characters of the password.",
+  );
+}
+
+function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): void {
+  if (!isPostgresClient(sql) && !isPgPool(sql) && !isPgClient(sql)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "The option sql of a PostgreSQL store must be a client of the package postgres, or a pool or client of pg.",
+    );
+  }
+  if (isPostgresClient(sql) && hasTransform(sql)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "The client given to a PostgreSQL store transforms what it reads; give one without the option transform.",
+    );
+  }
+  for (const [name, value] of Object.entries(others)) {
+    if (value !== undefined)
+      throw new SessionError(
+        "INVALID_OPTION",
+        `The option ${name} goes with a url; set it on your own client instead.`,
+      );
+  }
+}
+
+function isSchemaName(schema: unknown): boolean {
+  if (typeof schema !== "string" || schema.length > SCHEMA_CHARACTERS_MAX) return false;
+  return /^[a-z_][a-z0-9_]*$/.test(schema) && !schema.startsWith("pg_");
+}
+
+function isCount(value: unknown, min: number, max: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+function invalid(name: string, value: unknown): SessionError {
+  return new SessionError("INVALID_OPTION", `The option ${name} of a PostgreSQL store cannot be ${show(value)}.`);
+}

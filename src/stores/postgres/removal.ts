@@ -1,0 +1,115 @@
+import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
+import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
+import type { SessionLog } from "./session-log.ts";
+
+interface RemovedRow {
+  readonly key: string;
+  readonly id: string | null;
+  readonly origin_key: string | null;
+  readonly origin_version: string;
+}
+
+/** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
+export class Removal {
+  readonly #handle: PostgresHandle;
+  readonly #log: SessionLog;
+  readonly #clock: () => Date;
+
+  constructor(handle: PostgresHandle, log: SessionLog, clock: () => Date) {
+    this.#handle = handle;
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    const { schema, channel } = this.#handle;
+    const rows = await this.#handle.write(
+      `UPDATE ${schema}.sessions SET deleted_at = $2, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+       WHERE id = $1 AND deleted_at IS NULL
+       RETURNING key, CASE WHEN watched_until_ms > ${DATABASE_NOW_MS} THEN pg_notify('${channel}', id) END AS told`,
+      [sessionId, this.#clock().toISOString()],
+    );
+    return rows.length > 0;
+  }
+
+  async undelete(sessionId: string): Promise<boolean> {
+    const rows = await this.#handle.write(
+      `UPDATE ${this.#handle.schema}.sessions SET deleted_at = NULL
+       WHERE id = $1 AND deleted_at IS NOT NULL RETURNING key`,
+      [sessionId],
+    );
+    return rows.length > 0;
+  }
+
+  async purge(before: string): Promise<number> {
+    const rows = await this.#handle.read<{ key: string; id: string }>(
+      `SELECT key, id FROM ${this.#handle.schema}.sessions WHERE deleted_at < $1 AND id IS NOT NULL ORDER BY key`,
+      [before],
+    );
+    let purged = 0;
+    for (const { key, id } of rows) {
+      if (await this.#handle.transaction((transaction) => this.#purgeOne(transaction, Number(key), before)))
+        purged += 1;
+      this.#log.forget(id);
+    }
+    return purged;
+  }
+
+  /** False when the session was brought back, or purged by someone else, meanwhile. */
+  async #purgeOne(transaction: Transaction, key: number, before: string): Promise<boolean> {
+    const { schema } = this.#handle;
+    const changed = await transaction.write(
+      `UPDATE ${schema}.sessions SET id = NULL, user_id = NULL, cwd = NULL, unsettled = false,
+         settings = NULL, header = '{}', head = '{}'
+       WHERE key = $1 AND deleted_at < $2 AND id IS NOT NULL RETURNING key`,
+      [key, before],
+    );
+    if (changed.length === 0) return false;
+    for (const table of ["checkpoints", "session_parents"]) {
+      await transaction.write(`DELETE FROM ${schema}.${table} WHERE session_key = $1`, [key]);
+    }
+    await transaction.write(`DELETE FROM ${schema}.search_index WHERE session_key = $1 AND block < 0`, [key]);
+    await this.#collect(transaction, key);
+    return true;
+  }
+
+  /** Removes the entries of a purged session that no fork takes, its row when there is no fork, and so on upwards. */
+  async #collect(transaction: Transaction, start: number): Promise<void> {
+    const { schema } = this.#handle;
+    let next: number | null = start;
+    // A session's origin has a smaller key, so this ends.
+    while (next !== null) {
+      const [row]: readonly RemovedRow[] = await transaction.read<RemovedRow>(
+        `SELECT key, id, origin_key, origin_version FROM ${schema}.sessions WHERE key = $1 FOR UPDATE`,
+        [next],
+      );
+      if (row === undefined || row.id !== null) return;
+      const [forks]: readonly { version: string | null }[] = await transaction.read<{ version: string | null }>(
+        `SELECT max(origin_version) AS version FROM ${schema}.sessions WHERE origin_key = $1`,
+        [next],
+      );
+      const needed = forks?.version ?? null;
+      await this.#removeEntries(transaction, next, Number(needed ?? row.origin_version));
+      if (needed !== null) {
+        await transaction.write(
+          `UPDATE ${schema}.sessions SET version = $2, searched = least(searched, $2), unsearched = searched < $2
+           WHERE key = $1`,
+          [next, Number(needed)],
+        );
+        return;
+      }
+      await transaction.write(`DELETE FROM ${schema}.sessions WHERE key = $1`, [next]);
+      next = row.origin_key === null ? null : Number(row.origin_key);
+    }
+  }
+
+  async #removeEntries(transaction: Transaction, key: number, from: number): Promise<void> {
+    const { schema } = this.#handle;
+    // A block that is kept in part goes on standing for all of it, which only means a needless look.
+    await transaction.write(`DELETE FROM ${schema}.search_index WHERE session_key = $1 AND block >= $2`, [
+      key,
+      Math.ceil(from / SEARCH_BLOCK_ENTRIES),
+    ]);
+    await transaction.write(`DELETE FROM ${schema}.entries WHERE session_key = $1 AND seq >= $2`, [key, from]);
+  }
+}

@@ -1,0 +1,163 @@
+import { SessionError } from "../../session/errors.ts";
+import { hasState } from "./postgres-failure.ts";
+import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
+
+/** How many entries one row of the search index covers. */
+export const SEARCH_BLOCK_ENTRIES = 64;
+
+/**
+ * What brings a database from each version of the schema to the next, `$` standing for the schema's name. Released ones
+ * are never changed.
+ *
+ * - `sessions` has one row a session, with its whole head. Whoever appends updates that row, which is what puts appends
+ *   in one order; the lease and whether someone watches stand there too, so that an append sees them as they are. The
+ *   columns that an append changes are in no index. Listings are sorted by `listed_at` and `idle_at`, which are
+ *   `modified_at` and `updated_at` as they were when the row was last settled; `unsettled` rows are behind.
+ *   A fork takes its first `origin_version` entries from `origin_key`; `segments` are all the sessions it takes from.
+ *   A purged session that forks build on keeps its row without an id.
+ * - `entries` is the log of all sessions, with the session's key first, so that it can be partitioned by it. `state` is
+ *   the path to the entry and the head after it.
+ * - `search_index` holds the trigrams of a block of entries, or those of the session's own texts as block -1. A session
+ *   that is `unsearched` has more entries than `searched` of them.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE SEQUENCE $.lease_tokens;
+   CREATE TABLE $.sessions (
+     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+     id text COLLATE "C" UNIQUE,
+     user_id text COLLATE "C",
+     cwd text COLLATE "C",
+     status text COLLATE "C" NOT NULL,
+     version bigint NOT NULL,
+     updated_at text COLLATE "C" NOT NULL,
+     modified_at text COLLATE "C" NOT NULL,
+     listed_at text COLLATE "C" NOT NULL,
+     idle_at text COLLATE "C" NOT NULL,
+     unsettled boolean NOT NULL DEFAULT false,
+     deleted_at text COLLATE "C",
+     origin_key bigint,
+     origin_version bigint NOT NULL,
+     segments text NOT NULL,
+     searched bigint NOT NULL DEFAULT 0,
+     unsearched boolean NOT NULL DEFAULT true,
+     lease_token bigint,
+     lease_run text,
+     lease_until_ms bigint,
+     watched_until_ms bigint NOT NULL DEFAULT 0,
+     header jsonb NOT NULL,
+     head text NOT NULL,
+     settings text
+   ) WITH (fillfactor = 60);
+   CREATE INDEX sessions_by_time ON $.sessions (listed_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_by_user ON $.sessions (user_id, listed_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_by_cwd ON $.sessions (cwd, listed_at, id) WHERE deleted_at IS NULL;
+   CREATE INDEX sessions_open ON $.sessions (user_id) WHERE deleted_at IS NULL AND status IN ('active', 'suspended');
+   CREATE INDEX sessions_idle ON $.sessions (idle_at, id) WHERE deleted_at IS NULL AND status IN ('active', 'suspended');
+   CREATE INDEX sessions_unsettled ON $.sessions (user_id, key) WHERE unsettled AND deleted_at IS NULL;
+   CREATE INDEX sessions_deleted ON $.sessions (deleted_at) WHERE deleted_at IS NOT NULL;
+   CREATE INDEX sessions_by_origin ON $.sessions (origin_key) WHERE origin_key IS NOT NULL;
+   CREATE INDEX sessions_unsearched ON $.sessions (key) WHERE unsearched;
+   CREATE TABLE $.entries (
+     session_key bigint NOT NULL,
+     seq bigint NOT NULL,
+     id text COLLATE "C" NOT NULL,
+     state text NOT NULL,
+     body jsonb NOT NULL,
+     PRIMARY KEY (session_key, seq)
+   );
+   CREATE UNIQUE INDEX entries_by_id ON $.entries (session_key, id);
+   CREATE TABLE $.session_parents (
+     parent_id text COLLATE "C" NOT NULL,
+     session_key bigint NOT NULL REFERENCES $.sessions (key) ON DELETE CASCADE,
+     forked boolean NOT NULL,
+     PRIMARY KEY (parent_id, session_key)
+   );
+   CREATE INDEX session_parents_by_session ON $.session_parents (session_key);
+   CREATE TABLE $.checkpoints (
+     sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+     id text COLLATE "C" NOT NULL UNIQUE,
+     session_key bigint NOT NULL REFERENCES $.sessions (key) ON DELETE CASCADE,
+     created_at text COLLATE "C" NOT NULL,
+     body text NOT NULL
+   );
+   CREATE INDEX checkpoints_by_session ON $.checkpoints (session_key, created_at, sequence);
+   CREATE TABLE $.search_index (
+     session_key bigint NOT NULL,
+     block bigint NOT NULL,
+     trigrams integer[] NOT NULL,
+     PRIMARY KEY (session_key, block)
+   );
+   CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
+];
+
+/**
+ * Brings the database to the schema of this version, also when several processes do so at once.
+ *
+ * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema and `STORE_FAILED` for another program's, both left
+ * as they are.
+ */
+export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
+  // Not as a read, which would wait for a server that is not there.
+  const once: Reader = { read: (sql, values) => handle.write(sql, values) };
+  const version = await versionOf(handle, once).catch((error: unknown) => {
+    // There is no such schema, or no such table in it.
+    if (hasState(error, "3F000", "42P01")) return null;
+    throw error;
+  });
+  if (version === MIGRATIONS.length) return;
+  await handle.transaction((transaction) => migrate(handle, transaction));
+}
+
+async function migrate(handle: PostgresHandle, transaction: Transaction): Promise<void> {
+  // Held until the transaction ends; others that open the store wait here, and then find the work done.
+  await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
+  await checkEncoding(handle, transaction);
+  const found = await stateOf(handle, transaction);
+  if (found !== "ours") {
+    // Who may not make schemas can have an empty one made.
+    if (found === "missing") await transaction.write(`CREATE SCHEMA ${handle.schema}`);
+    await transaction.write(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
+    await transaction.write(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
+  }
+  const version = await versionOf(handle, transaction);
+  for (const migration of MIGRATIONS.slice(version)) {
+    for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
+      await transaction.write(statement.replaceAll("$.", `${handle.schema}.`));
+    }
+  }
+  await transaction.write(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
+}
+
+async function stateOf(handle: PostgresHandle, transaction: Transaction): Promise<"ours" | "empty" | "missing"> {
+  const [found] = await transaction.read<{ ours: boolean; missing: boolean; tables: string }>(
+    `SELECT to_regclass($1::text) IS NOT NULL AS ours, to_regnamespace($2::text) IS NULL AS missing,
+       (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($2::text)) AS tables`,
+    [`${handle.schema}.skein_schema`, handle.schema],
+  );
+  if (found?.ours === true) return "ours";
+  if (found?.missing === true) return "missing";
+  if (Number(found?.tables) === 0) return "empty";
+  throw new SessionError(
+    "STORE_FAILED",
+    `The schema ${handle.schema} of the PostgreSQL database ${handle.place} belongs to another program; choose a schema of its own for skein.`,
+  );
+}
+
+async function versionOf(handle: PostgresHandle, reader: Reader): Promise<number> {
+  const [row] = await reader.read<{ version: number }>(`SELECT version FROM ${handle.schema}.skein_schema`);
+  const version = Number(row?.version ?? 0);
+  if (version <= MIGRATIONS.length) return version;
+  throw new SessionError(
+    "UNSUPPORTED_VERSION",
+    `The schema ${handle.schema} of the PostgreSQL database ${handle.place} has version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
+  );
+}
+
+async function checkEncoding(handle: PostgresHandle, reader: Reader): Promise<void> {
+  const [row] = await reader.read<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
+  if (row?.encoding === "UTF8") return;
+  throw new SessionError(
+    "STORE_FAILED",
+    `The PostgreSQL database ${handle.place} has the encoding ${row?.encoding}; skein needs one with the encoding UTF8.`,
+  );
+}

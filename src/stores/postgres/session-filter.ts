@@ -1,0 +1,33 @@
+import type { SessionQuery } from "../../session/store.ts";
+import type { SqlValue } from "./postgres-connection.ts";
+
+/** Conditions on rows of `sessions`, and what is bound to them. */
+export interface SessionFilter {
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** Which sessions, wherever they stand in a listing; `keys` are the only ones that come into question. */
+export interface ListedQuery extends Omit<SessionQuery, "limit" | "cursor"> {
+  readonly keys?: readonly number[];
+}
+
+/** What a query asks of a session's row. Its values are bound from `$1` on. */
+export function filterOf(schema: string, query: ListedQuery): SessionFilter {
+  const { userId, cwd, status, parentId, deleted, keys } = query;
+  // A purged session that forks build on is deleted and has no id.
+  const conditions = [deleted === true ? "deleted_at IS NOT NULL AND id IS NOT NULL" : "deleted_at IS NULL"];
+  const values: SqlValue[] = [];
+  const bind = (value: SqlValue): string => `$${values.push(value)}`;
+  if (userId !== undefined) conditions.push(`user_id = ${bind(userId)}`);
+  if (cwd !== undefined) conditions.push(`cwd = ${bind(cwd)}`);
+  if (status !== undefined) {
+    const statuses = [...new Set([status].flat())].sort();
+    conditions.push(`status IN (${statuses.map((each) => bind(each)).join(", ")})`);
+  }
+  if (parentId !== undefined) {
+    conditions.push(`key IN (SELECT session_key FROM ${schema}.session_parents WHERE parent_id = ${bind(parentId)})`);
+  }
+  if (keys !== undefined) conditions.push(`key = ANY (${bind(`{${keys.join(",")}}`)}::text::bigint[])`);
+  return { sql: conditions.join(" AND "), values };
+}
