@@ -6,7 +6,7 @@ import type { Checkpoint } from "../../session/store.ts";
 import type { FileStamp } from "./index-block.ts";
 import { missingAsNull, stampOf } from "./log-file.ts";
 import type { WriteOptions } from "./log-appender.ts";
-import { STATE_FOLDER } from "./places.ts";
+import { STATE_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
@@ -32,12 +32,14 @@ const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints
  */
 export class CheckpointFiles {
   readonly #directory: string;
+  readonly #trash: string;
   readonly #options: WriteOptions;
   readonly #known = new Map<string, KnownFile>();
   readonly #places = new Map<string, string>();
 
   constructor(directory: string, options: WriteOptions) {
     this.#directory = join(directory, STATE_FOLDER);
+    this.#trash = join(directory, TRASH_FOLDER, STATE_FOLDER);
     this.#options = options;
   }
 
@@ -65,7 +67,8 @@ export class CheckpointFiles {
 
   /** @throws {SessionError} `CHECKPOINT_EXISTS` when there is one of that id with other content. */
   async save(path: string, checkpoint: Checkpoint, others: readonly string[]): Promise<void> {
-    const found = await this.find(checkpoint.id, others);
+    // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
+    const found = await this.find(checkpoint.id, [...others, ...(await filesIn(this.#trash))]);
     if (found === null) return this.#append(path, { save: checkpoint });
     if (sameJson(found.checkpoint, checkpoint)) return;
     throw new SessionError(
@@ -79,11 +82,7 @@ export class CheckpointFiles {
   }
 
   async #paths(others: readonly string[]): Promise<string[]> {
-    const names = (await readdir(this.#directory).catch(missingAsNull)) ?? [];
-    return [
-      ...names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(this.#directory, name)),
-      ...others,
-    ];
+    return [...(await filesIn(this.#directory)), ...others];
   }
 
   async #read(path: string): Promise<KnownFile> {
@@ -128,6 +127,11 @@ export class CheckpointFiles {
     });
     await rename(temporary, path);
   }
+}
+
+async function filesIn(directory: string): Promise<string[]> {
+  const names = (await readdir(directory).catch(missingAsNull)) ?? [];
+  return names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(directory, name));
 }
 
 async function appendAt(handle: FileHandle, end: number, text: string, { durability }: WriteOptions): Promise<void> {

@@ -1,2 +1,2 @@
 export type { SqliteDatabase, SqlValue } from "./sqlite-handle.ts";
-export { openSqliteStore, type SqliteStoreOptions } from "./sqlite-store.ts";
+export { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "./sqlite-store.ts";

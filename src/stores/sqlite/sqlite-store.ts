@@ -24,6 +24,17 @@ export interface SqliteStoreOptions {
   readonly clock?: () => Date;
 }
 
+/** A store in an SQLite file. */
+export interface SqliteStore extends SessionStore {
+  /**
+   * Gives the space of purged sessions back to the file system. It rewrites the whole file, which takes as much space
+   * again while it lasts, and nobody can write meanwhile.
+   *
+   * @throws {SessionError} `SESSION_BUSY` while others write, `STORE_FAILED` when there is no room for it.
+   */
+  vacuum(): Promise<void>;
+}
+
 const MEMORY = ":memory:";
 const PREPARE_ATTEMPTS_MAX = 100;
 const PREPARE_WAIT_MS = 50;
@@ -34,7 +45,7 @@ const PREPARE_WAIT_MS = 50;
  * @throws {SessionError} `DRIVER_MISSING` without a driver, `UNSUPPORTED_VERSION` for a database of a later version,
  * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<SessionStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { path, durability = "flush", clock = () => new Date() } = checkOptions(options);
   const file = path !== MEMORY;
   const place = file ? resolve(path) : MEMORY;
@@ -45,11 +56,22 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sess
   try {
     await prepare(handle, durability);
     const searchIndex = hasTextIndex(handle);
-    return createStore(new SqliteDriver(handle, { clock, file, searchIndex, ownsHandle }), { clock });
+    return extend(createStore(new SqliteDriver(handle, { clock, file, searchIndex, ownsHandle }), { clock }), handle);
   } catch (error) {
     if (ownsHandle) handle.close();
     throw error;
   }
+}
+
+function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
+  return Object.assign(store, {
+    async vacuum(): Promise<void> {
+      await store.ping();
+      handle.exec("VACUUM");
+      // Until the write-ahead log is home, the file is as long as it was.
+      handle.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    },
+  });
 }
 
 async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteConnection> {

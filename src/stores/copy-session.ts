@@ -1,0 +1,227 @@
+import type { Entry } from "../session/entry.ts";
+import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { Checkpoint, SessionStore } from "../session/store.ts";
+import { canonicalJson, firstDifference, LogHash } from "./log-digest.ts";
+
+/** How a session is copied. */
+export interface CopySessionOptions {
+  /** Told after every part that is in the target. */
+  readonly onProgress?: (progress: CopyProgress) => void;
+  /** Stops between two parts; what was copied stays, and the next copy goes on there. */
+  readonly signal?: AbortSignal;
+}
+
+/** How far the copy of one session is. */
+export interface CopyProgress {
+  readonly sessionId: string;
+  /** How many entries the target has. */
+  readonly version: number;
+  /** How many the source had when it was last looked at. */
+  readonly versionTotal: number;
+}
+
+/** What a copy did, once source and target have been read and found equal. */
+export interface CopiedSession {
+  readonly sessionId: string;
+  readonly version: number;
+  /** The digest that both logs have at that version. */
+  readonly digest: string;
+  /** How many entries were written; those of a fork by reference were there already. */
+  readonly appended: number;
+  readonly checkpoints: number;
+  /** Whether the target holds it as a fork of the session that it was forked from. */
+  readonly forked: boolean;
+}
+
+const BATCH_ENTRIES = 500;
+const BATCH_CHARACTERS = 1024 * 1024;
+const ROUNDS_MAX = 20;
+
+/**
+ * Copies a session to another store, with its ids, order, parents, times and checkpoints.
+ *
+ * - The target holds a beginning of the source's log at every moment, so a copy that was stopped or killed goes on where
+ *   it ended when it is started again.
+ * - At the end both logs are read, and their digests must be equal.
+ * - What is appended to the source meanwhile is caught up with, up to a moment at which nothing more had come.
+ * - A fork becomes a fork of the same session where the target has that session; otherwise it is copied whole.
+ * - Who holds the session's lease, and when the store last took an append, belong to a store and are not copied.
+ *
+ * @throws {SessionError} `SESSION_NOT_FOUND`; `SESSION_EXISTS` or `CHECKPOINT_EXISTS` when the target holds something
+ * else under the same id, which is left as it is; `CONFLICT` when someone else appends to the copy.
+ */
+export async function copySession(
+  from: SessionStore,
+  to: SessionStore,
+  sessionId: string,
+  options: CopySessionOptions = {},
+): Promise<CopiedSession> {
+  if (from === to) throw new SessionError("INVALID_OPTION", "A session cannot be copied to the store that it is in.");
+  return new SessionCopy(from, to, sessionId, options).run();
+}
+
+class SessionCopy {
+  readonly #from: SessionStore;
+  readonly #to: SessionStore;
+  readonly #sessionId: string;
+  readonly #options: CopySessionOptions;
+  #appended = 0;
+  #forked = false;
+  #made = false;
+
+  constructor(from: SessionStore, to: SessionStore, sessionId: string, options: CopySessionOptions) {
+    this.#from = from;
+    this.#to = to;
+    this.#sessionId = sessionId;
+    this.#options = options;
+  }
+
+  async run(): Promise<CopiedSession> {
+    let head = await this.#sourceHead();
+    await this.#checkCheckpoints();
+    const source = new LogHash(head.header);
+    const target = new LogHash(head.header);
+    const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
+    if (existing !== null) await this.#takeOver(head, existing, source, target);
+    let checkpoints = 0;
+    for (let round = 1; ; round++) {
+      await this.#copyUpTo(head, source);
+      await this.#readBack(head.version, source, target);
+      checkpoints = await this.#copyCheckpoints(head.version);
+      const next = await this.#from.head(this.#sessionId);
+      // A session that never rests is copied up to a version, and again by the next copy.
+      if (next === null || next.version === head.version || round === ROUNDS_MAX) break;
+      head = next;
+    }
+    const { version, digest } = target.digest();
+    const { appended, forked } = { appended: this.#appended, forked: this.#forked };
+    return { sessionId: this.#sessionId, version, digest, appended, checkpoints, forked };
+  }
+
+  async #sourceHead(): Promise<SessionHead> {
+    const head = await this.#from.head(this.#sessionId);
+    if (head === null) throw new SessionNotFoundError(this.#sessionId);
+    return head;
+  }
+
+  /** Makes the session by reference, where the target has the session that it was forked from; null where it has not. */
+  async #forkInTarget({ header }: SessionHead): Promise<SessionHead | null> {
+    const { forkedFrom } = header;
+    if (forkedFrom === null || !this.#to.capabilities.forkByReference) return null;
+    const source = await this.#to.head(forkedFrom.sessionId);
+    if (source === null || source.version < forkedFrom.version) return null;
+    // A session made of one path of another's has a fork point too, but does not begin with the other's first entries.
+    const own = { store: this.#from, sessionId: this.#sessionId };
+    const other = { store: this.#to, sessionId: forkedFrom.sessionId };
+    let last: string | null = null;
+    const difference = await firstDifference(own, other, forkedFrom.version, ({ id }) => {
+      this.#options.signal?.throwIfAborted();
+      last = id;
+    });
+    if (difference !== null || last !== forkedFrom.entryId) return null;
+    const forked = await this.#make(() => this.#to.fork(forkedFrom.sessionId, header, { at: forkedFrom.entryId }));
+    this.#forked = true;
+    return forked;
+  }
+
+  /** Compares what the target holds with the beginning of the source, and counts it as copied. */
+  async #takeOver(head: SessionHead, existing: SessionHead, source: LogHash, target: LogHash): Promise<void> {
+    if (canonicalJson(head.header) !== canonicalJson(existing.header)) throw this.#differs("has another header");
+    if (existing.version > head.version)
+      throw this.#differs(`has ${existing.version} entries, and the source ${head.version}`);
+    const own = { store: this.#from, sessionId: this.#sessionId };
+    const other = { store: this.#to, sessionId: this.#sessionId };
+    const position = await firstDifference(own, other, existing.version, (_, text) => {
+      this.#options.signal?.throwIfAborted();
+      source.add(text);
+      target.add(text);
+    });
+    if (position !== null) throw this.#differs(`differs from the source at position ${position} of the log`);
+    this.#made = true;
+  }
+
+  async #copyUpTo({ header, version }: SessionHead, source: LogHash): Promise<void> {
+    let batch: Entry[] = [];
+    let characters = 0;
+    const flush = async (): Promise<void> => {
+      this.#options.signal?.throwIfAborted();
+      const start = source.version - batch.length;
+      if (!this.#made) await this.#make(() => this.#to.create(header, { entries: batch }));
+      else if (batch.length > 0)
+        await this.#to.append(this.#sessionId, batch, { expectedVersion: start, verbatim: true });
+      this.#made = true;
+      this.#appended += batch.length;
+      batch = [];
+      characters = 0;
+      const progress = { sessionId: this.#sessionId, version: source.version, versionTotal: version };
+      this.#options.onProgress?.(progress);
+    };
+    for await (const entry of this.#from.read(this.#sessionId, { after: source.version - 1, before: version })) {
+      const text = canonicalJson(entry);
+      source.add(text);
+      batch.push(entry);
+      characters += text.length;
+      if (batch.length >= BATCH_ENTRIES || characters >= BATCH_CHARACTERS) await flush();
+    }
+    // Fewer entries than the head promised: the source was deleted while it was read.
+    if (source.version < version) throw new SessionNotFoundError(this.#sessionId);
+    if (batch.length > 0 || !this.#made) await flush();
+  }
+
+  async #readBack(version: number, source: LogHash, target: LogHash): Promise<void> {
+    for await (const entry of this.#to.read(this.#sessionId, { after: target.version - 1, before: version })) {
+      this.#options.signal?.throwIfAborted();
+      target.add(canonicalJson(entry));
+    }
+    if (source.digest().digest === target.digest().digest) return;
+    throw new SessionError(
+      "STORE_FAILED",
+      `Session ${this.#sessionId} reads differently in the target than in the source after the copy; do not use the copy, and check both stores.`,
+    );
+  }
+
+  /** Refuses before anything is written when a checkpoint's id means something else in the target. */
+  async #checkCheckpoints(): Promise<void> {
+    for (const checkpoint of await this.#from.listCheckpoints(this.#sessionId)) {
+      const stored = await this.#to.loadCheckpoint(checkpoint.id);
+      if (stored !== null && canonicalJson(stored) !== canonicalJson(checkpoint)) {
+        throw new SessionError(
+          "CHECKPOINT_EXISTS",
+          `The target already has another checkpoint ${show(checkpoint.id)}, so session ${this.#sessionId} was not copied; delete it there first.`,
+        );
+      }
+    }
+  }
+
+  /** Those at positions that are copied; the others come with their entries. */
+  async #copyCheckpoints(version: number): Promise<number> {
+    const reached = (checkpoint: Checkpoint): boolean => checkpoint.version <= version;
+    const wanted = (await this.#from.listCheckpoints(this.#sessionId)).filter(reached);
+    for (const checkpoint of wanted) await this.#to.saveCheckpoint(checkpoint);
+    const ids = new Set(wanted.map(({ id }) => id));
+    const stored = (await this.#to.listCheckpoints(this.#sessionId)).filter(({ id }) => ids.has(id));
+    if (canonicalJson(stored) === canonicalJson(wanted)) return wanted.length;
+    throw new SessionError(
+      "STORE_FAILED",
+      `The checkpoints of session ${this.#sessionId} read differently in the target than in the source; check both stores.`,
+    );
+  }
+
+  async #make(make: () => Promise<SessionHead>): Promise<SessionHead> {
+    try {
+      return await make();
+    } catch (error) {
+      if (!(error instanceof SessionError) || error.code !== "SESSION_EXISTS") throw error;
+      throw this.#differs("is a deleted one, or was made just now; bring it back or purge it", error);
+    }
+  }
+
+  #differs(how: string, cause?: unknown): SessionError {
+    return new SessionError(
+      "SESSION_EXISTS",
+      `The target already has a session ${this.#sessionId}, which ${how}; nothing was changed.`,
+      cause === undefined ? undefined : { cause },
+    );
+  }
+}

@@ -1,0 +1,19 @@
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import type { SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
+
+/** The pages of a listing, one after the other. */
+export async function* listPages(
+  store: SessionStore,
+  query: Omit<SessionQuery, "cursor"> = {},
+): AsyncGenerator<SessionPage> {
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const page: SessionPage = await store.list({
+      ...query,
+      limit: query.limit ?? PAGE_ITEMS_MAX,
+      ...(cursor !== undefined && { cursor }),
+    });
+    yield page;
+    cursor = page.next;
+  }
+}

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import type { Entry } from "../session/entry.ts";
+import type { SessionHeader } from "../session/header.ts";
+import type { SessionStore } from "../session/store.ts";
+
+/** The digest of a session's header and of its first `version` entries. */
+export interface LogDigest {
+  readonly version: number;
+  /** SHA-256, in hexadecimal. */
+  readonly digest: string;
+}
+
+/** What of a log to digest. */
+export interface DigestOptions {
+  /** Only so many entries from the beginning on (default: all of them). */
+  readonly version?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The digest of a session's log, or null for a session that is not there. It covers the header and, for every entry, its
+ * id, parent, time, position and content; two stores that hold the same log give the same digest, however they keep it.
+ */
+export async function digestOf(
+  store: SessionStore,
+  sessionId: string,
+  options: DigestOptions = {},
+): Promise<LogDigest | null> {
+  const head = await store.head(sessionId);
+  if (head === null) return null;
+  const hash = new LogHash(head.header);
+  for await (const entry of store.read(sessionId, { before: options.version ?? head.version })) {
+    options.signal?.throwIfAborted();
+    hash.add(canonicalJson(entry));
+  }
+  return hash.digest();
+}
+
+/** The digest of a log that is read entry by entry; it can be looked at in between. */
+export class LogHash {
+  readonly #hash = createHash("sha256");
+  #version = 0;
+
+  constructor(header: SessionHeader) {
+    this.#hash.update(`${canonicalJson(header)}\n`);
+  }
+
+  /** How many entries it has seen. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Takes in the next entry, as `canonicalJson` writes it. */
+  add(entryText: string): void {
+    this.#version += 1;
+    this.#hash.update(`${entryText}\n`);
+  }
+
+  digest(): LogDigest {
+    return { version: this.#version, digest: this.#hash.copy().digest("hex") };
+  }
+}
+
+/** A JSON value as text that is the same whatever the order of its keys. */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const object = value as Record<string, unknown>;
+  const fields = Object.keys(object)
+    .filter((key) => object[key] !== undefined)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(object[key])}`);
+  return `{${fields.join(",")}}`;
+}
+
+/** The position of the first entry in which two logs differ below `version`, or null when they are the same up to it. */
+export async function firstDifference(
+  one: { readonly store: SessionStore; readonly sessionId: string },
+  other: { readonly store: SessionStore; readonly sessionId: string },
+  version: number,
+  seen: (entry: Entry, text: string) => void = () => {},
+): Promise<number | null> {
+  const others = other.store.read(other.sessionId, { before: version })[Symbol.asyncIterator]();
+  let position = 0;
+  try {
+    for await (const entry of one.store.read(one.sessionId, { before: version })) {
+      const text = canonicalJson(entry);
+      const { value, done } = await others.next();
+      if (done === true || canonicalJson(value) !== text) return position;
+      seen(entry, text);
+      position += 1;
+    }
+    return position === version ? null : position;
+  } finally {
+    await others.return?.();
+  }
+}

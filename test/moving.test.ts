@@ -1,0 +1,224 @@
+import { describe, expect, test } from "vitest";
+import { createHeader } from "../src/session/header.ts";
+import type { SessionStore } from "../src/session/store.ts";
+import { checkStore } from "../src/stores/check-store.ts";
+import { copySession } from "../src/stores/copy-session.ts";
+import { copyStore } from "../src/stores/copy-store.ts";
+import { digestOf } from "../src/stores/log-digest.ts";
+import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { checkpointAt, contentsOf, fillStore, openIn, say } from "./moving/sample-store.ts";
+import { backends } from "./store-backends.ts";
+
+const pairs = backends.flatMap((from) => backends.map((to) => [from.name, to.name, from, to] as const));
+
+test.for(pairs)("copies everything from %s to %s, and finds nothing wrong there", async ([, , one, other]) => {
+  const [from, to] = [await openIn(one), await openIn(other)];
+  await fillStore(from);
+  const { failures, sessions, forked, checkpoints } = await copyStore(from, to);
+  expect(failures).toEqual([]);
+  expect(await contentsOf(to)).toEqual(await contentsOf(from));
+  expect([sessions, checkpoints]).toEqual([7, 2]);
+  // `side`, `deep` and `void` by reference; `path` and `orphan` could not be.
+  expect(forked).toBe(to.capabilities.forkByReference ? 3 : 0);
+  expect(await to.head("gone")).toBeNull();
+  expect((await checkStore(to)).findings).toEqual([]);
+  const again = await copyStore(from, to);
+  expect(again).toMatchObject({ sessions: 7, entriesWritten: 0, forked: 0, failures: [] });
+});
+
+describe("a copy of one session", () => {
+  test("says what it did, and how far it is", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    await from.create(createHeader({ id: "a" }), { entries: Array.from({ length: 1200 }, (_, i) => say(`e${i}`)) });
+    const seen: unknown[] = [];
+    const copied = await copySession(from, to, "a", { onProgress: (progress) => seen.push(progress) });
+    const digest = (await digestOf(from, "a"))?.digest;
+    expect(copied).toEqual({ sessionId: "a", version: 1200, digest, appended: 1200, checkpoints: 0, forked: false });
+    expect(seen).toEqual([500, 1000, 1200].map((version) => ({ sessionId: "a", version, versionTotal: 1200 })));
+  });
+
+  test("stops when it is told to, and the next one goes on there", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    await from.create(createHeader({ id: "a" }), { entries: Array.from({ length: 1600 }, (_, i) => say(`e${i}`)) });
+    const controller = new AbortController();
+    const onProgress = ({ version }: { version: number }) => version === 1000 && controller.abort(new Error("enough"));
+    const stopped = copySession(from, to, "a", {
+      onProgress: (each) => void onProgress(each),
+      signal: controller.signal,
+    });
+    await expect(stopped).rejects.toThrow("enough");
+    expect((await to.head("a"))?.version).toBe(1000);
+    expect(await copySession(from, to, "a")).toMatchObject({ version: 1600, appended: 600 });
+    expect(await digestOf(to, "a")).toEqual(await digestOf(from, "a"));
+  });
+
+  test("catches up with a session that grows meanwhile", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    await from.create(createHeader({ id: "a" }), { entries: [say("first")] });
+    let added = 0;
+    const grow = async (): Promise<void> => {
+      if (added++ >= 5) return;
+      const { head } = await from.append("a", [say(`more-${added}`)]);
+      await from.saveCheckpoint(checkpointAt(head, `c${added}`));
+    };
+    const growing: Promise<void>[] = [];
+    const copied = await copySession(from, to, "a", { onProgress: () => void growing.push(grow()) });
+    await Promise.all(growing);
+    expect(copied).toMatchObject({ version: 6, appended: 6, checkpoints: 5 });
+    expect(await contentsOf(to)).toEqual(await contentsOf(from));
+  });
+
+  test("refuses a session that is not there, and a store that is the same", async () => {
+    await using store = openMemoryStore();
+    await expect(copySession(store, openMemoryStore(), "a")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    await expect(copySession(store, store, "a")).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(copyStore(store, store)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(copyStore(store, openMemoryStore(), { concurrency: 0 })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+    });
+  });
+});
+
+describe("a target that differs", () => {
+  const header = createHeader({ id: "a", userId: "ann" });
+  const entries = [say("one"), say("two"), say("three")];
+  const differing: readonly (readonly [string, (to: SessionStore) => Promise<unknown>, string])[] = [
+    ["in its header", (to) => to.create({ ...header, userId: "bob" }), "SESSION_EXISTS"],
+    ["in an entry", (to) => to.create(header, { entries: [say("one"), say("2")] }), "SESSION_EXISTS"],
+    ["in what an entry says", (to) => to.create(header, { entries: [say("one", "else")] }), "SESSION_EXISTS"],
+    [
+      "in a time",
+      (to) => to.create(header, { entries: [{ ...say("one"), timestamp: "2001-01-01T00:00:00.000Z" }] }),
+      "SESSION_EXISTS",
+    ],
+    [
+      "by having more",
+      async (to) => {
+        await copySession(await source(), to, "a");
+        await to.append("a", [say("four")]);
+      },
+      "SESSION_EXISTS",
+    ],
+    [
+      "by being deleted",
+      async (to) => {
+        await to.create(header);
+        await to.delete("a");
+      },
+      "SESSION_EXISTS",
+    ],
+    [
+      "in a checkpoint of another session",
+      async (to) => {
+        await to.saveCheckpoint({ ...checkpointAt(await to.create(createHeader({ id: "b" })), "mine"), metadata: {} });
+      },
+      "CHECKPOINT_EXISTS",
+    ],
+  ];
+
+  async function source(): Promise<SessionStore> {
+    const from = openMemoryStore();
+    const times = entries.map((entry, index) => ({ ...entry, timestamp: `2024-01-01T00:00:0${index}.000Z` }));
+    await from.saveCheckpoint(checkpointAt(await from.create(header, { entries: times }), "mine"));
+    return from;
+  }
+
+  test.for(differing)("%s is refused in one sentence, and left as it is", async ([, make, code]) => {
+    const [from, to] = [await source(), openMemoryStore()];
+    await make(to);
+    const before = [await contentsOf(to), await to.count({ deleted: true })];
+    await expect(copySession(from, to, "a")).rejects.toMatchObject({
+      code,
+      message: expect.stringMatching(/^The target already has .*[^.]\.$/),
+    });
+    expect([await contentsOf(to), await to.count({ deleted: true })]).toEqual(before);
+  });
+
+  test("does not keep the other sessions from being copied", async () => {
+    const [from, to] = [await source(), openMemoryStore()];
+    await from.create(createHeader({ id: "b" }), { entries: [say("b1")] });
+    await to.create({ ...header, userId: "bob" });
+    const { sessions, failures } = await copyStore(from, to);
+    expect([sessions, failures.map(({ sessionId, error }) => [sessionId, error.code])]).toEqual([
+      1,
+      [["a", "SESSION_EXISTS"]],
+    ]);
+    expect((await to.head("b"))?.version).toBe(1);
+  });
+});
+
+describe("a copy of a store", () => {
+  test("takes only what a query asks for; a fork whose source is left out is copied whole", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    await fillStore(from);
+    expect(await copyStore(from, to, { query: { userId: "ann" } })).toMatchObject({ sessions: 1, forked: 0 });
+    expect((await to.list()).items.map((head) => head.header)).toEqual([(await from.head("side"))?.header]);
+    expect(await digestOf(to, "side")).toEqual(await digestOf(from, "side"));
+  });
+
+  test.for(backends.map((backend) => [backend.name, backend] as const))(
+    "takes deleted sessions along when asked to, as deleted ones, from %s",
+    async ([, backend]) => {
+      const [from, to] = [await openIn(backend), openMemoryStore()];
+      await fillStore(from);
+      const live = await contentsOf(from);
+      const copied = await copyStore(from, to, { includeDeleted: true });
+      expect(copied).toMatchObject({ sessions: 9, failures: [] });
+      expect(await contentsOf(from)).toEqual(live);
+      for (const store of [from, to]) {
+        expect((await store.list({ deleted: true })).items.map(({ header }) => header.id).sort()).toEqual([
+          "gone",
+          "source",
+        ]);
+      }
+      expect(await copyStore(from, to, { includeDeleted: true })).toMatchObject({ sessions: 9, entriesWritten: 0 });
+      // The source of `orphan` was there in time.
+      expect(copied.forked).toBe(4);
+      expect(await to.undelete("gone")).toBe(true);
+      expect((await to.getEntry("gone", "g1"))?.type).toBe("message");
+    },
+  );
+
+  test("finds sessions that are made, and grow, while it is under way", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    for (let i = 0; i < 5; i++) await from.create(createHeader({ id: `s${i}` }), { entries: [say("a")] });
+    let made = 0;
+    const growing: Promise<unknown>[] = [];
+    const onProgress = (): void => {
+      if (made++ >= 5) return;
+      growing.push(from.create(createHeader({ id: `late${made}` })), from.append("s0", [say(`b${made}`)]));
+    };
+    const { failures, sessions } = await copyStore(from, to, { concurrency: 1, onProgress });
+    await Promise.all(growing);
+    expect([failures, sessions]).toEqual([[], 10]);
+    expect(await contentsOf(to)).toEqual(await contentsOf(from));
+  });
+
+  test("reads back what it wrote, and says so when the target does not hold it", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    await from.create(createHeader({ id: "a" }), { entries: [say("one"), say("two")] });
+    // A target that loses the time of what it is given.
+    const forgetful: SessionStore = Object.create(to, {
+      create: {
+        value: (header: Parameters<SessionStore["create"]>[0], { entries = [] }: { entries?: readonly object[] }) =>
+          to.create(header, {
+            entries: entries.map((entry) => ({ ...entry, timestamp: "2001-01-01T00:00:00.000Z" }) as never),
+          }),
+      },
+      head: { value: to.head.bind(to) },
+      read: { value: to.read.bind(to) },
+      listCheckpoints: { value: to.listCheckpoints.bind(to) },
+      loadCheckpoint: { value: to.loadCheckpoint.bind(to) },
+      ping: { value: to.ping.bind(to) },
+    });
+    await expect(copySession(from, forgetful, "a")).rejects.toMatchObject({ code: "STORE_FAILED" });
+    expect((await copyStore(from, forgetful)).failures).toHaveLength(1);
+  });
+
+  test("stops at once when a store does not answer any more", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    for (const id of ["a", "b"]) await from.create(createHeader({ id }));
+    await to.close();
+    await expect(copyStore(from, to)).rejects.toMatchObject({ code: "STORE_CLOSED" });
+  });
+});

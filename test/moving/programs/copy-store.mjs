@@ -1,0 +1,17 @@
+// Copies a store to another, and prints how far it is after every part.
+// node copy-store.mjs <sqlite file to copy from> <jsonl|sqlite> <place to copy to>
+import { writeSync } from "node:fs";
+import { copyStore } from "../../../dist/stores/copy-store.js";
+import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [path = "", kind = "", place = ""] = process.argv.slice(2);
+const from = await openSqliteStore({ path });
+const to = kind === "jsonl" ? await openJsonlStore({ directory: place }) : await openSqliteStore({ path: place });
+const { failures } = await copyStore(from, to, {
+  concurrency: 2,
+  onProgress: ({ sessionId, version }) => writeSync(1, `${sessionId} ${version}\n`),
+});
+writeSync(1, `done ${failures.length}\n`);
+await from.close();
+await to.close();
