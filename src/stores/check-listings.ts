@@ -1,0 +1,161 @@
+import type { SessionStatus } from "../session/entry.ts";
+import { show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { matchesQuery, parentsOf } from "../session/query.ts";
+import type { SessionQuery, SessionStore } from "../session/store.ts";
+import { canonicalJson } from "./log-digest.ts";
+import { listPages } from "./list-pages.ts";
+import type { ReportFinding } from "./store-finding.ts";
+
+/** Every status that a session can have. */
+export const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
+
+/** After every time that a store can have written. */
+export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
+
+/** Finds out whether the listings of a store show each session where it belongs, and nothing else. */
+export class ListingCheck {
+  readonly #store: SessionStore;
+  readonly #report: ReportFinding;
+  /** Whether all sessions were added, so that a listing can hold too much as well as too little. */
+  readonly #complete: boolean;
+  readonly #groups = new Map<string, { readonly query: SessionQuery; readonly ids: Set<string> }>();
+
+  constructor(store: SessionStore, report: ReportFinding, complete: boolean) {
+    this.#store = store;
+    this.#report = report;
+    this.#complete = complete;
+    if (complete) for (const status of STATUSES) this.#group({ status });
+  }
+
+  /** Notes where a session belongs. */
+  add(head: SessionHead): void {
+    const { id, userId, cwd } = head.header;
+    const queries: SessionQuery[] = [{}, { status: head.status }];
+    if (userId !== null) queries.push({ userId });
+    if (cwd !== null) queries.push({ cwd });
+    for (const parentId of parentsOf(head)) queries.push({ parentId });
+    for (const query of queries) this.#group(query).add(id);
+  }
+
+  /** Compares all listings with what was noted; others may use the store meanwhile. */
+  async check(signal: AbortSignal | undefined): Promise<void> {
+    await this.#checkHeads();
+    for (const { query, ids } of this.#groups.values()) {
+      signal?.throwIfAborted();
+      await this.#checkMembers(query, ids, () => idsListed(this.#store, query), "listing");
+      if (this.#complete) await this.#checkCount(query);
+    }
+    if (!this.#complete) return;
+    await this.#checkIdle();
+    await this.#checkDeleted();
+    await this.#checkCount({ deleted: true });
+  }
+
+  #group(query: SessionQuery): Set<string> {
+    const key = canonicalJson(query);
+    const group = this.#groups.get(key) ?? { query, ids: new Set() };
+    this.#groups.set(key, group);
+    return group.ids;
+  }
+
+  async #checkHeads(): Promise<void> {
+    const wanted = this.#group({});
+    const late = new Map<string, number>();
+    for await (const { items } of listPages(this.#store)) {
+      for (const item of items.filter(({ header }) => wanted.has(header.id))) {
+        const { id } = item.header;
+        const head = await this.#store.head(id);
+        if (head === null) continue;
+        if (head.version !== item.version) late.set(id, head.version);
+        else if (canonicalJson(head) !== canonicalJson(item))
+          this.#report(id, "listing", "It is listed with another head than it has.");
+      }
+    }
+    // A listing that is read after a head must be at least as new.
+    if (late.size === 0) return;
+    for await (const { items } of listPages(this.#store)) {
+      for (const { header, version } of items) {
+        if (version < (late.get(header.id) ?? 0))
+          this.#report(header.id, "listing", `It is listed at version ${version}, which is behind its head.`);
+      }
+    }
+  }
+
+  async #checkMembers(
+    query: SessionQuery,
+    expected: ReadonlySet<string>,
+    list: () => Promise<ReadonlySet<string>>,
+    kind: "listing" | "idle",
+  ): Promise<void> {
+    const listed = await list();
+    const missing = [...expected].filter((id) => !listed.has(id));
+    const extra = this.#complete ? [...listed].filter((id) => !expected.has(id)) : [];
+    const odd = [...missing, ...extra];
+    if (odd.length === 0) return;
+    // Someone may have changed the session meanwhile: only what stays wrong while nobody does is a finding.
+    const before = await this.#headsOf(odd);
+    const again = await list();
+    const after = await this.#headsOf(odd);
+    for (const [index, id] of odd.entries()) {
+      const [earlier, head] = [before[index] ?? null, after[index] ?? null];
+      if (earlier?.version !== head?.version) continue;
+      const belongs = head !== null && matchesQuery(head, query);
+      if (belongs === again.has(id)) continue;
+      const where = `the ${kind === "idle" ? "idle sessions" : `listing ${describe(query)}`}`;
+      this.#report(id, kind, belongs ? `It is missing in ${where}.` : `It is in ${where} and does not belong there.`);
+    }
+  }
+
+  async #checkCount(query: SessionQuery): Promise<void> {
+    const before = await idsListed(this.#store, query);
+    const count = await this.#store.count(query);
+    if (count === before.size) return;
+    const again = await this.#store.count(query);
+    const after = await idsListed(this.#store, query);
+    if (again === after.size || after.size !== before.size) return;
+    this.#report(null, "count", `The count ${describe(query)} is ${again}, and the listing has ${after.size}.`);
+  }
+
+  async #checkIdle(): Promise<void> {
+    const open = ["active", "suspended"] as const;
+    const expected = new Set(open.flatMap((status) => [...this.#group({ status })]));
+    // There is no second page of them.
+    if (expected.size >= PAGE_ITEMS_MAX) return;
+    const list = async (): Promise<ReadonlySet<string>> => {
+      const heads = await this.#store.listExpired(END_OF_TIME, PAGE_ITEMS_MAX);
+      return new Set(heads.map(({ header }) => header.id));
+    };
+    await this.#checkMembers({ status: open }, expected, list, "idle");
+  }
+
+  async #checkDeleted(): Promise<void> {
+    for await (const { items } of listPages(this.#store, { deleted: true })) {
+      for (const { header } of items) {
+        if ((await this.#store.head(header.id)) === null) continue;
+        const again = await idsListed(this.#store, { deleted: true });
+        if (again.has(header.id) && (await this.#store.head(header.id)) !== null)
+          this.#report(header.id, "listing", "It is listed as deleted, and can be opened.");
+      }
+    }
+  }
+
+  async #headsOf(ids: readonly string[]): Promise<(SessionHead | null)[]> {
+    const heads: (SessionHead | null)[] = [];
+    for (const id of ids) heads.push(await this.#store.head(id));
+    return heads;
+  }
+}
+
+/** The ids that a query lists. */
+export async function idsListed(store: SessionStore, query: SessionQuery): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>();
+  for await (const { items } of listPages(store, query)) for (const { header } of items) ids.add(header.id);
+  return ids;
+}
+
+function describe(query: SessionQuery): string {
+  const [condition] = Object.entries(query);
+  return condition === undefined ? "of all sessions" : `by ${condition[0]} ${show(condition[1])}`;
+}

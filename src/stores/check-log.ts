@@ -1,0 +1,130 @@
+import { type Entry, isNode } from "../session/entry.ts";
+import { show } from "../session/errors.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/fold.ts";
+import { entryText } from "../session/search.ts";
+import type { SessionStore } from "../session/store.ts";
+import { canonicalJson } from "./log-digest.ts";
+import type { FindingKind } from "./store-finding.ts";
+
+const LOOKUP_ENTRIES = 64;
+
+/** Takes what is wrong with the session that is checked. */
+export type ReportOwn = (kind: FindingKind, message: string) => void;
+
+/** A log that was read to its end. */
+export interface CheckedLog {
+  readonly entries: number;
+  /** Where each entry stands; the path is null for a fact. */
+  readonly places: ReadonlyMap<string, { readonly seq: number; readonly path: PathSummary | null }>;
+  /** A word of the first text and one of the last, to search for. */
+  readonly words: readonly string[];
+}
+
+/** Reads a log up to a head's version, folds it, and compares it with that head and with what is found by id. */
+export async function checkLog(
+  store: SessionStore,
+  head: SessionHead,
+  report: ReportOwn,
+  signal: AbortSignal | undefined,
+): Promise<CheckedLog> {
+  const fold = new LogFold(head, report);
+  const { id } = head.header;
+  let batch: Entry[] = [];
+  const lookUp = async (): Promise<void> => {
+    signal?.throwIfAborted();
+    await Promise.all(batch.map((entry) => checkLookup(store, id, entry, fold, report)));
+    batch = [];
+  };
+  for await (const entry of store.read(id, { before: head.version })) {
+    fold.step(entry);
+    batch.push(entry);
+    if (batch.length === LOOKUP_ENTRIES) await lookUp();
+  }
+  await lookUp();
+  fold.finish(head);
+  return { entries: fold.entries, places: fold.places, words: fold.words };
+}
+
+async function checkLookup(
+  store: SessionStore,
+  sessionId: string,
+  entry: Entry,
+  fold: LogFold,
+  report: ReportOwn,
+): Promise<void> {
+  const [found, path] = await Promise.all([store.getEntry(sessionId, entry.id), store.path(sessionId, entry.id)]);
+  if (found === null) report("entry", `Entry ${show(entry.id)} is in the log but is not found by its id.`);
+  else if (canonicalJson(found) !== canonicalJson(entry))
+    report("entry", `Entry ${show(entry.id)} is found by its id as another one than the log has.`);
+  const folded = fold.places.get(entry.id)?.path ?? null;
+  if (!fold.broken && canonicalJson(path) !== canonicalJson(folded))
+    report("path", `The path of entry ${show(entry.id)} is not what its ancestors add up to.`);
+}
+
+/** Folds a log that may be wrong in any way. */
+class LogFold {
+  readonly places = new Map<string, { readonly seq: number; readonly path: PathSummary | null }>();
+  readonly words: string[] = [];
+  entries = 0;
+  /** Whether the log names what is not there, so that nothing can be said of what it adds up to. */
+  broken = false;
+  readonly #report: ReportOwn;
+  #head: SessionHead;
+  #position = 0;
+
+  constructor({ header, updatedAt }: SessionHead, report: ReportOwn) {
+    this.#report = report;
+    this.#head = { ...emptyHead(header), updatedAt };
+  }
+
+  step(entry: Entry): void {
+    this.entries += 1;
+    if (entry.seq !== this.#position)
+      this.#break(
+        "seq",
+        `Entry ${show(entry.id)} has position ${entry.seq}, where the log has come to ${this.#position}.`,
+      );
+    this.#position = entry.seq + 1;
+    if (this.places.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
+    const path = isNode(entry) ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry) : null;
+    const target =
+      entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : this.#checkTarget(entry, EMPTY_PATH);
+    this.places.set(entry.id, { seq: entry.seq, path });
+    this.#head = stepHead(this.#head, entry, path ?? target, this.#head.updatedAt);
+    // Letters and digits of ASCII look the same in lower case wherever they stand.
+    const [word] = /[A-Za-z0-9]{3,40}/.exec(entryText(entry)) ?? [];
+    if (word !== undefined) this.words.splice(1, 1, word);
+  }
+
+  finish(head: SessionHead): void {
+    if (this.#position !== head.version)
+      this.#break("head", `The head says that the log has ${head.version} entries, and it has ${this.#position}.`);
+    if (this.broken) return;
+    const fields = Object.keys({ ...this.#head, ...head }) as (keyof SessionHead)[];
+    const wrong = fields.filter((field) => canonicalJson(head[field]) !== canonicalJson(this.#head[field]));
+    if (wrong.length > 0) this.#report("head", `The head is not what the log adds up to, in ${wrong.join(", ")}.`);
+  }
+
+  #pathOf(id: string | null, kind: "parent" | "target", entry: Entry): PathSummary {
+    if (id === null) return EMPTY_PATH;
+    const path = this.places.get(id)?.path;
+    if (path !== undefined && path !== null) return path;
+    this.#break(kind, `Entry ${show(entry.id)} refers to the node ${show(id)}, which does not come before it.`);
+    return EMPTY_PATH;
+  }
+
+  #checkTarget(entry: Entry, path: PathSummary): PathSummary {
+    if (entry.type !== "label" && entry.type !== "prune" && entry.type !== "compaction_undone") return path;
+    if (!this.places.has(entry.targetId))
+      this.#report(
+        "target",
+        `Entry ${show(entry.id)} refers to ${show(entry.targetId)}, which does not come before it.`,
+      );
+    return path;
+  }
+
+  #break(kind: FindingKind, message: string): void {
+    this.broken = true;
+    this.#report(kind, message);
+  }
+}

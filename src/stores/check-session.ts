@@ -1,0 +1,96 @@
+import { isNode } from "../session/entry.ts";
+import { show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionStore } from "../session/store.ts";
+import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";
+import { canonicalJson, firstDifference } from "./log-digest.ts";
+
+/** Checks one session: its log, what is kept beside it, its checkpoints, its source and its place in the search index. */
+export async function checkSession(
+  store: SessionStore,
+  head: SessionHead,
+  report: ReportOwn,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const log = await checkLog(store, head, report, signal);
+  await checkCheckpoints(store, head, log, report);
+  await checkFork(store, head, report);
+  if (store.capabilities.search === "index") await checkSearch(store, head, log, report);
+  return log.entries;
+}
+
+async function checkCheckpoints(
+  store: SessionStore,
+  { header: { id }, version }: SessionHead,
+  { places }: CheckedLog,
+  report: ReportOwn,
+): Promise<void> {
+  for (const checkpoint of await store.listCheckpoints(id)) {
+    const name = `Checkpoint ${show(checkpoint.id)}`;
+    if (checkpoint.sessionId !== id) report("checkpoint", `${name} says that it is of another session.`);
+    const loaded = await store.loadCheckpoint(checkpoint.id);
+    if (canonicalJson(loaded) !== canonicalJson(checkpoint))
+      report("checkpoint", `${name} is listed as another one than it loads as.`);
+    // One that was made since the log was read may stand beyond what was read.
+    const reached = checkpoint.version <= version ? version : ((await store.head(id))?.version ?? version);
+    if (checkpoint.version > reached) {
+      report("checkpoint", `${name} stands at version ${checkpoint.version}, and the log has ${reached} entries.`);
+    } else if (checkpoint.version <= version && checkpoint.leafId !== null) {
+      const leaf = places.get(checkpoint.leafId);
+      if (leaf === undefined || leaf.path === null || leaf.seq >= checkpoint.version)
+        report("checkpoint", `${name} stands at the node ${show(checkpoint.leafId)}, which is not in the log by then.`);
+    }
+  }
+}
+
+async function checkFork(store: SessionStore, { header, version }: SessionHead, report: ReportOwn): Promise<void> {
+  const { id, forkedFrom } = header;
+  if (forkedFrom === null || (await store.head(forkedFrom.sessionId)) === null) return;
+  if (forkedFrom.version > version) {
+    report("fork", `It was forked with ${forkedFrom.version} entries, and its log has ${version}.`);
+    return;
+  }
+  const own = { store, sessionId: id };
+  const source = { store, sessionId: forkedFrom.sessionId };
+  const position = await firstDifference(own, source, forkedFrom.version);
+  if (position === null || (await isPathOf(store, header.id, forkedFrom))) return;
+  // The source may be purged, and another session made under its id.
+  if (position === 0 && !(await sharesFirst(store, id, forkedFrom.sessionId))) return;
+  report(
+    "fork",
+    `It differs at position ${position} from session ${forkedFrom.sessionId}, which it was forked from at version ${forkedFrom.version}.`,
+  );
+}
+
+async function sharesFirst(store: SessionStore, id: string, sourceId: string): Promise<boolean> {
+  for await (const first of store.read(id, { limit: 1 })) return (await store.getEntry(sourceId, first.id)) !== null;
+  return false;
+}
+
+/** Whether a session's first entries are one path of another, as a session made of one branch has them. */
+async function isPathOf(
+  store: SessionStore,
+  id: string,
+  { sessionId, version }: { readonly sessionId: string; readonly version: number },
+): Promise<boolean> {
+  let parentId: string | null = null;
+  for await (const entry of store.read(id, { before: version })) {
+    if (!isNode(entry) || entry.parentId !== parentId) return false;
+    const there = await store.getEntry(sessionId, entry.id);
+    if (there === null || canonicalJson({ ...there, seq: 0 }) !== canonicalJson({ ...entry, seq: 0 })) return false;
+    parentId = entry.id;
+  }
+  return true;
+}
+
+async function checkSearch(
+  store: SessionStore,
+  { header: { id } }: SessionHead,
+  { words }: CheckedLog,
+  report: ReportOwn,
+): Promise<void> {
+  const text = [id, ...words].map((word) => `"${word}"`).join(" ");
+  const hits = await store.search(text);
+  if (hits.some(({ head }) => head.header.id === id) || (await store.head(id)) === null) return;
+  report("search", `The search ${text} does not find it.`);
+}

@@ -1,0 +1,113 @@
+import { SessionError } from "../session/errors.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { parentsOf } from "../session/query.ts";
+import type { SessionStore } from "../session/store.ts";
+import { END_OF_TIME, idsListed, ListingCheck, STATUSES } from "./check-listings.ts";
+import { checkSession } from "./check-session.ts";
+import { listPages } from "./list-pages.ts";
+import type { FindingKind, ReportFinding, StoreFinding } from "./store-finding.ts";
+import { refusalOf } from "./store-outage.ts";
+
+/** What is checked, and how it is followed. */
+export interface CheckStoreOptions {
+  /** Only these sessions, and where the listings show them (default: all live ones). */
+  readonly sessions?: readonly string[];
+  /** Told after every session. */
+  readonly onProgress?: (progress: CheckProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** How far a check is. */
+export interface CheckProgress {
+  readonly sessionsDone: number;
+  readonly sessionsTotal: number;
+  readonly findings: number;
+}
+
+/** What a check has found; nothing is wrong when `findings` is empty. */
+export interface StoreReport {
+  readonly sessions: number;
+  readonly entries: number;
+  readonly findings: readonly StoreFinding[];
+}
+
+/** How many findings of one kind are told of one session; more would say nothing new. */
+const FINDINGS_MAX = 10;
+
+/**
+ * Reads every log of a store and compares what it adds up to with all that the store keeps beside it: heads, paths,
+ * look-ups by id, checkpoints, forks, listings, counts and the search index. It changes nothing, and others may use the
+ * store meanwhile.
+ *
+ * @throws {SessionError} what the store says when it does not answer.
+ */
+export async function checkStore(store: SessionStore, options: CheckStoreOptions = {}): Promise<StoreReport> {
+  const { signal, onProgress } = options;
+  const findings: StoreFinding[] = [];
+  const report = collector(findings);
+  const listings = new ListingCheck(store, report, options.sessions === undefined);
+  // Grows while it is gone through: a session may name others that no listing has.
+  const queue = new Set(options.sessions ?? (await sessionsOf(store, report, signal)));
+  let [entries, sessions] = [0, 0];
+  for (const id of queue) {
+    signal?.throwIfAborted();
+    const readable = <T>(task: () => Promise<T>): Promise<T | undefined> => attempt(store, id, report, signal, task);
+    const head = await readable(() => store.head(id));
+    if (head === null && options.sessions !== undefined) report(id, "unreadable", "There is no such session.");
+    if (head === null || head === undefined) continue;
+    sessions += 1;
+    listings.add(head);
+    if (options.sessions === undefined) for (const parent of parentsOf(head)) queue.add(parent);
+    const own = (kind: FindingKind, message: string): void => report(id, kind, message);
+    entries += (await readable(() => checkSession(store, head, own, signal))) ?? 0;
+    onProgress?.({ sessionsDone: sessions, sessionsTotal: queue.size, findings: findings.length });
+  }
+  await listings.check(signal);
+  return { sessions, entries, findings };
+}
+
+/** Every session that some listing or index knows. */
+async function sessionsOf(
+  store: SessionStore,
+  report: ReportFinding,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const ids = new Set<string>();
+  for await (const { items, damaged } of listPages(store)) {
+    signal?.throwIfAborted();
+    for (const { id, path, reason } of damaged) report(id, "unreadable", `${path} cannot be read: ${reason}.`);
+    for (const { header } of items) ids.add(header.id);
+  }
+  for (const status of STATUSES) for (const id of await idsListed(store, { status })) ids.add(id);
+  for (const { header } of await store.listExpired(END_OF_TIME, PAGE_ITEMS_MAX)) ids.add(header.id);
+  return [...ids];
+}
+
+/** What a task gives. What it throws is a finding, whatever it is: a broken row can make a driver stumble anywhere. */
+async function attempt<T>(
+  store: SessionStore,
+  id: string,
+  report: ReportFinding,
+  signal: AbortSignal | undefined,
+  task: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await task();
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof SessionError) await refusalOf(error, [store]);
+    else await store.ping();
+    report(id, "unreadable", error instanceof Error ? error.message : String(error));
+    return undefined;
+  }
+}
+
+function collector(findings: StoreFinding[]): ReportFinding {
+  const counts = new Map<string, number>();
+  return (sessionId, kind, message) => {
+    const key = `${kind} ${sessionId}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    if (count <= FINDINGS_MAX) findings.push({ sessionId, kind, message });
+  };
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { skipBecause } from "./skip.ts";
+import { SeededRandom } from "./simulation/seeded-random.ts";
+import { simulate } from "./simulation/simulate.ts";
+import { type Backend, backends } from "./store-backends.ts";
+
+const SEEDS = 200;
+/** For another client of a kind of store that has been through all seeds. */
+const SEEDS_AGAIN = 25;
+const SEEDS_A_TEST = 25;
+const SEEDS_AT_ONCE = 4;
+const TIMEOUT_MS = 120_000;
+
+/** What the seeds must have tried, so that they cannot turn into a walk in the park unnoticed. */
+const EXPECTED = [
+  ...["create", "fork", "append", "delete", "undelete", "purge", "lease", "renew", "release", "saveCheckpoint"],
+  ...["head", "read", "entry", "path", "list", "count", "search", "aggregate", "idle", "leaseOf", "checkpoints"],
+  ...["loadCheckpoint", "deleteCheckpoint"],
+]
+  .map((kind) => `${kind} done`)
+  .concat(
+    ["CONFLICT", "CAPACITY", "LEASE_LOST", "ENTRY_EXISTS", "UNKNOWN_ENTRY", "INVALID_ENTRY"].map((c) => `append ${c}`),
+  )
+  .concat(["append SESSION_NOT_FOUND", "append SESSION_CLOSED", "lease SESSION_BUSY", "lease SESSION_NOT_FOUND"])
+  .concat(["create cannot be made", "fork cannot be made", "saveCheckpoint CHECKPOINT_EXISTS"]);
+
+// `npm run torture` chooses a store and other seeds.
+const { SKEIN_SIMULATION_STORE: chosen, SKEIN_SIMULATION_SEEDS: range } = process.env;
+const [first = 1, chosenLast] = range?.split("-").map(Number) ?? [];
+// Memory is what the others are compared with.
+const compared = backends.filter(({ name }) => name !== "memory" && (chosen === undefined || name.startsWith(chosen)));
+
+test("there are stores to compare, and the same seed draws the same numbers", () => {
+  expect(compared.length).toBeGreaterThan(0);
+  const draw = (seed: number) => {
+    const random = new SeededRandom(seed);
+    return Array.from({ length: 20 }, () => random.below(1000));
+  };
+  expect(draw(7)).toEqual(draw(7));
+  expect(draw(7)).not.toEqual(draw(8));
+  expect(new Set(draw(7)).size).toBeGreaterThan(10);
+});
+
+describe.each(compared)("the $name store answers as memory does, through two clients", (backend) => {
+  const outcomes = new Map<string, number>();
+  const again = compared.findIndex(({ name }) => kindOf(name) === kindOf(backend.name)) !== compared.indexOf(backend);
+  const last = chosenLast ?? (again ? SEEDS_AGAIN : SEEDS);
+
+  for (let start = first; start <= last; start += SEEDS_A_TEST) {
+    const end = Math.min(last, start + SEEDS_A_TEST - 1);
+    test(`for seeds ${start} to ${end}`, () => simulateAll(backend, start, end, outcomes), TIMEOUT_MS);
+  }
+
+  test("to requests of every kind, whether they can be done or not", (context) => {
+    if (last - first + 1 < SEEDS) skipBecause(context, "only some of the seeds were tried");
+    expect(EXPECTED.filter((outcome) => !outcomes.has(outcome))).toEqual([]);
+  });
+});
+
+/** The kind of a store, whatever client it uses: `sqlite` of `sqlite (libsql)`. */
+function kindOf(name: string): string {
+  return name.split(" ")[0] ?? name;
+}
+
+/** Goes through seeds, some at a time: much of the time of a store goes by waiting. */
+async function simulateAll(backend: Backend, from: number, to: number, outcomes: Map<string, number>): Promise<void> {
+  let next = from;
+  const work = async (): Promise<void> => {
+    while (next <= to) {
+      const seed = next++;
+      for (const [outcome, count] of await simulate(backend, seed))
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + count);
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: SEEDS_AT_ONCE }, work));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+}
