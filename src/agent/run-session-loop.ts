@@ -35,7 +35,7 @@ export type SessionInput = Session | SessionRun;
 export function runSessionLoop(user: SessionInput, agent: Session, options: LoopOptions): SessionRun {
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
-  const output = Session.derive(source, Transcript.empty, {
+  const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {
     lineage: operation("op_session_loop", "runSessionLoop", [source.id, agent.id]),
   });
   if (options.register !== false) registerInputs(source, agent);
