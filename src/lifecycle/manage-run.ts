@@ -72,9 +72,8 @@ async function openManagedSink(
     interrupt: () => run().abort("Another run takes its place."),
   };
   const deadlineMs = performance.now() + waitMs;
-  // Before the line, which would tell whoever is not to know of the session that it is busy.
-  await check();
-  await line.enter(sessionId, entrant);
+  // Checked before the line, which would tell whoever is not to know of the session that it is busy.
+  await line.enter(sessionId, entrant, check);
   try {
     const opened = await openWhenFree(await open(), request, ifBusy === "reject" ? null : { deadlineMs, signal });
     // The lease is let go of before a run ends, so that the next one finds the session free.

@@ -29,13 +29,30 @@ interface Place {
 /** Lets the runs of this process have a session one after the other, in the order in which they asked. */
 export class RunLine {
   readonly #places = new Map<string, Place>();
+  /** The last one that asked for a session and is still being checked. */
+  readonly #arrivals = new Map<string, Promise<unknown>>();
 
   /**
-   * Resolves when the session is this run's; `leave` gives it to the next.
+   * Resolves when the session is this run's; `leave` gives it to the next. Whoever does not pass the check never enters.
+   * A store may answer a later check first, so each waits for those before it to be checked.
    *
    * @throws {SessionBusyError} when it is another's, and this one does not wait or has waited long enough.
    */
-  async enter(sessionId: string, entrant: Entrant): Promise<void> {
+  async enter(sessionId: string, entrant: Entrant, check: () => Promise<void> = async () => {}): Promise<void> {
+    const before = this.#arrivals.get(sessionId);
+    const checking = check();
+    const arriving = Promise.allSettled([before, checking]);
+    this.#arrivals.set(sessionId, arriving);
+    try {
+      await checking;
+      await before;
+    } finally {
+      if (this.#arrivals.get(sessionId) === arriving) this.#arrivals.delete(sessionId);
+    }
+    await this.#enterChecked(sessionId, entrant);
+  }
+
+  async #enterChecked(sessionId: string, entrant: Entrant): Promise<void> {
     entrant.signal.throwIfAborted();
     const place = this.#places.get(sessionId);
     if (place === undefined) {
