@@ -39,11 +39,11 @@ export class RunTelemetry {
     this.#parent = api.context.active();
   }
 
-  /** Null where OpenTelemetry is not installed. */
+  /** Null where OpenTelemetry is not installed, or nobody has set it up: then a run does nothing for it. */
   static async load(sessionId: string, options: TelemetryOptions = {}): Promise<RunTelemetry | null> {
     loaded ??= import("@opentelemetry/api").catch(() => null);
     const api = await loaded;
-    return api === null ? null : new RunTelemetry(api, sessionId, options);
+    return api === null || !isSetUp(api) ? null : new RunTelemetry(api, sessionId, options);
   }
 
   /** The span of a whole run. */
@@ -161,6 +161,13 @@ export class RunTelemetry {
     histograms.set(provider, made);
     return made;
   }
+}
+
+/** Whether spans or metrics go anywhere. */
+function isSetUp({ trace, metrics, createNoopMeter, ProxyTracerProvider }: Api): boolean {
+  const tracers = trace.getTracerProvider();
+  const traced = !(tracers instanceof ProxyTracerProvider) || tracers.getDelegateTracer("skein") !== undefined;
+  return traced || metrics.getMeter("skein") !== createNoopMeter();
 }
 
 /** What of an error a span may tell: its kind or code or class, never its message. */
