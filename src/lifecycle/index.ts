@@ -33,6 +33,13 @@ export type {
 } from "./merge-strategy.ts";
 export type { StateOptions } from "./read-state.ts";
 export type { FailureContext, ReportFailure } from "./report-failure.ts";
+export {
+  applyRetention,
+  type RetentionOptions,
+  type RetentionProgress,
+  type RetentionReport,
+  type RetentionRule,
+} from "./retention.ts";
 export type { IfBusy } from "./run-line.ts";
 export { SelectiveMerge } from "./selective-merge.ts";
 export {

@@ -1,6 +1,7 @@
 import { isNode } from "../session/entry.ts";
-import { show } from "../session/errors.ts";
+import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import type { SessionStore } from "../session/store.ts";
 import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";
 import { canonicalJson, firstDifference } from "./log-digest.ts";
@@ -45,7 +46,7 @@ async function checkCheckpoints(
 
 async function checkFork(store: SessionStore, { header, version }: SessionHead, report: ReportOwn): Promise<void> {
   const { id, forkedFrom } = header;
-  if (forkedFrom === null || (await store.head(forkedFrom.sessionId)) === null) return;
+  if (forkedFrom === null || !(await canOpen(store, forkedFrom.sessionId))) return;
   if (forkedFrom.version > version) {
     report("fork", `It was forked with ${forkedFrom.version} entries, and its log has ${version}.`);
     return;
@@ -60,6 +61,16 @@ async function checkFork(store: SessionStore, { header, version }: SessionHead, 
     "fork",
     `It differs at position ${position} from session ${forkedFrom.sessionId}, which it was forked from at version ${forkedFrom.version}.`,
   );
+}
+
+/** A source that cannot be read is a finding of its own. */
+async function canOpen(store: SessionStore, id: string): Promise<boolean> {
+  try {
+    return (await store.head(id)) !== null;
+  } catch (error) {
+    if (error instanceof SessionError && error.code === "DAMAGED") return false;
+    throw error;
+  }
 }
 
 async function sharesFirst(store: SessionStore, id: string, sourceId: string): Promise<boolean> {
@@ -90,7 +101,9 @@ async function checkSearch(
   report: ReportOwn,
 ): Promise<void> {
   const text = [id, ...words].map((word) => `"${word}"`).join(" ");
-  const hits = await store.search(text);
-  if (hits.some(({ head }) => head.header.id === id) || (await store.head(id)) === null) return;
+  const hits = await store.search(text, { limit: PAGE_ITEMS_MAX });
+  // A full page may have left it out, as others can contain its id.
+  if (hits.length === PAGE_ITEMS_MAX || hits.some(({ head }) => head.header.id === id)) return;
+  if ((await store.head(id)) === null) return;
   report("search", `The search ${text} does not find it.`);
 }

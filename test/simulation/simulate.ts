@@ -13,7 +13,7 @@ import type { AppendRequest, Request } from "./request.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 const CLIENTS = 2;
-const REQUESTS = 35;
+const REQUESTS = 28;
 const SHOWN_CHARACTERS_MAX = 3000;
 
 /**

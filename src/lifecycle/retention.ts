@@ -1,0 +1,170 @@
+import type { SessionStatus } from "../session/entry.ts";
+import { SessionError, show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { matchesQuery } from "../session/query.ts";
+import type { SessionQuery, SessionStore } from "../session/store.ts";
+import { checkCount } from "../stores/check-arguments.ts";
+import { copySession } from "../stores/copy-session.ts";
+import { listPages } from "../stores/list-pages.ts";
+import { refusalOf } from "../stores/store-outage.ts";
+
+/** Which sessions have been kept long enough. */
+export interface RetentionRule {
+  /** Nothing was appended since then, and no message is later. */
+  readonly olderThan: Date;
+  readonly status?: SessionStatus | readonly SessionStatus[];
+  readonly userId?: string;
+}
+
+/** What is to be deleted, archived and purged. */
+export interface RetentionOptions {
+  readonly deleteAfter?: RetentionRule;
+  /** A store that each session is copied to, and read back from, before it is deleted. */
+  readonly archive?: SessionStore;
+  /** Removes for good what was deleted before then, except what forks build on. */
+  readonly purgeAfter?: { readonly olderThan: Date };
+  /** After a purge, gives the space back to the file system where the store can do that at once (`vacuum`). */
+  readonly vacuum?: boolean;
+  /** How many sessions are looked at together (default 100). */
+  readonly batchSize?: number;
+  /** At most so many sessions are deleted in this pass (default: all). */
+  readonly limit?: number;
+  /** Only says what would be deleted. */
+  readonly dryRun?: boolean;
+  /** Told after every batch. */
+  readonly onProgress?: (progress: RetentionProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** How far a pass is. */
+export interface RetentionProgress {
+  readonly looked: number;
+  readonly deleted: number;
+  readonly failed: number;
+}
+
+/** What a pass did, or would do. */
+export interface RetentionReport {
+  /** The sessions that were deleted, or would be. */
+  readonly deleted: readonly string[];
+  /** How many of them the archive has. */
+  readonly archived: number;
+  readonly purged: number;
+  readonly vacuumed: boolean;
+  /** Sessions that are due and were left as they are, and why. */
+  readonly failures: readonly { readonly sessionId: string; readonly error: SessionError }[];
+}
+
+const BATCH_SESSIONS = 100;
+
+/**
+ * Deletes the sessions that a rule names, after copying them to an archive if there is one, and purges what was deleted
+ * long enough ago.
+ *
+ * - A session is deleted only if it still falls under the rule right before, nobody holds its lease, and the archive has
+ *   all of it. A deleted session can be brought back until it is purged.
+ * - A session that a fork builds on goes as the others do, and the fork keeps every entry that it has of it.
+ * - A session that cannot be archived or deleted is told in `failures`, and the pass goes on.
+ *
+ * @throws {SessionError} `INVALID_OPTION`, or what a store says that does not answer any more.
+ */
+export async function applyRetention(store: SessionStore, options: RetentionOptions): Promise<RetentionReport> {
+  checkOptions(store, options);
+  const pass = new RetentionPass(store, options);
+  if (options.deleteAfter !== undefined) await pass.deleteAfter(options.deleteAfter);
+  const dry = options.dryRun === true;
+  const before = options.purgeAfter?.olderThan.toISOString();
+  options.signal?.throwIfAborted();
+  const purged = before === undefined || dry ? 0 : await store.purge(before);
+  const vacuums = options.vacuum === true && purged > 0 && canVacuum(store);
+  if (vacuums) await store.vacuum();
+  const { deleted, archived, failures } = pass;
+  return { deleted, archived, purged, vacuumed: vacuums, failures };
+}
+
+class RetentionPass {
+  readonly deleted: string[] = [];
+  readonly failures: { readonly sessionId: string; readonly error: SessionError }[] = [];
+  archived = 0;
+  readonly #store: SessionStore;
+  readonly #options: RetentionOptions;
+  #looked = 0;
+
+  constructor(store: SessionStore, options: RetentionOptions) {
+    this.#store = store;
+    this.#options = options;
+  }
+
+  async deleteAfter(rule: RetentionRule): Promise<void> {
+    const { batchSize = BATCH_SESSIONS, limit = Number.MAX_SAFE_INTEGER, signal, onProgress } = this.#options;
+    for await (const { items } of listPages(this.#store, { ...queryOf(rule), limit: batchSize })) {
+      for (const head of items.filter((item) => isDue(item, rule))) {
+        if (this.deleted.length >= limit) return;
+        signal?.throwIfAborted();
+        await this.#attempt(head.header.id, rule);
+      }
+      this.#looked += items.length;
+      onProgress?.({ looked: this.#looked, deleted: this.deleted.length, failed: this.failures.length });
+    }
+  }
+
+  async #attempt(sessionId: string, rule: RetentionRule): Promise<void> {
+    const { archive, signal } = this.#options;
+    try {
+      if (await this.#removeIfDue(sessionId, rule)) this.deleted.push(sessionId);
+    } catch (error) {
+      signal?.throwIfAborted();
+      const stores = archive === undefined ? [this.#store] : [this.#store, archive];
+      this.failures.push({ sessionId, error: await refusalOf(error, stores) });
+    }
+  }
+
+  async #removeIfDue(sessionId: string, rule: RetentionRule): Promise<boolean> {
+    const { archive, dryRun, signal } = this.#options;
+    if (dryRun === true) return this.#isStillDue(sessionId, rule);
+    if (!(await this.#isStillDue(sessionId, rule))) return false;
+    if (archive !== undefined) {
+      const { version } = await copySession(this.#store, archive, sessionId, signal === undefined ? {} : { signal });
+      // What came since it was copied would be missing in the archive.
+      const head = await this.#store.head(sessionId);
+      if (head?.version !== version || !isDue(head, rule)) return false;
+      this.archived += 1;
+    }
+    return this.#store.delete(sessionId);
+  }
+
+  async #isStillDue(sessionId: string, rule: RetentionRule): Promise<boolean> {
+    const head = await this.#store.head(sessionId);
+    return head !== null && isDue(head, rule) && (await this.#store.leaseOf(sessionId)) === null;
+  }
+}
+
+function isDue(head: SessionHead, rule: RetentionRule): boolean {
+  const before = rule.olderThan.toISOString();
+  return head.updatedAt < before && head.modifiedAt < before && matchesQuery(head, queryOf(rule));
+}
+
+function queryOf({ status, userId }: RetentionRule): SessionQuery {
+  return { ...(status !== undefined && { status }), ...(userId !== undefined && { userId }) };
+}
+
+function canVacuum(store: SessionStore): store is SessionStore & { vacuum(): Promise<void> } {
+  return "vacuum" in store && typeof store.vacuum === "function";
+}
+
+function checkOptions(store: SessionStore, options: RetentionOptions): void {
+  const { deleteAfter, purgeAfter, archive, batchSize, limit } = options;
+  if (deleteAfter === undefined && purgeAfter === undefined)
+    throw new SessionError("INVALID_OPTION", "Retention has nothing to do; give deleteAfter, purgeAfter or both.");
+  if (deleteAfter !== undefined) checkDate(deleteAfter.olderThan, "deleteAfter.olderThan");
+  if (purgeAfter !== undefined) checkDate(purgeAfter.olderThan, "purgeAfter.olderThan");
+  if (archive === store) throw new SessionError("INVALID_OPTION", "The archive must be another store than this one.");
+  if (batchSize !== undefined) checkCount(batchSize, "batchSize", 1, PAGE_ITEMS_MAX);
+  if (limit !== undefined) checkCount(limit, "limit", 1);
+}
+
+function checkDate(value: unknown, name: string): void {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return;
+  throw new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be a Date.`);
+}

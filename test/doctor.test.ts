@@ -1,0 +1,195 @@
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createHeader } from "../src/session/header.ts";
+import type { SessionStore } from "../src/session/store.ts";
+import { checkStore } from "../src/stores/check-store.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
+import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openSqliteStore } from "../src/stores/sqlite/index.ts";
+import type { FindingKind } from "../src/stores/store-finding.ts";
+import { fill, tamper, tamperFile } from "./doctor/damage.ts";
+import { fillStore, makeDirectory, openIn, say } from "./moving/sample-store.ts";
+import { backends } from "./store-backends.ts";
+
+test.for(backends.map((backend) => [backend.name, backend] as const))(
+  "finds nothing wrong with a %s store that is whole, and says how much it looked at",
+  async ([, backend]) => {
+    const store = await openIn(backend);
+    await fill(store);
+    await fillStore(store);
+    const seen: number[] = [];
+    const report = await checkStore(store, { onProgress: ({ sessionsDone }) => seen.push(sessionsDone) });
+    expect(report.findings).toEqual([]);
+    expect(report.sessions).toBe(10);
+    expect(report.entries).toBeGreaterThan(100);
+    expect(seen).toEqual(Array.from({ length: 10 }, (_, i) => i + 1));
+    expect(await checkStore(store, { sessions: ["a", "f"] })).toMatchObject({ sessions: 2, findings: [] });
+    expect((await checkStore(store, { sessions: ["nobody"] })).findings).toMatchObject([{ kind: "unreadable" }]);
+  },
+);
+
+const A = "(SELECT key FROM sessions WHERE id = 'a')";
+const damages: readonly (readonly [FindingKind, string, string, string])[] = [
+  ["seq", "an entry that is missing", "a", `DELETE FROM entries WHERE session_key = ${A} AND seq = 40`],
+  [
+    "duplicate",
+    "an id that is there twice",
+    "a",
+    `UPDATE entries SET body = replace(body, '"m97"', '"m3"') WHERE session_key = ${A} AND seq = 97`,
+  ],
+  [
+    "parent",
+    "a parent that is not there",
+    "a",
+    `UPDATE entries SET body = replace(body, '"m79"', '"nowhere"') WHERE session_key = ${A} AND seq = 80`,
+  ],
+  [
+    "target",
+    "a label on what is not there",
+    "a",
+    `UPDATE entries SET body = replace(body, '"m3"', '"nowhere"') WHERE session_key = ${A} AND id = 'label'`,
+  ],
+  [
+    "head",
+    "a head that has forgotten what was spent",
+    "a",
+    `UPDATE entries SET state = json_set(state, '$.messages', 7) WHERE session_key = ${A} AND id = 'end'`,
+  ],
+  [
+    "path",
+    "a path that is too short",
+    "a",
+    `UPDATE entries SET state = json_set(state, '$.depth', 3) WHERE session_key = ${A} AND id = 'm70'`,
+  ],
+  [
+    "entry",
+    "an entry that is found elsewhere",
+    "a",
+    `UPDATE entry_ids SET seq = 9 WHERE session_key = ${A} AND id = 'm8'`,
+  ],
+  ["checkpoint", "a checkpoint beyond the end", "a", "UPDATE checkpoints SET body = json_set(body, '$.version', 500)"],
+  ["checkpoint", "a checkpoint at no node", "a", "UPDATE checkpoints SET body = json_set(body, '$.leafId', 'label')"],
+  ["checkpoint", "a checkpoint at a later node", "a", "UPDATE checkpoints SET body = json_set(body, '$.version', 3)"],
+  ["listing", "a session under another user", "a", "UPDATE sessions SET user_id = 'eve' WHERE id = 'a'"],
+  ["listing", "a session under another directory", "a", "UPDATE sessions SET cwd = '/else' WHERE id = 'a'"],
+  ["listing", "a session under another status", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
+  ["idle", "a session that would never expire", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
+  ["listing", "a fork that its source does not know", "f", "DELETE FROM session_parents"],
+  ["search", "a text that is not in the index", "beta", "DELETE FROM search_index WHERE rowid & 4294967295 = 0"],
+  [
+    "search",
+    "a session that is not in the index",
+    "beta",
+    "DELETE FROM search_index WHERE rowid & 4294967295 = 4294967295",
+  ],
+  ["unreadable", "a row that is no JSON", "a", `UPDATE entries SET body = '{' WHERE session_key = ${A} AND seq = 5`],
+];
+
+describe("the check of an SQLite store", () => {
+  test.for(damages)("finds as %s: %s", async ([kind, , sessionId, statement]) => {
+    const path = join(await makeDirectory(), "skein.db");
+    await using store = await openSqliteStore({ path });
+    await fill(store);
+    await store.close();
+    tamper(path, statement);
+    await using again = await openSqliteStore({ path });
+    const { findings } = await checkStore(again);
+    expect(findings).toContainEqual({ sessionId, kind, message: expect.stringMatching(/^\S.*\S$/s) });
+    for (const finding of findings) expect([sessionId, "f", null]).toContain(finding.sessionId);
+  });
+});
+
+describe("the check of a directory of files", () => {
+  const changes: readonly (readonly [FindingKind, string, string, (text: string) => string])[] = [
+    ["unreadable", "a line that is cut", "a", (text) => text.replace(/\{[^\n]*"m30"[^\n]*\n/, '{"type":"mess\n')],
+    [
+      "fork",
+      "a fork that says something else",
+      "f",
+      (text) => text.replace("turn 7 about llamas", "turn 7 about cats"),
+    ],
+    ["fork", "a fork that has lost its beginning", "f", (text) => `${text.split("\n").slice(0, 3).join("\n")}\n`],
+  ];
+  test.for(changes)("finds as %s: %s", async ([kind, , sessionId, change]) => {
+    const directory = await makeDirectory();
+    await using store = await openJsonlStore({ directory });
+    await fill(store);
+    await store.close();
+    await tamperFile(directory, sessionId, change);
+    await using again = await openJsonlStore({ directory });
+    const { findings } = await checkStore(again);
+    expect(findings).toContainEqual({ sessionId, kind, message: expect.any(String) });
+    expect(findings.every((finding) => finding.sessionId === sessionId)).toBe(true);
+  });
+
+  test("finds a checkpoint that two files tell differently", async () => {
+    const directory = await makeDirectory();
+    await using store = await openJsonlStore({ directory });
+    await fill(store);
+    const state = join(directory, ".state");
+    const [name] = (await readdir(state)).filter((each) => each.endsWith(".checkpoints")) as [string];
+    const text = await readFile(join(state, name), "utf8");
+    await writeFile(join(state, name), text.replaceAll('"sessionId":"a"', '"sessionId":"beta"'));
+    expect((await checkStore(store)).findings).toContainEqual(
+      expect.objectContaining({ sessionId: "a", kind: "checkpoint" }),
+    );
+  });
+});
+
+describe("the check of a store that lies", () => {
+  const lies: readonly (readonly [FindingKind, string | null, Partial<SessionStore>])[] = [
+    ["count", null, { count: async () => 7 }],
+    ["idle", "beta", { listExpired: async () => [] }],
+    ["listing", "beta", { list: async () => ({ items: [], next: null, damaged: [] }) }],
+    ["entry", "a", { getEntry: async () => null }],
+    ["search", "beta", { search: async () => [] }],
+  ];
+  test.for(lies)("finds as %s", async ([kind, sessionId, lie]) => {
+    await using store = openMemoryStore();
+    await fill(store);
+    const told = new Proxy(store, {
+      get(target, name) {
+        if (Object.hasOwn(lie, name)) return lie[name as keyof SessionStore];
+        if (name === "capabilities") return { ...target.capabilities, search: "index" };
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    expect((await checkStore(told)).findings).toContainEqual(expect.objectContaining({ kind, sessionId }));
+  });
+});
+
+test("finds nothing wrong while others append, delete and make sessions", async () => {
+  const path = join(await makeDirectory(), "skein.db");
+  await using store = await openSqliteStore({ path });
+  await using other = await openSqliteStore({ path });
+  await fill(store);
+  let running = true;
+  const busy = (async (): Promise<number> => {
+    let i = 0;
+    for (; running; i++) {
+      const id = `n${i % 20}`;
+      if (!(await other.undelete(id)) && (await other.head(id)) === null)
+        await other.create(createHeader({ id, userId: "ann" }), { entries: [say("x")] });
+      await other.append("beta", [say(`b-${i}`), { type: "status", status: i % 2 === 0 ? "closed" : "active" }]);
+      if (i % 3 === 0) await other.delete(id);
+      // As long as a log that grows is read, its reader has something to do.
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    return i;
+  })();
+  const findings: unknown[] = [];
+  for (let round = 0; round < 3; round++) findings.push(...(await checkStore(store)).findings);
+  running = false;
+  expect(await busy).toBeGreaterThan(5);
+  expect(findings).toEqual([]);
+});
+
+test("stops when it is told to, and says when the store does not answer", async () => {
+  const store = openMemoryStore();
+  await fill(store);
+  await expect(checkStore(store, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough");
+  await store.close();
+  await expect(checkStore(store)).rejects.toMatchObject({ code: "STORE_CLOSED" });
+});
