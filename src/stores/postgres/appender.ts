@@ -3,7 +3,7 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { type EncodedPlan, encodePlan } from "../sqlite/entry-writer.ts";
-import { type EntryWriter, splitPlan } from "./entry-writer.ts";
+import type { EntryWriter } from "./entry-writer.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";
 import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
@@ -88,11 +88,12 @@ export class Appender {
     const planned = await this.#planOn(session, attempt);
     if (planned === null || planned.plan.added.length === 0 || !this.#writer.fits(planned.encoded)) return null;
     const { plan, encoded, idsAreNew } = planned;
+    if (plan.head.status !== session.head.status) return null;
     const leaseToken = attempt.options.guard?.leaseToken ?? null;
     const conditions = { leaseToken, nowMs: this.#leases.nowMs(), idsAreNew };
     try {
       const write = this.#handle.write.bind(this.#handle);
-      if (!(await this.#writer.append(write, session, encoded, conditions))) return null;
+      if (!(await this.#writer.append(write, session, encoded, conditions)).written) return null;
     } catch (error) {
       // A database whose transactions are stricter by default refuses instead of looking at the row again.
       if (isRetryable(error)) return null;
@@ -128,19 +129,21 @@ export class Appender {
     transaction: Transaction,
   ): Promise<{ readonly result: AppendResult; readonly session: LoadedSession }> {
     const { drafts, options, now } = attempt;
-    const session = await this.#log.load(sessionId, transaction, "FOR NO KEY UPDATE");
-    if (session === null) throw new SessionNotFoundError(sessionId);
+    const row = await this.#log.row(sessionId, transaction, "FOR NO KEY UPDATE");
+    if (row === null) throw new SessionNotFoundError(sessionId);
+    const session = this.#log.sessionOf(row);
     const found = await this.#findAll(session, idsToFind(session.head, drafts, options), transaction);
     const wanted = options.guard?.leaseToken;
     const leaseToken = wanted === undefined ? null : await this.#leases.tokenOf(session.key, transaction);
     const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
     if (plan.added.length === 0) return { result: resultOf(plan), session };
     const encoded = encodePlan(session, plan, found);
-    const { first, others } = splitPlan(encoded);
+    const { status } = plan.head;
+    if (!row.marked || status !== session.head.status) await this.#writer.mark(transaction, session.key, status);
     const write = transaction.write.bind(transaction);
     const conditions = { leaseToken: null, nowMs: null, idsAreNew: false };
-    if (!(await this.#writer.append(write, session, first, conditions)))
-      throw new Error(`Session ${sessionId} changed while it was locked.`);
+    const { written, others } = await this.#writer.append(write, session, encoded, conditions);
+    if (!written) throw new Error(`Session ${sessionId} changed while it was locked.`);
     await this.#writer.insert(transaction, session.key, others);
     return { result: resultOf(plan), session: movedTo(session, encoded) };
   }

@@ -2,6 +2,7 @@ import { sameJson } from "../../internal/json.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
+import { IS_LIVE } from "./session-row.ts";
 
 interface CheckpointRow {
   readonly body: string;
@@ -21,7 +22,7 @@ export class CheckpointRows {
     const body = JSON.stringify(checkpoint);
     const [saved] = await this.#handle.write<{ there: boolean; saved: boolean }>(
       `WITH session AS (
-         SELECT key FROM ${schema}.sessions WHERE id = $1 AND deleted_at IS NULL FOR KEY SHARE
+         SELECT key FROM ${schema}.sessions WHERE id = $1 AND ${IS_LIVE} FOR KEY SHARE
        ), saved AS (
          INSERT INTO ${schema}.checkpoints (id, session_key, created_at, body)
          SELECT $2, key, $3, $4 FROM session ON CONFLICT (id) DO NOTHING RETURNING id
@@ -45,7 +46,7 @@ export class CheckpointRows {
     const { schema } = this.#handle;
     const [row] = await this.#handle.read<CheckpointRow>(
       `SELECT body FROM ${schema}.checkpoints JOIN ${schema}.sessions ON key = session_key
-       WHERE checkpoints.id = $1 AND deleted_at IS NULL`,
+       WHERE checkpoints.id = $1 AND ${IS_LIVE}`,
       [id],
     );
     return row === undefined ? null : checkpointOf(row);
@@ -55,7 +56,7 @@ export class CheckpointRows {
     const { schema } = this.#handle;
     const rows = await this.#handle.read<CheckpointRow>(
       `SELECT body FROM ${schema}.checkpoints JOIN ${schema}.sessions ON key = session_key
-       WHERE sessions.id = $1 AND deleted_at IS NULL ORDER BY created_at, sequence`,
+       WHERE sessions.id = $1 AND ${IS_LIVE} ORDER BY created_at, sequence`,
       [sessionId],
     );
     return rows.map(checkpointOf);
@@ -65,7 +66,7 @@ export class CheckpointRows {
     const { schema } = this.#handle;
     const rows = await this.#handle.write(
       `DELETE FROM ${schema}.checkpoints USING ${schema}.sessions
-       WHERE checkpoints.id = $1 AND key = session_key AND deleted_at IS NULL RETURNING sequence`,
+       WHERE checkpoints.id = $1 AND key = session_key AND ${IS_LIVE} RETURNING sequence`,
       [id],
     );
     return rows.length > 0;

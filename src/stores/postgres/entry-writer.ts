@@ -1,9 +1,9 @@
-import type { SessionHead } from "../../session/fold.ts";
 import type { EncodedPlan, NewRow } from "../sqlite/entry-writer.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";
-import { encodeHead, encodeSettings, type LoadedSession } from "./session-row.ts";
+import { notifyIfWatched } from "./subscriptions.ts";
+import { encodeRest, encodeSettings, type LoadedSession, restChanged } from "./session-row.ts";
 
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 8 * 1024 * 1024;
@@ -20,56 +20,70 @@ export interface WriteConditions {
 /** Writes entries together with the head that they lead to. */
 export class EntryWriter {
   readonly #handle: PostgresHandle;
-  readonly #appendOne: string;
-  readonly #appendSome: string;
+  readonly #statements = new Map<number, string>();
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;
-    const { schema, channel } = handle;
-    const one = "(SELECT $13::bigint AS seq, $14::text AS id, $15::text AS state, $16::text::jsonb AS body)";
-    const some = "json_to_recordset($13::text::json)";
-    const columns = "(seq bigint, id text, state text, body jsonb)";
-    this.#appendOne = appendStatement(schema, channel, `${one} AS new`, "(SELECT $14::text AS id)");
-    this.#appendSome = appendStatement(
-      schema,
-      channel,
-      `${some} AS new ${columns}`,
-      `(SELECT id FROM ${some} AS new (id text))`,
-    );
   }
 
   /** Whether a plan fits into the one statement that `append` is. */
   fits({ rows }: EncodedPlan): boolean {
-    return rows.length <= BATCH_ROWS && charactersOf(rows) <= BATCH_CHARACTERS;
+    return batchesOf(rows).length === 1;
   }
 
-  /** Writes rows and head in one statement, or nothing when the session has moved on or a condition does not hold. */
+  /**
+   * Writes rows and head in one statement, or nothing when the session has moved on or a condition does not hold. Of rows
+   * that do not fit into it, the first batch; the others are for `insert`.
+   */
   async append(
     write: (sql: string, values: readonly SqlValue[]) => Promise<readonly unknown[]>,
     session: LoadedSession,
     { rows, place }: EncodedPlan,
-    conditions: WriteConditions,
-  ): Promise<boolean> {
-    const { leaseToken, nowMs, idsAreNew } = conditions;
+    { leaseToken, nowMs, idsAreNew }: WriteConditions,
+  ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
-    const changed = head.path.settings !== session.head.path.settings;
-    const values = [
+    const one = rows.length === 1;
+    // What is long, or seldom changes, stays where it is until it does.
+    const rest = restChanged(session, place);
+    const settings = head.path.settings !== session.head.path.settings;
+    const lease = leaseToken !== null;
+    const [batch = []] = batchesOf(rows);
+    const { id, state, body } = rows.at(-1) as NewRow;
+    const answer = await write(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
       session.key,
       session.head.version,
       head.version,
-      encodeHead(place),
-      // Settings may be long, and stay where they are unless they changed.
-      changed,
-      changed ? encodeSettings(head.path.settings) : null,
-      ...timesOf(head),
-      leaseToken,
-      nowMs,
-      idsAreNew,
-    ];
-    const [first, ...others] = rows as [NewRow, ...NewRow[]];
-    if (others.length > 0) return (await write(this.#appendSome, [...values, recordsOf(rows)])).length > 0;
-    const { seq, id, state, body } = first;
-    return (await write(this.#appendOne, [...values, seq, id, state, toJsonb(body)])).length > 0;
+      head.updatedAt,
+      head.modifiedAt,
+      id,
+      state,
+      one ? toJsonb(body) : recordsOf(batch),
+      ...(rest ? [encodeRest(place)] : []),
+      ...(settings ? [encodeSettings(head.path.settings)] : []),
+      ...(lease ? [leaseToken, nowMs] : []),
+    ]);
+    return { written: answer.length > 0, others: rows.slice(batch.length) };
+  }
+
+  /** Makes a session ready for `append`, and keeps what listings filter by. The session must be locked. */
+  async mark(transaction: Transaction, key: number, status: string): Promise<void> {
+    const { schema } = this.#handle;
+    await transaction.write(
+      `WITH marked AS (UPDATE ${schema}.heads SET marked = true WHERE session_key = $1)
+       UPDATE ${schema}.sessions SET unsettled = true, unsearched = true, status = $2 WHERE key = $1`,
+      [key, status],
+    );
+  }
+
+  #statement(parts: AppendParts): string {
+    const { one, rest, settings, lease, ids } = parts;
+    const key = [one, rest, settings, lease, ids].reduce((bits, part) => bits * 2 + (part ? 1 : 0), 0);
+    let statement = this.#statements.get(key);
+    if (statement === undefined) {
+      statement = appendStatement(this.#handle, parts);
+      this.#statements.set(key, statement);
+    }
+    return statement;
   }
 
   /** Writes rows a batch at a time. */
@@ -85,38 +99,44 @@ export class EntryWriter {
   }
 }
 
-/** The first batch of a plan's rows, and the others. */
-export function splitPlan(encoded: EncodedPlan): { first: EncodedPlan; others: readonly NewRow[] } {
-  const [first = []] = batchesOf(encoded.rows);
-  return { first: { ...encoded, rows: first }, others: encoded.rows.slice(first.length) };
+/** What an append has to do beside the usual; each of it costs the database something even where it does nothing. */
+interface AppendParts {
+  readonly one: boolean;
+  readonly rest: boolean;
+  readonly settings: boolean;
+  readonly lease: boolean;
+  readonly ids: boolean;
 }
 
 /**
- * One statement, so that an append is one round trip and all of it or nothing. The update of the session's row waits for
- * other writers and then looks at what they left; the conditions are on that row, so that none of them can be outdated.
+ * One statement, so that an append is one round trip and all of it or nothing. The update of the head waits for other
+ * writers and then looks at what they left; the conditions are on that row, so that none of them can be outdated. A
+ * deleted session is not marked.
  */
-function appendStatement(schema: string, channel: string, rows: string, ids: string): string {
+function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts): string {
+  let last = 8;
+  const next = (): string => `$${++last}`;
+  const records = (columns: string): string => `json_to_recordset($8::text::json) AS new (${columns})`;
+  const rows = parts.one
+    ? "(SELECT $2::bigint AS seq, $6::text AS id, $7::text AS state, $8::text::jsonb AS body) AS new"
+    : records("seq bigint, id text, state text, body jsonb");
+  const rest = parts.rest ? `, rest = ${next()}` : "";
+  const settings = parts.settings ? `, settings = ${next()}` : "";
+  const lease = parts.lease
+    ? `AND lease_token = ${next()} AND lease_until_ms > coalesce(${next()}::bigint, ${DATABASE_NOW_MS})`
+    : "";
+  const found = `SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id`;
+  const taken = parts.one
+    ? `${found} = $6`
+    : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
   return `WITH grown AS (
-      UPDATE ${schema}.sessions SET version = $3, head = $4,
-        settings = CASE WHEN $5::boolean THEN $6::text ELSE settings END,
-        updated_at = $7, modified_at = $8, status = $9, unsettled = true, unsearched = true
-      WHERE key = $1 AND version = $2 AND deleted_at IS NULL
-        AND ($10::bigint IS NULL
-          OR (lease_token = $10 AND lease_until_ms > coalesce($11::bigint, ${DATABASE_NOW_MS})))
-        AND NOT ($12::boolean AND EXISTS (
-          SELECT 1 FROM ${ids} AS new CROSS JOIN LATERAL (
-            SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id = new.id LIMIT 1
-          ) AS taken
-        ))
-      RETURNING key, CASE WHEN watched_until_ms > ${DATABASE_NOW_MS} THEN pg_notify('${channel}', id) END
+      UPDATE ${schema}.heads SET version = $3, updated_at = $4, modified_at = $5, last_id = $6, state = $7${rest}${settings}
+      WHERE session_key = $1 AND version = $2 AND marked ${lease} ${parts.ids ? `AND NOT EXISTS (${taken})` : ""}
+      RETURNING session_key, ${notifyIfWatched(channel)}
     )
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT grown.key, new.seq, new.id, new.state, new.body FROM grown CROSS JOIN ${rows}
+    SELECT grown.session_key, new.seq, new.id, new.state, new.body FROM grown CROSS JOIN ${rows}
     RETURNING seq`;
-}
-
-function timesOf(head: SessionHead): [updatedAt: string, modifiedAt: string, status: string] {
-  return [head.updatedAt, head.modifiedAt, head.status];
 }
 
 function recordsOf(rows: readonly NewRow[]): string {
@@ -142,8 +162,4 @@ function batchesOf(rows: readonly NewRow[]): NewRow[][] {
   }
   if (batch.length > 0) batches.push(batch);
   return batches;
-}
-
-function charactersOf(rows: readonly NewRow[]): number {
-  return rows.reduce((sum, { body }) => sum + body.length, 0);
 }

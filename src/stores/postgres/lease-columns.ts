@@ -2,6 +2,7 @@ import { SessionBusyError, SessionError, SessionNotFoundError } from "../../sess
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Reader } from "./postgres-handle.ts";
+import { IS_LIVE } from "./session-row.ts";
 
 interface LeaseRow {
   readonly run: string;
@@ -14,15 +15,18 @@ const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until
 
 /**
  * Leases that hold among all processes on the database, by the clock of the database unless one was given. A lease
- * stands in the session's own row, so that whoever appends under it sees it as it is at that moment. Tokens come out of
+ * stands in the row of the session's head, so that whoever appends under it sees it as it is at that moment. Tokens come out of
  * a sequence, so that they grow over all sessions, also ones that were purged and made again.
  */
 export class LeaseColumns implements LeaseTable {
   readonly #handle: PostgresHandle;
   readonly #clock: (() => Date) | null;
+  /** The key of the live session whose id is `$1`, as SQL. */
+  readonly #key: string;
 
   constructor(handle: PostgresHandle, clock: (() => Date) | null) {
     this.#handle = handle;
+    this.#key = `(SELECT key FROM ${handle.schema}.sessions WHERE id = $1 AND ${IS_LIVE})`;
     this.#clock = clock;
   }
 
@@ -35,10 +39,9 @@ export class LeaseColumns implements LeaseTable {
     const { schema } = this.#handle;
     for (let attempt = 1; attempt <= ACQUIRE_ATTEMPTS_MAX; attempt++) {
       const [taken] = await this.#handle.write<LeaseRow>(
-        `UPDATE ${schema}.sessions SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
+        `UPDATE ${schema}.heads SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
            lease_until_ms = ${now("$4")} + $3::bigint
-         WHERE id = $1 AND deleted_at IS NULL
-           AND (lease_run IS NULL OR lease_run = $2 OR lease_until_ms <= ${now("$4")})
+         WHERE session_key = ${this.#key} AND (lease_run IS NULL OR lease_run = $2 OR lease_until_ms <= ${now("$4")})
          RETURNING ${COLUMNS}`,
         [sessionId, runId, ttlMs, this.nowMs()],
       );
@@ -51,8 +54,8 @@ export class LeaseColumns implements LeaseTable {
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
     const [row] = await this.#handle.write<LeaseRow>(
-      `UPDATE ${this.#handle.schema}.sessions SET lease_until_ms = ${now("$4")} + $3::bigint
-       WHERE id = $1 AND deleted_at IS NULL AND lease_token = $2 AND lease_until_ms > ${now("$4")}
+      `UPDATE ${this.#handle.schema}.heads SET lease_until_ms = ${now("$4")} + $3::bigint
+       WHERE session_key = ${this.#key} AND lease_token = $2 AND lease_until_ms > ${now("$4")}
        RETURNING ${COLUMNS}`,
       [sessionId, token, ttlMs, this.nowMs()],
     );
@@ -61,16 +64,16 @@ export class LeaseColumns implements LeaseTable {
 
   async release(sessionId: string, token: number): Promise<void> {
     await this.#handle.write(
-      `UPDATE ${this.#handle.schema}.sessions SET lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
-       WHERE id = $1 AND lease_token = $2`,
+      `UPDATE ${this.#handle.schema}.heads SET lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+       WHERE session_key = ${this.#key} AND lease_token = $2`,
       [sessionId, token],
     );
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
     const [row] = await this.#handle.read<LeaseRow>(
-      `SELECT ${COLUMNS} FROM ${this.#handle.schema}.sessions
-       WHERE id = $1 AND deleted_at IS NULL AND lease_until_ms > ${now("$2")}`,
+      `SELECT ${COLUMNS} FROM ${this.#handle.schema}.heads
+       WHERE session_key = ${this.#key} AND lease_until_ms > ${now("$2")}`,
       [sessionId, this.nowMs()],
     );
     return row === undefined ? null : infoOf(sessionId, row);
@@ -79,8 +82,8 @@ export class LeaseColumns implements LeaseTable {
   /** The token of a session's live lease, or null. */
   async tokenOf(sessionKey: number, reader: Reader): Promise<number | null> {
     const [row] = await reader.read<{ token: string }>(
-      `SELECT lease_token AS token FROM ${this.#handle.schema}.sessions
-       WHERE key = $1 AND lease_until_ms > ${now("$2")}`,
+      `SELECT lease_token AS token FROM ${this.#handle.schema}.heads
+       WHERE session_key = $1 AND lease_until_ms > ${now("$2")}`,
       [sessionKey, this.nowMs()],
     );
     return row === undefined ? null : Number(row.token);
@@ -90,7 +93,7 @@ export class LeaseColumns implements LeaseTable {
   async #holder(sessionId: string): Promise<string | null> {
     const [row] = await this.#handle.read<{ run: string | null }>(
       `SELECT CASE WHEN lease_until_ms > ${now("$2")} THEN lease_run END AS run
-       FROM ${this.#handle.schema}.sessions WHERE id = $1 AND deleted_at IS NULL`,
+       FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
       [sessionId, this.nowMs()],
     );
     if (row === undefined) throw new SessionNotFoundError(sessionId);

@@ -5,12 +5,13 @@ import type { SqlValue } from "./postgres-connection.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { filterOf, type ListedQuery } from "./session-filter.ts";
 import type { SessionLog } from "./session-log.ts";
-import { SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
+import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 // Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
 const UNSETTLED_MAX = 200;
 const BATCH_SESSIONS = 500;
-const BATCHES_MAX = 1000;
+/** How much of it one listing does; what is left is for the next. */
+const BATCHES_MAX = 8;
 
 interface ListedRow extends SessionRow {
   readonly behind: string;
@@ -41,12 +42,12 @@ export class Listing {
     const order = "ORDER BY modified_at DESC, id DESC";
     const rows =
       query.deleted === true
-        ? `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${schema}.sessions WHERE ${sql} ${from("modified_at")} ${order}`
+        ? `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(schema)} WHERE ${sql} ${from("modified_at")} ${order}`
         : `SELECT *, ${this.#behind()} AS behind FROM (
-             (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE NOT unsettled AND ${sql} ${from("listed_at")}
+             (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${sql} ${from("listed_at")}
               ORDER BY listed_at DESC, id DESC ${page})
              UNION ALL
-             (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE unsettled AND ${sql} ${from("modified_at")}
+             (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${sql} ${from("modified_at")}
               ${order} ${page})
            ) AS listed ${order}`;
     return this.#heads(await this.#handle.read<ListedRow>(`${rows} ${page}`, bound));
@@ -58,10 +59,10 @@ export class Listing {
     const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
     const rows = await this.#handle.read<ListedRow>(
       `SELECT *, ${this.#behind()} AS behind FROM (
-         (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE NOT unsettled AND ${open} AND idle_at < $1
+         (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${open} AND idle_at < $1
           ORDER BY idle_at, id LIMIT $2)
          UNION ALL
-         (SELECT ${SESSION_COLUMNS} FROM ${schema}.sessions WHERE unsettled AND ${open} AND updated_at < $1
+         (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${open} AND updated_at < $1
           ORDER BY updated_at, id LIMIT $2)
        ) AS listed ORDER BY updated_at, id LIMIT $2`,
       [before, limit],
@@ -91,18 +92,22 @@ export class Listing {
     ) AS counted)`;
   }
 
-  /** Brings the rows of all sessions up to date, once each however much was appended to them. */
+  /** Brings rows up to date, once each however much was appended to the session. */
   async #settle(): Promise<void> {
     const { schema } = this.#handle;
     try {
       for (let batch = 0; batch < BATCHES_MAX; batch++) {
         // A row that someone is appending to is left for the next time.
         const settled = await this.#handle.write(
-          `UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
-           WHERE key IN (
+          `WITH behind AS (
              SELECT key FROM ${schema}.sessions WHERE unsettled AND deleted_at IS NULL
              ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE SKIP LOCKED
-           ) RETURNING 1 AS one`,
+           ), current AS (
+             UPDATE ${schema}.heads SET marked = false FROM behind WHERE session_key = key
+             RETURNING session_key, modified_at, updated_at
+           )
+           UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
+           FROM current WHERE key = session_key RETURNING key`,
         );
         if (settled.length < BATCH_SESSIONS) return;
       }

@@ -1,6 +1,8 @@
-import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
+import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
 import type { SessionLog } from "./session-log.ts";
+import { notifyIfWatched } from "./subscriptions.ts";
+import { IS_LIVE } from "./session-row.ts";
 
 interface RemovedRow {
   readonly key: string;
@@ -24,9 +26,11 @@ export class Removal {
   async delete(sessionId: string): Promise<boolean> {
     const { schema, channel } = this.#handle;
     const rows = await this.#handle.write(
-      `UPDATE ${schema}.sessions SET deleted_at = $2, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
-       WHERE id = $1 AND deleted_at IS NULL
-       RETURNING key, CASE WHEN watched_until_ms > ${DATABASE_NOW_MS} THEN pg_notify('${channel}', id) END AS told`,
+      `WITH gone AS (
+         UPDATE ${schema}.sessions SET deleted_at = $2 WHERE id = $1 AND ${IS_LIVE} RETURNING key
+       )
+       UPDATE ${schema}.heads SET marked = false, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+       FROM gone WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS told`,
       [sessionId, this.#clock().toISOString()],
     );
     return rows.length > 0;
@@ -59,8 +63,7 @@ export class Removal {
   async #purgeOne(transaction: Transaction, key: number, before: string): Promise<boolean> {
     const { schema } = this.#handle;
     const changed = await transaction.write(
-      `UPDATE ${schema}.sessions SET id = NULL, user_id = NULL, cwd = NULL, unsettled = false,
-         settings = NULL, header = '{}', head = '{}'
+      `UPDATE ${schema}.sessions SET id = NULL, user_id = NULL, cwd = NULL, unsettled = false, header = '{}'
        WHERE key = $1 AND deleted_at < $2 AND id IS NOT NULL RETURNING key`,
       [key, before],
     );
@@ -92,13 +95,16 @@ export class Removal {
       await this.#removeEntries(transaction, next, Number(needed ?? row.origin_version));
       if (needed !== null) {
         await transaction.write(
-          `UPDATE ${schema}.sessions SET version = $2, searched = least(searched, $2), unsearched = searched < $2
-           WHERE key = $1`,
+          `WITH cut AS (UPDATE ${schema}.heads SET version = $2, rest = NULL, settings = NULL WHERE session_key = $1)
+           UPDATE ${schema}.sessions SET searched = least(searched, $2), unsearched = searched < $2 WHERE key = $1`,
           [next, Number(needed)],
         );
         return;
       }
-      await transaction.write(`DELETE FROM ${schema}.sessions WHERE key = $1`, [next]);
+      await transaction.write(
+        `WITH gone AS (DELETE FROM ${schema}.heads WHERE session_key = $1) DELETE FROM ${schema}.sessions WHERE key = $1`,
+        [next],
+      );
       next = row.origin_key === null ? null : Number(row.origin_key);
     }
   }

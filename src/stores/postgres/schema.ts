@@ -9,12 +9,15 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  * What brings a database from each version of the schema to the next, `$` standing for the schema's name. Released ones
  * are never changed.
  *
- * - `sessions` has one row a session, with its whole head. Whoever appends updates that row, which is what puts appends
- *   in one order; the lease and whether someone watches stand there too, so that an append sees them as they are. The
- *   columns that an append changes are in no index. Listings are sorted by `listed_at` and `idle_at`, which are
- *   `modified_at` and `updated_at` as they were when the row was last settled; `unsettled` rows are behind.
- *   A fork takes its first `origin_version` entries from `origin_key`; `segments` are all the sessions it takes from.
- *   A purged session that forks build on keeps its row without an id.
+ * - `sessions` has one row a session, with what never or seldom changes and what listings need. They are sorted by
+ *   `listed_at` and `idle_at`, which are `modified_at` and `updated_at` as they were when the row was last settled;
+ *   `unsettled` rows may be behind. A fork takes its first `origin_version` entries from `origin_key`; `segments` are all
+ *   the sessions it takes from. A purged session that forks build on keeps its row without an id.
+ * - `heads` has the rest: the id and the state of the session's last entry, and what that state only refers to (`rest`,
+ *   `settings`). Whoever appends updates that row and no other of these two, which is what puts appends in one order; the
+ *   lease and whether someone watches stand there too, so that an append sees them as they are. It has no index but its
+ *   key, as every index makes every update slower. `marked` says that the session's other row is `unsettled` and
+ *   `unsearched`; who appends to a session that is not marks it first.
  * - `entries` is the log of all sessions, with the session's key first, so that it can be partitioned by it. `state` is
  *   the path to the entry and the head after it.
  * - `search_index` holds the trigrams of a block of entries, or those of the session's own texts as block -1. A session
@@ -28,9 +31,6 @@ const MIGRATIONS: readonly string[] = [
      user_id text COLLATE "C",
      cwd text COLLATE "C",
      status text COLLATE "C" NOT NULL,
-     version bigint NOT NULL,
-     updated_at text COLLATE "C" NOT NULL,
-     modified_at text COLLATE "C" NOT NULL,
      listed_at text COLLATE "C" NOT NULL,
      idle_at text COLLATE "C" NOT NULL,
      unsettled boolean NOT NULL DEFAULT false,
@@ -38,16 +38,26 @@ const MIGRATIONS: readonly string[] = [
      origin_key bigint,
      origin_version bigint NOT NULL,
      segments text NOT NULL,
-     searched bigint NOT NULL DEFAULT 0,
+     searched bigint NOT NULL,
      unsearched boolean NOT NULL DEFAULT true,
-     lease_token bigint,
-     lease_run text,
-     lease_until_ms bigint,
+     header jsonb NOT NULL
+   );
+   CREATE TABLE $.heads (
+     session_key bigint PRIMARY KEY,
+     session_id text COLLATE "C" NOT NULL,
+     version bigint NOT NULL,
+     updated_at text COLLATE "C" NOT NULL,
+     modified_at text COLLATE "C" NOT NULL,
+     marked boolean NOT NULL DEFAULT false,
      watched_until_ms bigint NOT NULL DEFAULT 0,
-     header jsonb NOT NULL,
-     head text NOT NULL,
+     lease_token bigint,
+     lease_until_ms bigint,
+     lease_run text,
+     last_id text COLLATE "C",
+     state text,
+     rest text,
      settings text
-   ) WITH (fillfactor = 60);
+   ) WITH (fillfactor = 50);
    CREATE INDEX sessions_by_time ON $.sessions (listed_at, id) WHERE deleted_at IS NULL;
    CREATE INDEX sessions_by_user ON $.sessions (user_id, listed_at, id) WHERE deleted_at IS NULL;
    CREATE INDEX sessions_by_cwd ON $.sessions (cwd, listed_at, id) WHERE deleted_at IS NULL;

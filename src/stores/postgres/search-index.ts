@@ -1,10 +1,10 @@
 import { entryText } from "../../session/search.ts";
 import type { Entry } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
 import type { Segment } from "../sqlite/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
+import { nameIn } from "./session-row.ts";
 import { addTrigrams, arrayOf } from "./trigrams.ts";
 
 const BATCH_SESSIONS = 50;
@@ -17,7 +17,8 @@ interface UnsearchedRow {
   readonly key: string;
   readonly id: string | null;
   readonly cwd: string | null;
-  readonly head: string;
+  readonly state: string | null;
+  readonly rest: string | null;
   readonly version: string;
   readonly origin_version: string;
   readonly searched: string;
@@ -82,17 +83,24 @@ export class SearchIndex {
     const { schema } = this.#handle;
     // Two that search at once share the work, and neither looks before it is done.
     await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
-    const rows = await transaction.read<UnsearchedRow>(
-      `SELECT key, id, cwd, head, version, origin_version, searched FROM ${schema}.sessions
-       WHERE unsearched ORDER BY key LIMIT ${BATCH_SESSIONS}`,
+    const found = await transaction.read<{ key: string }>(
+      `SELECT key FROM ${schema}.sessions WHERE unsearched ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE`,
     );
     let budget = BATCH_BLOCKS;
-    for (const row of rows) {
+    for (const { key } of found) {
+      // Whoever appends from now on has to mark the session again.
+      const [row] = await transaction.write<UnsearchedRow>(
+        `UPDATE ${schema}.heads SET marked = false FROM ${schema}.sessions WHERE session_key = $1 AND key = $1
+         RETURNING key, id, cwd, state, rest, version, origin_version, searched`,
+        [Number(key)],
+      );
+      if (row === undefined) continue;
       const { end, blocks } = await this.#blocksOf(transaction, row, budget);
       await this.#write(transaction, row.id === null ? blocks : [ownTexts(row), ...blocks]);
-      await transaction.write(`UPDATE ${schema}.sessions SET searched = $2, unsearched = version > $2 WHERE key = $1`, [
-        Number(row.key),
+      await transaction.write(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
+        Number(key),
         end,
+        end < Number(row.version),
       ]);
       budget -= blocks.length;
       if (budget <= 0) return;
@@ -142,9 +150,9 @@ export class SearchIndex {
   }
 }
 
-function ownTexts({ key, id, cwd, head }: UnsearchedRow): IndexRow {
-  const { name } = JSON.parse(head) as Pick<SessionHead, "name">;
+function ownTexts(row: UnsearchedRow): IndexRow {
+  const { key, id, cwd } = row;
   const trigrams = new Set<number>();
-  for (const text of [id, name, cwd]) if (text !== null) addTrigrams(trigrams, text);
+  for (const text of [id, nameIn(row), cwd]) if (text !== null) addTrigrams(trigrams, text);
   return { key: Number(key), block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
 }

@@ -9,7 +9,7 @@ import { LruCache } from "../sqlite/lru-cache.ts";
 import { clipSegments, type Segment, segmentAt } from "../sqlite/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Reader } from "./postgres-handle.ts";
-import { type LoadedSession, SESSION_COLUMNS, type SessionRow, sessionOf } from "./session-row.ts";
+import { IS_LIVE, type LoadedSession, SESSION_COLUMNS, type SessionRow, sessionOf, sessionsIn } from "./session-row.ts";
 
 // More than the largest page of a listing, so that listing again finds every head here.
 const CACHED_SESSIONS = 1024;
@@ -48,13 +48,17 @@ export class SessionLog {
     this.#cache.delete(sessionId);
   }
 
-  /** A live session as it stands now, or null. `lock` is what keeps others from it until the transaction ends. */
-  async load(sessionId: string, reader: Reader = this.#handle, lock = ""): Promise<LoadedSession | null> {
-    const [row] = await reader.read<SessionRow>(
-      `SELECT ${SESSION_COLUMNS} FROM ${this.#handle.schema}.sessions WHERE id = $1 AND deleted_at IS NULL ${lock}`,
-      [sessionId],
-    );
-    return row === undefined ? null : this.sessionOf(row);
+  /** A live session as it stands now, or null. */
+  async load(sessionId: string): Promise<LoadedSession | null> {
+    const row = await this.row(sessionId, this.#handle, "");
+    return row === null ? null : this.sessionOf(row);
+  }
+
+  /** The row of a live session, or null. `lock` is what keeps others from it until the transaction ends. */
+  async row(sessionId: string, reader: Reader, lock: string): Promise<SessionRow | null> {
+    const from = sessionsIn(this.#handle.schema);
+    const sql = `SELECT ${SESSION_COLUMNS} FROM ${from} WHERE id = $1 AND ${IS_LIVE} ${lock}`;
+    return (await reader.read<SessionRow>(sql, [sessionId]))[0] ?? null;
   }
 
   /** The session of a row. */
@@ -70,8 +74,11 @@ export class SessionLog {
     segments: readonly Segment[],
     header: SessionHeader,
     version: number,
-  ): Promise<HeadPlace & { readonly lastId: string | null }> {
-    if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, lastId: null };
+  ): Promise<HeadPlace & { readonly last: Pick<SessionRow, "last_id" | "state"> }> {
+    if (version === 0) {
+      const last = { last_id: null, state: null };
+      return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, last };
+    }
     const last = await this.#stateAt(reader, segments, version - 1);
     const seq = version - 1;
     const state = JSON.parse(last.state) as EntryState;
@@ -84,7 +91,7 @@ export class SessionLog {
         ? (JSON.parse((await this.#stateAt(reader, segments, state.facts)).state) as EntryState).facts
         : state.facts;
     const head = decodeHead(version, state, { header, leafId: leaf?.id ?? null, path: path ?? EMPTY_PATH, facts });
-    return { head, leafSeq, factsSeq, lastId: last.id };
+    return { head, leafSeq, factsSeq, last: { last_id: last.id, state: last.state } };
   }
 
   /** Entries of a session, as far as it was loaded, by their ids, each with its path. */

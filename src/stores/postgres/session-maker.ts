@@ -12,7 +12,7 @@ import type { EntryWriter } from "./entry-writer.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { SessionLog } from "./session-log.ts";
-import { encodeHead, encodeSegments, encodeSettings, type LoadedSession } from "./session-row.ts";
+import { encodeRest, encodeSegments, encodeSettings, type HeadColumns, type LoadedSession } from "./session-row.ts";
 
 const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
@@ -43,7 +43,8 @@ export class SessionMaker {
       await this.#checkFree(transaction, header.id);
       if (maxOpenPerUser !== undefined && header.userId !== null)
         await this.#checkOpen(transaction, header.userId, maxOpenPerUser);
-      const made = await this.#insert(transaction, place, [], 0);
+      const { id: last_id = null, state = null } = rows.at(-1) ?? {};
+      const made = await this.#insert(transaction, place, { last_id, state }, [], 0);
       await this.#writer.insert(transaction, made.key, rows);
       return made;
     });
@@ -57,17 +58,21 @@ export class SessionMaker {
   ): Promise<SessionHead> {
     const session = await this.#handle.transaction(async (transaction) => {
       // A purge must wait until the fork can be seen. Where forks are counted, one is made after the other.
-      const lock = maxForks === undefined ? "FOR KEY SHARE" : "FOR NO KEY UPDATE";
-      const source = await this.#log.load(sourceId, transaction, lock);
-      if (source === null) throw new SessionNotFoundError(sourceId);
+      const lock = maxForks === undefined ? "FOR KEY SHARE OF sessions" : "FOR NO KEY UPDATE OF sessions";
+      const row = await this.#log.row(sourceId, transaction, lock);
+      if (row === null) throw new SessionNotFoundError(sourceId);
+      const source = this.#log.sessionOf(row);
       const version = await this.#versionAt(source, at, transaction);
       await this.#checkFree(transaction, header.id);
       if (maxForks !== undefined) await this.#checkForks(transaction, sourceId, maxForks);
-      const { lastId, ...place } = await this.#log.headAt(transaction, source.segments, header, version);
-      const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, lastId, version, header.forkedFrom) });
+      const { last, ...place } = await this.#log.headAt(transaction, source.segments, header, version);
+      const forked = freezeDeep({
+        ...header,
+        forkedFrom: forkPoint(sourceId, last.last_id, version, header.forkedFrom),
+      });
       const updatedAt = this.#clock().toISOString();
       const head = freezeDeep<SessionHead>({ ...place.head, header: forked, updatedAt });
-      return this.#insert(transaction, { ...place, head }, source.segments, version);
+      return this.#insert(transaction, { ...place, head }, last, source.segments, version);
     });
     return this.#done(session);
   }
@@ -75,6 +80,7 @@ export class SessionMaker {
   async #insert(
     transaction: Transaction,
     place: HeadPlace,
+    last: Pick<HeadColumns, "last_id" | "state">,
     origin: readonly Segment[],
     version: number,
   ): Promise<LoadedSession> {
@@ -84,10 +90,15 @@ export class SessionMaker {
     // The holder of the last entry taken over, so that no part of a chain of forks is empty.
     const originKey = version === 0 ? null : segmentAt(origin, version - 1).key;
     const [row] = await transaction.write<{ key: string }>(
-      `INSERT INTO ${schema}.sessions (id, user_id, cwd, status, version, updated_at, modified_at, idle_at, listed_at,
-         origin_key, origin_version, segments, searched, header, head, settings)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $6, $7, $8, $9, $10, $9, $11::text::jsonb, $12, $13)
-       ON CONFLICT (id) DO NOTHING RETURNING key`,
+      `WITH made AS (
+         INSERT INTO ${schema}.sessions (id, user_id, cwd, status, idle_at, listed_at, origin_key, origin_version,
+           segments, searched, header)
+         VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb)
+         ON CONFLICT (id) DO NOTHING RETURNING key
+       )
+       INSERT INTO ${schema}.heads
+         (session_key, session_id, version, updated_at, modified_at, last_id, state, rest, settings)
+       SELECT key, $1, $5, $6, $7, $12, $13, $14, $15 FROM made RETURNING session_key AS key`,
       [
         header.id,
         header.userId,
@@ -100,7 +111,9 @@ export class SessionMaker {
         version,
         encodeSegments(segmentsAfter(origin, version, 0)),
         toJsonb(JSON.stringify(header)),
-        encodeHead(place),
+        last.last_id,
+        last.state,
+        encodeRest(place),
         encodeSettings(head.path.settings),
       ],
     );

@@ -1,26 +1,54 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { type HeadPlace, settingsIn, settingsPlace } from "../sqlite/entry-state.ts";
+import {
+  decodeHead,
+  decodePath,
+  encodeFacts,
+  encodePath,
+  type EntryState,
+  type HeadPlace,
+  settingsIn,
+} from "../sqlite/entry-state.ts";
 import { type Segment, segmentsAfter } from "../sqlite/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 
-/** The columns that make a session, as `sessionOf` reads them. */
-export const SESSION_COLUMNS =
-  "key, id, version, updated_at, modified_at, origin_version, segments, header::text AS header, head, settings";
+/** The columns that make a session, as `sessionOf` reads them, of `sessionsIn`. */
+export const SESSION_COLUMNS = `key, id, marked, version, updated_at, modified_at, origin_version, segments,
+  header::text AS header, last_id, state, rest, settings`;
+
+/**
+ * Whether a session was not deleted, of one that is found by its key or id. Said in a way that no index of live sessions
+ * answers: on a table that the database knows nothing of yet, it might walk through one of those instead.
+ */
+export const IS_LIVE = "coalesce(deleted_at, '') = ''";
+
+/** Sessions together with their heads, as SQL. */
+export function sessionsIn(schema: string): string {
+  return `${schema}.sessions JOIN ${schema}.heads ON session_key = key`;
+}
+
+/** What a session's row says of its head, beside the columns that listings need. */
+export interface HeadColumns {
+  /** The id and the state of the last entry; null before the first. */
+  readonly last_id: string | null;
+  readonly state: string | null;
+  /** What that state only refers to, where it does. */
+  readonly rest: string | null;
+  readonly settings: string | null;
+}
 
 /** A session's row, of `SESSION_COLUMNS`. */
-export interface SessionRow {
+export interface SessionRow extends HeadColumns {
   readonly key: string;
   readonly id: string;
+  readonly marked: boolean;
   readonly version: string;
   readonly updated_at: string;
   readonly modified_at: string;
   readonly origin_version: string;
   readonly segments: string;
   readonly header: string;
-  readonly head: string;
-  readonly settings: string | null;
 }
 
 /** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
@@ -30,27 +58,39 @@ export interface LoadedSession extends HeadPlace {
   readonly segments: readonly Segment[];
 }
 
-/** What a row's `head` holds: the head, but for what has a column of its own. */
-interface HeadRecord extends Omit<SessionHead, "header" | "version" | "updatedAt" | "modifiedAt" | "path"> {
-  readonly path: Omit<PathSummary, "settings">;
-  readonly leafSeq: number | null;
-  readonly factsSeq: number | null;
-  /** The entry that holds the settings, or -1. */
-  readonly settingsSeq: number;
+/** The leaf, where it is not the last entry, and the facts, where another entry holds them. */
+interface Rest {
+  readonly leaf?: { readonly id: string; readonly state: EntryState };
+  readonly facts?: EntryState["facts"];
 }
 
-/** The text of a row's `head`. */
-export function encodeHead({ head, leafSeq, factsSeq }: HeadPlace): string {
-  const { header: _, version: __, updatedAt: ___, modifiedAt: ____, path, ...rest } = head;
-  const { settings, ...shortPath } = path;
-  const settingsSeq = settingsPlace(settings) ?? -1;
-  const record: HeadRecord = { ...rest, path: shortPath, leafSeq, factsSeq, settingsSeq };
-  return JSON.stringify(record);
+/** The text of a row's `rest`, null where the last entry's state says everything. */
+export function encodeRest({ head, leafSeq, factsSeq }: HeadPlace): string | null {
+  const parts: string[] = [];
+  const elsewhere = leafElsewhere({ head, leafSeq, factsSeq });
+  if (elsewhere !== null) {
+    const state = `{"at":""${encodePath(head.path, elsewhere)}}`;
+    parts.push(`"leaf":{"id":${JSON.stringify(head.leafId)},"state":${state}}`);
+  }
+  if (factsSeq !== null) parts.push(`"facts":${encodeFacts(head)}`);
+  return parts.length === 0 ? null : `{${parts.join(",")}}`;
+}
+
+/** Whether two heads of a session may have different texts as `rest`. */
+export function restChanged(before: HeadPlace, after: HeadPlace): boolean {
+  return before.factsSeq !== after.factsSeq || leafElsewhere(before) !== leafElsewhere(after);
 }
 
 /** The text of a row's `settings`, null where none were ever set. */
 export function encodeSettings(settings: Settings): string | null {
   return settings === EMPTY_PATH.settings ? null : JSON.stringify(settings);
+}
+
+/** The name that a session's row gives it, or null. */
+export function nameIn({ state, rest }: Pick<HeadColumns, "state" | "rest">): string | null {
+  const own = state === null ? undefined : (JSON.parse(state) as EntryState).facts;
+  const facts = typeof own === "object" ? own : ((rest === null ? {} : JSON.parse(rest)) as Rest).facts;
+  return typeof facts === "object" ? (facts.name ?? null) : null;
 }
 
 /** The session of a row; what is `known` of it is taken over where it still holds. */
@@ -61,17 +101,10 @@ export function sessionOf(row: SessionRow, known: LoadedSession | undefined): Lo
   if (same?.head.version === version) return same;
   const header = same?.head.header ?? (freezeDeep(fromJsonb(row.header)) as SessionHeader);
   const segments = same?.segments ?? segmentsOf(row);
-  const { leafSeq, factsSeq, settingsSeq, path, ...rest } = JSON.parse(row.head) as HeadRecord;
-  const settings = settingsOf(row.settings, settingsSeq);
-  const head: SessionHead = {
-    header,
-    version,
-    ...rest,
-    path: { ...path, settings },
-    updatedAt: row.updated_at,
-    modifiedAt: row.modified_at,
-  };
-  return { key, segments, head: freezeDeep(head), leafSeq, factsSeq };
+  const { head, leafSeq, factsSeq } = placeOf(row, version, header);
+  // A fork that was not appended to yet has times of its own.
+  const times = { updatedAt: row.updated_at, modifiedAt: row.modified_at };
+  return { key, segments, head: freezeDeep({ ...head, ...times }), leafSeq, factsSeq };
 }
 
 /** The text of a row's `segments`: where each part before the session's own begins, and whose it is. */
@@ -79,14 +112,35 @@ export function encodeSegments(segments: readonly Segment[]): string {
   return JSON.stringify(segments.slice(0, -1).map(({ key, start }) => [key, start]));
 }
 
+/** Where the leaf is, unless it is the last entry. */
+function leafElsewhere({ head, leafSeq }: HeadPlace): number | null {
+  return leafSeq === head.version - 1 ? null : leafSeq;
+}
+
+function placeOf(row: HeadColumns, version: number, header: SessionHeader): HeadPlace {
+  if (row.state === null) return { head: emptyHead(header), leafSeq: null, factsSeq: null };
+  const state = JSON.parse(row.state) as EntryState;
+  const rest = (row.rest === null ? {} : JSON.parse(row.rest)) as Rest;
+  const leafSeq = state.leaf === undefined ? version - 1 : state.leaf;
+  const leaf = leafSeq === version - 1 ? { id: row.last_id as string, state } : rest.leaf;
+  const path = leafSeq === null || leaf === undefined ? EMPTY_PATH : pathOf(leaf.state, leafSeq, row.settings);
+  const leafId = leafSeq === null ? null : (leaf?.id ?? null);
+  const factsSeq = typeof state.facts === "object" ? version - 1 : (state.facts ?? null);
+  const facts = typeof state.facts === "object" ? state.facts : rest.facts;
+  const head: SessionHead = decodeHead(version, state, { header, leafId, path, facts });
+  return { head, leafSeq, factsSeq };
+}
+
+function pathOf(state: EntryState, seq: number, settings: string | null): PathSummary {
+  const path = decodePath(state, seq, (place) =>
+    settingsIn({ at: "", settings: JSON.parse(settings ?? "null") as Settings }, place),
+  );
+  return path ?? EMPTY_PATH;
+}
+
 function segmentsOf(row: SessionRow): readonly Segment[] {
   const parts = JSON.parse(row.segments) as readonly (readonly [key: number, start: number])[];
   const version = Number(row.origin_version);
   const origins = parts.map(([key, start], index) => ({ key, start, end: parts[index + 1]?.[1] ?? version }));
   return segmentsAfter(origins, version, Number(row.key));
-}
-
-function settingsOf(text: string | null, seq: number): Settings {
-  if (text === null) return EMPTY_PATH.settings;
-  return settingsIn({ at: "", settings: JSON.parse(text) as Settings }, seq);
 }

@@ -3,10 +3,17 @@ import { SessionError } from "../../session/errors.ts";
 import type { Subscription } from "../../session/store-driver.ts";
 import type { Ear } from "./postgres-connection.ts";
 import { DATABASE_NOW_MS, type PostgresHandle } from "./postgres-handle.ts";
+import { IS_LIVE, sessionsIn } from "./session-row.ts";
 
 const BEAT_MS = 5000;
 /** How long a session counts as watched after the last beat of someone who watches it. */
 const WATCHED_MS = 60_000;
+
+/** What whoever changes a session's row returns, so that those who watch it hear of it, as SQL. */
+export function notifyIfWatched(channel: string): string {
+  // Most sessions are never watched, and asking for the time is not free.
+  return `CASE WHEN watched_until_ms > 0 AND watched_until_ms > ${DATABASE_NOW_MS} THEN pg_notify('${channel}', session_id) END`;
+}
 
 /**
  * Tells watchers that a session has grown or gone, whoever did it.
@@ -113,10 +120,11 @@ export class Subscriptions {
     const { schema } = this.#handle;
     await this.#handle.write(
       // In the order of the keys, as others that lock several rows do, so that nobody waits in a circle.
-      `UPDATE ${schema}.sessions SET watched_until_ms = ${DATABASE_NOW_MS} + ${WATCHED_MS}
-       WHERE key IN (
-         SELECT key FROM ${schema}.sessions JOIN json_array_elements_text($1::text::json) AS watched (id) USING (id)
-         WHERE deleted_at IS NULL ORDER BY key FOR NO KEY UPDATE OF sessions
+      `UPDATE ${schema}.heads SET watched_until_ms = ${DATABASE_NOW_MS} + ${WATCHED_MS}
+       WHERE session_key IN (
+         SELECT session_key FROM ${sessionsIn(schema)}
+         JOIN json_array_elements_text($1::text::json) AS watched (id) USING (id)
+         WHERE ${IS_LIVE} ORDER BY session_key FOR NO KEY UPDATE OF heads
        )`,
       [JSON.stringify(sessionIds)],
     );

@@ -118,11 +118,6 @@ export function settingsSeq(settings: Settings): number | undefined {
   return settingsPlaces.get(settings);
 }
 
-/** The `seq` of the row that holds some settings; undefined where none does yet, -1 for the settings of no row. */
-export function settingsPlace(settings: Settings): number | undefined {
-  return settingsPlaces.get(settings);
-}
-
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
 export function decodeHead(
   version: number,
@@ -168,7 +163,8 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
   Object.freeze(head);
 }
 
-function encodePath(path: PathSummary, seq: number): string {
+/** The fields of a state that tell the path which ends at `seq`, each after a comma. */
+export function encodePath(path: PathSummary, seq: number): string {
   let state = `,"depth":${path.depth}`;
   if (path.turnCount !== path.depth) state += `,"turns":${path.turnCount}`;
   if (!sameUsage(path.usage, NO_USAGE)) state += `,"usage":${encodeUsage(path.usage)}`;
@@ -182,7 +178,8 @@ function encodePath(path: PathSummary, seq: number): string {
   return state;
 }
 
-function encodeFacts(head: SessionHead): string {
+/** The part of a head that few entries change. */
+export function encodeFacts(head: SessionHead): string {
   const facts: Mutable<FactsState> = {};
   if (head.status !== "active") facts.status = head.status;
   if (head.statusReason !== null) facts.reason = head.statusReason;
