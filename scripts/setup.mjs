@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { withLock } from "./lock.mjs";
+import { redisMissing } from "./redis.mjs";
 import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
 
 const node24Version = "24.21.0";
@@ -82,18 +83,35 @@ export async function ensureNode24() {
  */
 export async function ensureBubblewrap() {
   if (process.platform !== "linux" || hasProgram("bwrap")) return;
-  const without = "the tests of the isolated sandbox will be skipped";
+  await installPackage("bubblewrap", () => hasProgram("bwrap"), "the tests of the isolated sandbox");
+}
+
+/** Installs Redis for the tests of its store in the same way, unless a server is given to them. */
+export async function ensureRedis() {
+  if (process.env.SKEIN_TEST_REDIS_URL || redisMissing() === null || process.platform === "win32") return;
+  await installPackage("redis-server", () => redisMissing() === null, "the tests of the Redis store");
+}
+
+/**
+ * Installs a package of the system with apt-get, where that is possible, and says what it does.
+ * @param {string} name
+ * @param {() => boolean} isThere
+ * @param {string} tests which ones need it
+ */
+async function installPackage(name, isThere, tests) {
   if (!hasProgram("apt-get") || process.getuid?.() !== 0) {
-    console.error(`bubblewrap is not installed, so ${without}; install the package bubblewrap to run them.`);
+    console.error(`${name} is not installed, so ${tests} will be skipped; install the package ${name} to run them.`);
     return;
   }
-  await withLock("bubblewrap", async () => {
-    if (hasProgram("bwrap")) return;
-    console.error("Installing bubblewrap with apt-get, for the tests of the isolated sandbox.");
-    const install = () => runQuietly("apt-get", ["install", "--yes", "--no-install-recommends", "bubblewrap"]);
+  await withLock(name, async () => {
+    if (isThere()) return;
+    console.error(`Installing ${name} with apt-get, for ${tests}.`);
+    const install = () => runQuietly("apt-get", ["install", "--yes", "--no-install-recommends", name]);
     // The list of packages may be missing or old.
     const installed = (await install()) || ((await runQuietly("apt-get", ["update"])) && (await install()));
-    if (!installed) console.error(`apt-get could not install bubblewrap (its output is above), so ${without}.`);
+    if (!installed) {
+      console.error(`apt-get could not install ${name} (its output is above), so ${tests} will be skipped.`);
+    }
   });
 }
 

@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { withPostgres } from "./postgres.mjs";
+import { withRedis } from "./redis.mjs";
 import { main, runPackage, SetupError } from "./run.mjs";
-import { checkTypes, ensureBubblewrap, ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
+import { checkTypes, ensureBubblewrap, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
 
 const storeSuite = "test/stores.test.ts";
 
@@ -12,11 +13,13 @@ await main(async () => {
   await ensurePackages();
   await ensureBuild();
   await ensureBubblewrap();
+  await ensureRedis();
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 
   // Chosen tests start what they need by themselves.
-  const runs = chosen.length > 0 ? [await runVitest(chosen, process.execPath)] : await withPostgres(runAll);
+  const runs =
+    chosen.length > 0 ? [await runVitest(chosen, process.execPath)] : await withPostgres(() => withRedis(runAll));
   if (chosen.length > 0) console.log("Only the chosen tests were run; the Node 24 part was left out.");
   const total = runs.reduce(add);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);

@@ -4,8 +4,10 @@ import type { SessionStore } from "../src/session/store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { openPostgresStore } from "../src/stores/postgres/index.ts";
+import { openRedisStore } from "../src/stores/redis/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import { postgresPool, postgresUrl } from "./postgres-server.ts";
+import { ioRedisClient, redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 /** A kind of store. */
 export interface Backend {
@@ -20,6 +22,24 @@ export interface Backend {
 export const sqliteDrivers: readonly ("node:sqlite" | "libsql")[] = process.getBuiltinModule("node:sqlite")
   ? ["libsql", "node:sqlite"]
   : ["libsql"];
+
+const redisBackends: readonly Backend[] = [
+  {
+    name: "redis",
+    open: async (directory) => openRedisStore({ url: await redisUrl(), prefix: prefixOf(directory) }),
+    skips: [],
+  },
+  {
+    name: "redis (ioredis)",
+    open: async (directory) => openRedisStore({ client: await ioRedisClient(), prefix: prefixOf(directory) }),
+    skips: [],
+  },
+];
+
+/** Kinds of stores that cannot run here, and why. */
+export const missingBackends: readonly { readonly name: string; readonly reason: string }[] = redisBackends.flatMap(
+  ({ name }) => (redisSkip === null ? [] : { name, reason: redisSkip }),
+);
 
 /** Every kind of store there is. */
 export const backends: readonly Backend[] = [
@@ -44,9 +64,19 @@ export const backends: readonly Backend[] = [
     open: async (directory) => openPostgresStore({ sql: await postgresPool(), schema: schemaOf(directory) }),
     skips: [],
   },
+  ...(redisSkip === null ? redisBackends : []),
 ];
 
 /** A schema for each directory, as a database has none of those. */
 function schemaOf(directory: string): string {
-  return `skein_${createHash("sha256").update(directory).digest("hex").slice(0, 24)}`;
+  return `skein_${nameOf(directory)}`;
+}
+
+/** A beginning of all keys for each directory. */
+function prefixOf(directory: string): string {
+  return `${redisPrefix}:${nameOf(directory)}`;
+}
+
+function nameOf(directory: string): string {
+  return createHash("sha256").update(directory).digest("hex").slice(0, 24);
 }

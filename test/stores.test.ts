@@ -5,7 +5,7 @@ import { describe, expect, type TestContext, test } from "vitest";
 import type { SessionStore } from "../src/session/store.ts";
 import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts";
 import { skipBecause } from "./skip.ts";
-import { type Backend, backends, sqliteDrivers } from "./store-backends.ts";
+import { type Backend, backends, missingBackends, sqliteDrivers } from "./store-backends.ts";
 
 test("gives every case a name of its own", () => {
   expect(new Set(storeCases.map(({ name }) => name)).size).toBe(storeCases.length);
@@ -22,6 +22,8 @@ for (const backend of backends) {
     for (const storeCase of storeCases) test(storeCase.name, (context) => runCase(backend, storeCase, context));
   });
 }
+
+for (const { name, reason } of missingBackends) test(`the ${name} store`, (context) => skipBecause(context, reason));
 
 async function runCase(backend: Backend, storeCase: StoreCase, test: TestContext): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "skein-store-"));

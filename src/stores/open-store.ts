@@ -8,7 +8,7 @@ export interface OpenStoreOptions {
 }
 
 /**
- * Opens the store that a URL names: `memory:`, `jsonl:./directory`, `sqlite:./file.db` or `postgres://…`.
+ * Opens the store that a URL names: `memory:`, `jsonl:./directory`, `sqlite:./file.db`, `postgres://…` or `redis://…`.
  *
  * @throws {SessionError} `INVALID_OPTION` for any other URL.
  */
@@ -29,10 +29,13 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
     case "postgres":
     case "postgresql":
       return (await import("./postgres/index.ts")).openPostgresStore({ url });
+    case "redis":
+    case "rediss":
+      return (await import("./redis/index.ts")).openRedisStore({ url });
     default:
       throw new SessionError(
         "INVALID_OPTION",
-        `${show(withoutLogin(url))} names no store; use memory:, jsonl:./directory, sqlite:./file.db or postgres://host/database.`,
+        `${show(withoutLogin(url))} names no store; use memory:, jsonl:./directory, sqlite:./file.db, postgres://host/database or redis://host:6379.`,
       );
   }
 }

@@ -1,0 +1,148 @@
+import { sameJson } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import type { Checkpoint } from "../../session/store.ts";
+import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
+import type { KeyNames } from "./key-names.ts";
+import type { RedisHandle } from "./redis-handle.ts";
+import type { SessionLog } from "./session-log.ts";
+import { PUT_CHECKPOINT, READ_ALL } from "./session-scripts.ts";
+
+const ATTEMPTS_MAX = 20;
+
+/** Where a checkpoint is kept. */
+interface Pointer {
+  readonly id: string;
+  readonly uid: string;
+  readonly token: string;
+}
+
+/**
+ * The checkpoints of all sessions. Each is kept with its session, and its id leads there. It is written before its id
+ * leads to it, and counts only once it does: so two that want the same id cannot both have it, and whoever dies in
+ * between leaves nothing that shows.
+ */
+export class Checkpoints {
+  readonly #handle: RedisHandle;
+  readonly #names: KeyNames;
+  readonly #log: SessionLog;
+
+  constructor(handle: RedisHandle, names: KeyNames, log: SessionLog) {
+    this.#handle = handle;
+    this.#names = names;
+    this.#log = log;
+  }
+
+  async save(checkpoint: Checkpoint): Promise<void> {
+    const { id, sessionId } = checkpoint;
+    const session = await this.#log.load(sessionId);
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    const pointer = { id: sessionId, uid: session.uid, token: uuidv7() };
+    const keys = [this.#names.session(sessionId), this.#names.checkpoints(sessionId, session.uid)];
+    const args = [session.uid, pointer.token, JSON.stringify(checkpoint)];
+    if ((await this.#handle.run(PUT_CHECKPOINT, keys, args))[0] !== "ok") throw new SessionNotFoundError(sessionId);
+    const stored = await this.#claim(id, pointer);
+    if (stored === null) return;
+    await this.#remove(pointer);
+    if (sameJson(stored, checkpoint)) return;
+    throw new SessionError(
+      "CHECKPOINT_EXISTS",
+      `There is already a checkpoint ${show(id)} with other content; use another id.`,
+    );
+  }
+
+  async load(id: string): Promise<Checkpoint | null> {
+    const pointer = await this.#pointerOf(id);
+    return pointer === null || !(await this.#isLive(pointer)) ? null : this.#read(pointer);
+  }
+
+  async list(sessionId: string): Promise<Checkpoint[]> {
+    const session = await this.#log.load(sessionId);
+    if (session === null) return [];
+    const { uid } = session;
+    const list = (await this.#handle.run(READ_ALL, [this.#names.checkpoints(sessionId, uid)], [])) as string[];
+    const kept: { checkpoint: Checkpoint; sequence: number; pointer: string }[] = [];
+    for (let i = 0; i < list.length; i += 2) {
+      const [token, text] = [list[i] as string, list[i + 1] as string];
+      if (token === SEQUENCE) continue;
+      const [sequence, body] = JSON.parse(text) as [number, string];
+      const pointer = textOf({ id: sessionId, uid, token });
+      kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, pointer });
+    }
+    const shown = await this.#pointing(kept.map(({ checkpoint }) => checkpoint.id));
+    return kept
+      .filter(({ pointer }, i) => shown[i] === pointer)
+      .sort((a, b) => compare(a.checkpoint.createdAt, b.checkpoint.createdAt) || a.sequence - b.sequence)
+      .map(({ checkpoint }) => checkpoint);
+  }
+
+  async delete(id: string): Promise<boolean> {
+    const pointer = await this.#pointerOf(id);
+    if (pointer === null || !(await this.#isLive(pointer))) return false;
+    const there = (await this.#read(pointer)) !== null;
+    const [dropped] = await this.#handle.run(DROP_CHECKPOINT, this.#pointerKeys(pointer), [id, textOf(pointer)]);
+    await this.#remove(pointer);
+    return there && dropped === 1;
+  }
+
+  /** Makes an id lead to a place; answers with the checkpoint it leads to already, if there is one. */
+  async #claim(id: string, pointer: Pointer): Promise<Checkpoint | null> {
+    let old = "";
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      const args = [id, old, textOf(pointer)];
+      const [now, done] = (await this.#handle.run(POINT_CHECKPOINT, this.#pointerKeys(pointer), args)) as string[];
+      if (done === "ok" || now === textOf(pointer)) return null;
+      const stored = now === "" || now === undefined ? null : await this.#read(pointerOf(now));
+      if (stored !== null) return stored;
+      // It leads to what was purged or deleted, or to nothing, and may lead here instead.
+      old = now ?? "";
+    }
+    throw new SessionBusyError(pointer.id, `others that save a checkpoint ${show(id)}`);
+  }
+
+  async #pointing(ids: readonly string[]): Promise<readonly (string | null)[]> {
+    const key = this.#names.index("checkpoints");
+    return ids.length === 0 ? [] : ((await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[]);
+  }
+
+  async #pointerOf(id: string): Promise<Pointer | null> {
+    const [text] = await this.#pointing([id]);
+    return typeof text === "string" ? pointerOf(text) : null;
+  }
+
+  async #isLive({ id, uid }: Pointer): Promise<boolean> {
+    return (await this.#log.load(id))?.uid === uid;
+  }
+
+  async #read({ id, uid, token }: Pointer): Promise<Checkpoint | null> {
+    const key = this.#names.checkpoints(id, uid);
+    const text = (await this.#handle.command(key, ["HGET", key, token])) as string | null;
+    if (text === null) return null;
+    return JSON.parse((JSON.parse(text) as [number, string])[1]) as Checkpoint;
+  }
+
+  async #remove({ id, uid, token }: Pointer): Promise<void> {
+    const key = this.#names.checkpoints(id, uid);
+    await this.#handle.command(key, ["HDEL", key, token]);
+  }
+
+  #pointerKeys({ id }: Pointer): string[] {
+    return [this.#names.index("checkpoints"), this.#names.index("checkpoints-of", id)];
+  }
+}
+
+/** The field that counts the checkpoints of a session; no token looks like it. */
+const SEQUENCE = "#";
+
+function textOf({ id, uid, token }: Pointer): string {
+  return `${id} ${uid} ${token}`;
+}
+
+function pointerOf(text: string): Pointer {
+  const [id = "", uid = "", token = ""] = text.split(" ");
+  return { id, uid, token };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,90 @@
+import type { Entry } from "../../session/entry.ts";
+import type { KeyNames } from "./key-names.ts";
+import type { RedisHandle } from "./redis-handle.ts";
+import { readSegments, type Segment } from "./segments.ts";
+import type { SessionLog } from "./session-log.ts";
+import { placeOf } from "./session-log.ts";
+import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
+
+const CUT_AT_ONCE = 500;
+/** A fork that was not made so long after its reference never will be. */
+const MAKING_MS_MAX = 3_600_000;
+
+type Holder = Pick<Segment, "id" | "uid">;
+
+/**
+ * Knows which logs others build on. A reference is written before its fork is made and removed after its fork is purged,
+ * so that whoever dies in between leaves a reference too many, never one too few.
+ */
+export class ForkReferences {
+  readonly #handle: RedisHandle;
+  readonly #names: KeyNames;
+  readonly #log: SessionLog;
+
+  constructor(handle: RedisHandle, names: KeyNames, log: SessionLog) {
+    this.#handle = handle;
+    this.#names = names;
+    this.#log = log;
+  }
+
+  /** Keeps the first `version` entries of a log for a fork; false when they are gone. */
+  async retain({ id, uid }: Holder, forkId: string, forkUid: string, version: number): Promise<boolean> {
+    const names = this.#names;
+    const keys = [
+      names.session(id),
+      names.entries(id, uid),
+      names.positions(id, uid),
+      names.forks(id, uid),
+      names.checkpoints(id, uid),
+      names.lease(id),
+      names.remains(id, uid),
+    ];
+    const args = [uid, forkUid, forkId, String(version), String(Date.now())];
+    return (await this.#handle.run(RETAIN, keys, args))[0] === "ok";
+  }
+
+  /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
+  async release(holder: Holder, forkUid: string): Promise<void> {
+    let [{ id, uid }, fork]: [Holder, string] = [holder, forkUid];
+    // Every step leads to an older session, so that this ends.
+    for (;;) {
+      const names = this.#names;
+      const keys = [names.forks(id, uid), names.remains(id, uid), names.entries(id, uid), names.positions(id, uid)];
+      const [kind, rest] = (await this.#handle.run(RELEASE, keys, [fork])) as [string, string | undefined];
+      if (kind === "cut") await this.cut({ id, uid }, Number(rest));
+      const next = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
+      if (next === undefined) return;
+      fork = uid;
+      ({ id, uid } = next);
+    }
+  }
+
+  /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
+  async cut({ id, uid }: Holder, from: number): Promise<void> {
+    const keys = [this.#names.entries(id, uid), this.#names.positions(id, uid)];
+    const part = { id, uid, start: from, end: Number.POSITIVE_INFINITY };
+    for (;;) {
+      const rows = await this.#log.rows(part, CUT_AT_ONCE, false);
+      const args = rows.flatMap(({ seq, body }) => [placeOf(seq), (JSON.parse(body) as Entry).id]);
+      if (rows.length > 0) await this.#handle.run(CUT, keys, args);
+      if (rows.length < CUT_AT_ONCE) return;
+    }
+  }
+
+  /** Lets go of references whose fork was never made, or ran out. */
+  async releaseDead({ id, uid }: Holder): Promise<void> {
+    const list = (await this.#handle.run(READ_ALL, [this.#names.forks(id, uid)], [])) as string[];
+    for (let i = 0; i < list.length; i += 2) {
+      const forkUid = list[i] as string;
+      const [forkId, , madeMs] = JSON.parse(list[i + 1] as string) as [string, string, string];
+      if (Date.now() - Number(madeMs) < MAKING_MS_MAX || (await this.#isThere(forkId, forkUid))) continue;
+      await this.release({ id, uid }, forkUid);
+    }
+  }
+
+  async #isThere(id: string, uid: string): Promise<boolean> {
+    const [session, remains] = [this.#names.session(id), this.#names.remains(id, uid)];
+    if ((await this.#handle.command(session, ["HGET", session, "uid"])) === uid) return true;
+    return (await this.#handle.command(remains, ["EXISTS", remains])) === 1;
+  }
+}

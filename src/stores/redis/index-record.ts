@@ -1,0 +1,100 @@
+import type { SessionHeader } from "../../session/header.ts";
+import { parentsOf } from "../../session/query.ts";
+import type { SessionQuery } from "../../session/store.ts";
+import type { KeyNames } from "./key-names.ts";
+
+/** What the index needs of a header, which never changes. */
+export interface IndexedHeader {
+  readonly user: string | null;
+  readonly cwd: string | null;
+  readonly parents: readonly string[];
+  /** The session it was forked from. */
+  readonly source: string | null;
+}
+
+/** What the index holds of a session. */
+export interface IndexRecord extends IndexedHeader {
+  readonly uid: string;
+  readonly rev: string;
+  readonly modifiedAt: string;
+  readonly updatedAt: string;
+  readonly status: string;
+  /** Empty while the session is live. */
+  readonly deletedAt: string;
+}
+
+/** Where a session stands in one part of the index. */
+export interface IndexPlace {
+  readonly key: string;
+  readonly member: string;
+}
+
+const TIME_CHARACTERS = "2000-01-01T00:00:00.000Z".length;
+
+/** What the index needs of a header. */
+export function indexedHeader(header: SessionHeader): IndexedHeader {
+  const { userId: user, cwd, forkedFrom } = header;
+  return { user, cwd, parents: parentsOf({ header }), source: forkedFrom?.sessionId ?? null };
+}
+
+/** A member of a part that is sorted by time; equal times by id. */
+export function timedMember(time: string, id: string): string {
+  return `${time} ${id}`;
+}
+
+/** The session that a member of a sorted part stands for. */
+export function idOfMember(member: string): string {
+  return member.slice(TIME_CHARACTERS + 1);
+}
+
+/** Every place that a session has in the index. */
+export function placesOf(names: KeyNames, id: string, record: IndexRecord): IndexPlace[] {
+  const { user, cwd, parents, source, status, modifiedAt, updatedAt, deletedAt } = record;
+  const places: IndexPlace[] = [{ key: names.index("updated"), member: timedMember(updatedAt, id) }];
+  const add = (key: string, member: string): void => void places.push({ key, member });
+  const listed = timedMember(modifiedAt, id);
+  if (deletedAt !== "") {
+    add(names.index("deleted"), listed);
+    add(names.index("deleted-at"), timedMember(deletedAt, id));
+    return places;
+  }
+  add(names.index("all"), listed);
+  add(names.index("status", status), listed);
+  if (user !== null) {
+    add(names.index("user", user), listed);
+    add(names.index(`user-${status}`, user), listed);
+  }
+  if (cwd !== null) add(names.index("cwd", cwd), listed);
+  for (const parent of parents) add(names.index("parent", parent), listed);
+  if (source !== null) add(names.index("forks", source), id);
+  if (status === "active" || status === "suspended") {
+    add(names.index("idle"), timedMember(updatedAt, id));
+    if (user !== null) add(names.index("open", user), id);
+  }
+  return places;
+}
+
+/** The part of the index that a query is answered from, and whether it holds nothing else than what is asked for. */
+export function partFor(names: KeyNames, query: SessionQuery): { readonly key: string; readonly exact: boolean } {
+  const { userId, cwd, parentId, deleted } = query;
+  const [status, ...others] = new Set(query.status === undefined ? [] : [query.status].flat());
+  const one = others.length === 0 ? status : undefined;
+  const asked = [userId, cwd, parentId, status].filter((each) => each !== undefined).length;
+  if (deleted === true) return { key: names.index("deleted"), exact: asked === 0 };
+  if (parentId !== undefined) return { key: names.index("parent", parentId), exact: asked === 1 };
+  if (userId !== undefined && one !== undefined) return { key: names.index(`user-${one}`, userId), exact: asked === 2 };
+  if (userId !== undefined) return { key: names.index("user", userId), exact: asked === 1 };
+  if (cwd !== undefined) return { key: names.index("cwd", cwd), exact: asked === 1 };
+  if (one !== undefined) return { key: names.index("status", one), exact: asked === 1 };
+  return { key: names.index("all"), exact: asked === 0 };
+}
+
+/** Whether a session, by what the index holds of it, is one of those a query asks for. */
+export function recordMatches(record: IndexRecord, query: SessionQuery): boolean {
+  const { userId, cwd, status, parentId, deleted } = query;
+  if ((record.deletedAt !== "") !== (deleted === true)) return false;
+  if (userId !== undefined && record.user !== userId) return false;
+  if (cwd !== undefined && record.cwd !== cwd) return false;
+  if (status !== undefined && !([status].flat() as readonly string[]).includes(record.status)) return false;
+  return parentId === undefined || record.parents.includes(parentId);
+}

@@ -1,0 +1,2 @@
+export type { IoRedisClient, OfficialRedisClient, OfficialRedisCluster, RedisClient } from "./redis-client.ts";
+export { openRedisStore, type RedisStoreOptions } from "./redis-store.ts";

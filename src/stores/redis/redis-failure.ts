@@ -1,0 +1,94 @@
+import { SessionError } from "../../session/errors.ts";
+
+/** What the beginning of a server's refusal means. */
+const REPLIES: Readonly<Record<string, string>> = {
+  OOM: "has no memory left for another write (maxmemory); make room or give it more, and try again",
+  READONLY: "is a replica that may only be read; connect to the primary",
+  MISCONF: "takes no writes because it cannot save to its disk; make room there and try again",
+  NOAUTH: "asks for a password; put one in the URL, as in redis://:password@host:6379",
+  WRONGPASS: "does not accept this user name and password; check those in the URL",
+  NOPERM: "does not allow this user a command or key that the store needs; extend the user's access list",
+  LOADING: "is still reading its data from disk; try again in a moment",
+  MASTERDOWN: "is a replica without its primary; connect to the primary",
+  NOREPLICAS: "takes no writes because too few replicas follow it; try again when they do",
+  CLUSTERDOWN: "belongs to a cluster that is down; try again when all slots are served",
+  MOVED: "is one node of a cluster; pass a client made for the whole cluster",
+  CROSSSLOT: "belongs to a cluster, and this client does not send each key to its node; pass one made for clusters",
+  BUSY: "is busy with a long script; try again in a moment",
+};
+
+/** What the code of a failed connection means. */
+const CONNECTIONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "is not there: nothing listens at that address; check the URL and that the server runs",
+  ENOTFOUND: "is not there: its host has no address; check the URL",
+  EAI_AGAIN: "is not there: its host has no address just now; check the URL and the network",
+  ECONNRESET: "has closed the connection",
+  EPIPE: "has closed the connection",
+  ETIMEDOUT: "does not answer; check the URL and the network",
+};
+
+const LOST = "whether the call was carried out is not known, so make it again with the same ids";
+
+/** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
+export function redisFailure(error: unknown, place: string): unknown {
+  if (error instanceof SessionError || !(error instanceof Error)) return error;
+  const problem = problemOf(error);
+  return problem === null
+    ? error
+    : new SessionError("STORE_FAILED", `The Redis server ${place} ${problem}.`, { cause: error });
+}
+
+/** Whether a server says that it does not know a script any more. */
+export function isNoScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("NOSCRIPT");
+}
+
+/** Whether a client says that it has no connection just now, so that it has sent nothing. */
+export function isOffline(error: unknown): boolean {
+  return error instanceof Error && kindOf(error) === "ClientOfflineError";
+}
+
+function problemOf(error: Error): string | null {
+  const { message } = error;
+  const [word = ""] = message.split(" ", 1);
+  const reply = REPLIES[word];
+  if (Object.hasOwn(REPLIES, word) && reply !== undefined) return reply;
+  // A script that is refused a command names the refusal behind its own words.
+  const inside = Object.keys(REPLIES).find((name) => message.includes(`-${name} `) || message.includes(` ${name} `));
+  if (inside !== undefined && isReply(error)) return REPLIES[inside] as string;
+  const { code } = error as { code?: unknown };
+  const codes = [code, ...(error instanceof AggregateError ? error.errors.map((each) => each?.code) : [])];
+  const connection = codes.find((each): each is string => typeof each === "string" && Object.hasOwn(CONNECTIONS, each));
+  if (connection !== undefined) return CONNECTIONS[connection] as string;
+  if (isOffline(error) || kindOf(error) === "ClientClosedError")
+    return "cannot be reached just now; the store goes on trying, so try again in a moment";
+  if (isLost(error)) return `was lost in the middle of a call; ${LOST}`;
+  if (/unknown command/i.test(message)) return "does not know a command that the store needs; use Redis 7 or Valkey";
+  return isReply(error) ? `refused a command: ${message.replace(/\.$/, "")}` : connectionProblem(error);
+}
+
+function isReply(error: Error): boolean {
+  return ["ErrorReply", "SimpleError", "BlobError", "ReplyError"].includes(kindOf(error));
+}
+
+function isLost(error: Error): boolean {
+  return (
+    ["SocketClosedUnexpectedlyError", "SocketTimeoutError", "DisconnectsClientError", "AbortError"].includes(
+      kindOf(error),
+    ) || /^Connection is closed|^Stream isn't writeable/.test(error.message)
+  );
+}
+
+function connectionProblem(error: Error): string | null {
+  if (kindOf(error) === "ConnectionTimeoutError") return CONNECTIONS.ETIMEDOUT as string;
+  if (kindOf(error) === "MaxRetriesPerRequestError")
+    return "cannot be reached just now; the store goes on trying, so try again in a moment";
+  if (/certificate|SSL|TLS/i.test(error.message))
+    return "could not be reached over TLS; check its certificate and the URL";
+  return null;
+}
+
+/** Clients name their errors by class, and not always by `name`. */
+function kindOf(error: Error): string {
+  return error.constructor.name;
+}

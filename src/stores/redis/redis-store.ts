@@ -1,0 +1,132 @@
+import { SessionError, show } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { createStore } from "../create-store.ts";
+import { KeyNames } from "./key-names.ts";
+import { openRedis } from "./open-redis.ts";
+import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
+import { RedisDriver } from "./redis-driver.ts";
+import { redisFailure } from "./redis-failure.ts";
+import { RedisHandle } from "./redis-handle.ts";
+
+/** How a Redis store is opened. */
+export interface RedisStoreOptions {
+  /** Where the server is, as `redis://` or `rediss://`; by default the one on this machine. */
+  readonly url?: string;
+  /** A client of the caller's to use instead, of `redis` or `ioredis`, connected; the caller closes it. */
+  readonly client?: RedisClient;
+  /** What the name of every key begins with, so that several stores can share a server. */
+  readonly prefix?: string;
+  /**
+   * A backstop: a session that nobody appends to for so long is gone with all its keys, without a word, unless another
+   * was forked from it. Choose it much longer than the time after which sessions expire.
+   */
+  readonly ttlSeconds?: number;
+  /** What time it is; the system's clock unless given, and for leases the server's. */
+  readonly clock?: () => Date;
+}
+
+const DEFAULT_URL = "redis://127.0.0.1:6379";
+const LAYOUT_VERSION = 1;
+const TTL_SECONDS_MAX = 10 * 366 * 86_400;
+
+/**
+ * Opens a store in Redis or Valkey, which any number of processes on any number of machines may use at once.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` without a client, `INVALID_OPTION` for a wrong option, `UNSUPPORTED_VERSION` for
+ * keys of a later version, `STORE_FAILED` for a server that cannot be used.
+ */
+export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
+  const { client, prefix = "skein", ttlSeconds, clock } = checkOptions(options);
+  const url = options.url ?? DEFAULT_URL;
+  const place = client === undefined ? placeOf(url) : "of the given client";
+  const handle = new RedisHandle(client === undefined ? await connect(url, place) : connectionOf(client), place);
+  const names = new KeyNames(prefix);
+  try {
+    await checkServer(handle, names, ttlSeconds);
+    await checkLayout(handle, names);
+    const driver = new RedisDriver(handle, names, { clock, ttlSeconds });
+    return createStore(driver, clock === undefined ? {} : { clock });
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function connect(url: string, place: string): Promise<Awaited<ReturnType<typeof openRedis>>> {
+  try {
+    return await openRedis(url);
+  } catch (error) {
+    throw redisFailure(error, place);
+  }
+}
+
+/** A server that makes room by throwing keys away would lose sessions without anyone noticing. */
+async function checkServer(handle: RedisHandle, names: KeyNames, ttlSeconds: number | undefined): Promise<void> {
+  let text: unknown;
+  try {
+    text = await handle.command(names.index("layout"), ["INFO", "memory"]);
+  } catch (error) {
+    // Some services do not tell; nothing else depends on it.
+    if (error instanceof SessionError && error.message.includes("does not allow")) return;
+    throw error;
+  }
+  const [, policy = "noeviction"] = /^maxmemory_policy:(\S+)/m.exec(String(text)) ?? [];
+  const [, maximum = "0"] = /^maxmemory:(\d+)/m.exec(String(text)) ?? [];
+  const evicts = policy.startsWith("allkeys-") || (policy.startsWith("volatile-") && ttlSeconds !== undefined);
+  if (maximum === "0" || !evicts) return;
+  throw new SessionError(
+    "STORE_FAILED",
+    `The Redis server ${handle.place} makes room by removing keys (maxmemory-policy ${policy}), which would lose sessions; set it to noeviction.`,
+  );
+}
+
+async function checkLayout(handle: RedisHandle, names: KeyNames): Promise<void> {
+  const key = names.index("layout");
+  let version = (await handle.command(key, ["GET", key])) as string | null;
+  if (version === null) {
+    await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
+    version = (await handle.command(key, ["GET", key])) as string | null;
+  }
+  if (Number(version) === LAYOUT_VERSION) return;
+  throw new SessionError(
+    "UNSUPPORTED_VERSION",
+    `The keys of the Redis server ${handle.place} have layout version ${show(version)}; this version of skein knows ${LAYOUT_VERSION}, so update skein to open them.`,
+  );
+}
+
+function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
+  if (typeof options !== "object" || options === null) throw invalid("options", show(options));
+  const { url, client, prefix, ttlSeconds, clock } = options;
+  if (url !== undefined && client !== undefined)
+    throw new SessionError("INVALID_OPTION", "A Redis store takes a url or a client, not both.");
+  if (client !== undefined && !isRedisClient(client)) throw invalid("client", show(client));
+  if (prefix !== undefined && !(typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)))
+    throw invalid("prefix", show(prefix));
+  if (
+    ttlSeconds !== undefined &&
+    !(Number.isSafeInteger(ttlSeconds) && ttlSeconds > 0 && ttlSeconds <= TTL_SECONDS_MAX)
+  )
+    throw invalid("ttlSeconds", show(ttlSeconds));
+  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", show(clock));
+  return options;
+}
+
+/** The address in a URL, without the user and the password, which no message may show. */
+function placeOf(url: string): string {
+  try {
+    const { protocol, host, pathname } = new URL(url);
+    const known = protocol === "redis:" || protocol === "rediss:";
+    if (known && host !== "" && /^\/?\d*$/.test(pathname))
+      return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;
+  } catch {
+    // Told below; the reason would repeat the URL.
+  }
+  throw new SessionError(
+    "INVALID_OPTION",
+    "The url of a Redis store must look like redis://host:6379 or rediss://user:password@host:6379/0.",
+  );
+}
+
+function invalid(name: string, value: string): SessionError {
+  return new SessionError("INVALID_OPTION", `The option ${name} of a Redis store cannot be ${value}.`);
+}

@@ -1,0 +1,99 @@
+import { SessionBusyError } from "../../session/errors.ts";
+import type { ForkReferences } from "./fork-references.ts";
+import type { KeyNames } from "./key-names.ts";
+import type { Listing } from "./listing.ts";
+import type { RedisHandle } from "./redis-handle.ts";
+import { readSegments } from "./segments.ts";
+import type { SessionIndex } from "./session-index.ts";
+import type { SessionLog } from "./session-log.ts";
+import { PURGE, SET_DELETED } from "./session-scripts.ts";
+import type { StoredSession } from "./stored-session.ts";
+
+const ATTEMPTS_MAX = 20;
+
+/** What removing sessions needs of its store. */
+export interface RemovalParts {
+  readonly handle: RedisHandle;
+  readonly names: KeyNames;
+  readonly log: SessionLog;
+  readonly index: SessionIndex;
+  readonly listing: Listing;
+  readonly references: ForkReferences;
+  readonly clock: () => Date;
+}
+
+/** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
+export class Removal {
+  readonly #parts: RemovalParts;
+
+  constructor(parts: RemovalParts) {
+    this.#parts = parts;
+  }
+
+  async delete(sessionId: string): Promise<boolean> {
+    return this.#setDeleted(sessionId, this.#parts.clock().toISOString());
+  }
+
+  async undelete(sessionId: string): Promise<boolean> {
+    return this.#setDeleted(sessionId, "");
+  }
+
+  async purge(before: string): Promise<number> {
+    let purged = 0;
+    for await (const ids of this.#parts.listing.deletedBefore(before)) {
+      for (const id of ids) if (await this.#purgeOne(id, before)) purged += 1;
+    }
+    return purged;
+  }
+
+  async #setDeleted(sessionId: string, deletedAt: string): Promise<boolean> {
+    const { handle, names, log, clock } = this.#parts;
+    return this.#inGeneration(sessionId, async ({ uid, gen }) => {
+      const keys = [names.session(sessionId), names.lease(sessionId)];
+      const args = [uid, gen, deletedAt, String(clock().getTime()), names.channel(sessionId)];
+      const [kind] = await handle.run(SET_DELETED, keys, args);
+      log.forget(sessionId);
+      return kind === "gen" ? null : kind === "ok";
+    });
+  }
+
+  /** False when the session is not there, or was brought back meanwhile. */
+  async #purgeOne(id: string, before: string): Promise<boolean> {
+    const { handle, names, log, index, references } = this.#parts;
+    const purged = await this.#inGeneration(id, async ({ uid, gen }) => {
+      await references.releaseDead({ id, uid });
+      const keys = [
+        names.session(id),
+        names.entries(id, uid),
+        names.positions(id, uid),
+        names.forks(id, uid),
+        names.checkpoints(id, uid),
+        names.remains(id, uid),
+        names.lease(id),
+        names.floor(id),
+      ];
+      const [kind, rest] = (await handle.run(PURGE, keys, [uid, gen, before])) as [string, string | undefined];
+      if (kind === "gen") return null;
+      log.forget(id);
+      if (kind === "cut") await references.cut({ id, uid }, Number(rest));
+      const source = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
+      if (source !== undefined) await references.release(source, uid);
+      return kind !== "no";
+    });
+    await index.settleOne(id);
+    return purged;
+  }
+
+  /** Does something to a session that is marked for it; null means that the mark no longer counts. */
+  async #inGeneration(id: string, act: (session: StoredSession) => Promise<boolean | null>): Promise<boolean> {
+    const { log, index } = this.#parts;
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      const session = await log.loadAny(id);
+      if (session === null) return false;
+      if (!session.marked) await index.mark(id, session.gen);
+      const done = await act(session);
+      if (done !== null) return done;
+    }
+    throw new SessionBusyError(id, "others that list sessions all the time");
+  }
+}

@@ -1,0 +1,49 @@
+/** A part of a log, and the session, by its unique name, that holds it. Both ends are positions; `end` is exclusive. */
+export interface Segment {
+  readonly id: string;
+  readonly uid: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The parts of a log as they are written down: of each but the session's own, whose it is and where it ends. */
+type WrittenSegments = readonly (readonly [id: string, uid: string, end: number])[];
+
+/** The parts of a log without the session's own, as text. */
+export function writeSegments(inherited: readonly Segment[]): string {
+  return JSON.stringify(inherited.map(({ id, uid, end }) => [id, uid, end]));
+}
+
+/** The parts that a text tells of. */
+export function readSegments(text: string): Segment[] {
+  let start = 0;
+  return (JSON.parse(text) as WrittenSegments).map(([id, uid, end]) => {
+    const segment = { id, uid, start, end };
+    start = end;
+    return segment;
+  });
+}
+
+/** The parts of a session's log: those it took over, and its own, which has no end. */
+export function segmentsOf(inherited: readonly Segment[], id: string, uid: string): readonly Segment[] {
+  const start = inherited.at(-1)?.end ?? 0;
+  return Object.freeze([...inherited, { id, uid, start, end: Number.POSITIVE_INFINITY }]);
+}
+
+/** The part that holds a position. */
+export function segmentAt(segments: readonly Segment[], seq: number): Segment {
+  let [low, high] = [0, segments.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((segments[middle] as Segment).start <= seq) low = middle;
+    else high = middle - 1;
+  }
+  return segments[low] as Segment;
+}
+
+/** What of each part lies in a range of positions, in order. */
+export function clipSegments(segments: readonly Segment[], start: number, end: number): Segment[] {
+  return segments
+    .map((segment) => ({ ...segment, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))
+    .filter((segment) => segment.start < segment.end);
+}

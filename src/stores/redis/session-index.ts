@@ -1,0 +1,186 @@
+import type { KeyNames } from "./key-names.ts";
+import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
+import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
+import type { RedisReply } from "./redis-client.ts";
+import type { RedisHandle } from "./redis-handle.ts";
+import { END_GENERATION, FENCE } from "./session-scripts.ts";
+
+const ATTEMPTS_MAX = 20;
+const AT_ONCE = 256;
+/** A session that was written to a moment ago will be again, and then would have to be marked anew. */
+const QUIET_MS = 1000;
+const RUN_OUT_AT_ONCE = 256;
+const MISSING_MAX = 1000;
+
+interface Mark {
+  readonly id: string;
+  readonly gen: string;
+  /** As text, or empty. */
+  readonly record: string;
+}
+
+/** What a session says of itself. */
+interface SessionState {
+  readonly gen: string;
+  readonly writtenMs: number;
+  readonly record: IndexRecord;
+}
+
+/**
+ * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
+ *
+ * - Before a session is written to, it is marked in the index; the script that writes checks that the mark still counts.
+ * - Whoever asks the index first brings the marked sessions in it up to date, each from the session itself.
+ * - A mark is taken away by ending the session's generation, in the session, and then removing it: a writer who
+ *   counts on a mark of that generation is refused and marks again.
+ *
+ * So the index shows every write that was acknowledged before it was asked, whoever dies in between, and an append to a
+ * session that is marked costs nothing more. A record is replaced only by someone who read it before the session.
+ */
+export class SessionIndex {
+  readonly #handle: RedisHandle;
+  readonly #names: KeyNames;
+  readonly #clock: () => Date;
+  readonly #ttlSeconds: number | undefined;
+  /** Since when a mark is known to have no session. */
+  readonly #missing = new Map<string, number>();
+
+  constructor(handle: RedisHandle, names: KeyNames, clock: () => Date, ttlSeconds: number | undefined) {
+    this.#handle = handle;
+    this.#names = names;
+    this.#clock = clock;
+    this.#ttlSeconds = ttlSeconds;
+  }
+
+  /** Must be done before a generation of a session is written to. */
+  async mark(id: string, gen: string): Promise<void> {
+    const key = this.#names.index("unsettled");
+    await this.#handle.command(key, ["ZADD", key, "GT", gen, id]);
+  }
+
+  /** Brings the index up to date with everything that was written until now. */
+  async settle(): Promise<void> {
+    const keys = [this.#names.index("unsettled"), this.#names.index("records")];
+    const reply = (await this.#handle.run(READ_UNSETTLED, keys, [])) as [string, string, string | null][];
+    const marks = reply.map(([id, gen, record]): Mark => ({ id, gen, record: record ?? "" }));
+    for (let first = 0; first < marks.length; first += AT_ONCE) {
+      await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => this.#settleMark(mark)));
+    }
+    if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds);
+  }
+
+  /** Brings the index up to date with one session. */
+  async settleOne(id: string): Promise<void> {
+    await this.#refresh(id, await this.#recordOf(id));
+  }
+
+  /** Keeps whoever marked a session that is not there from making it with that mark. */
+  async fence(id: string, gen: string): Promise<boolean> {
+    const [fenced] = await this.#handle.run(FENCE, [this.#names.session(id), this.#names.floor(id)], [gen]);
+    return fenced === 1;
+  }
+
+  async #settleMark({ id, gen, record }: Mark): Promise<void> {
+    const state = await this.#refresh(id, record);
+    if (state === null) {
+      if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
+    } else if (Math.abs(Date.now() - state.writtenMs) > QUIET_MS) {
+      const { uid, rev } = state.record;
+      const args = [uid, rev, state.gen];
+      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], args);
+      if (ended === 1) await this.#unmark(id, state.gen);
+    }
+  }
+
+  /** Whether a mark has had no session for a while: whoever is about to make one should not be in the way of itself. */
+  #isOrphan(id: string, gen: string): boolean {
+    const now = Date.now();
+    const mark = `${id} ${gen}`;
+    const since = this.#missing.get(mark) ?? now;
+    if (now - since > QUIET_MS) return this.#missing.delete(mark);
+    if (this.#missing.size >= MISSING_MAX) this.#missing.clear();
+    this.#missing.set(mark, since);
+    return false;
+  }
+
+  /** Sessions whose time has run out are gone without having said so. */
+  async #settleRunOut(ttlSeconds: number): Promise<void> {
+    const key = this.#names.index("updated");
+    const end = new Date(this.#clock().getTime() - ttlSeconds * 1000).toISOString();
+    let start = "-";
+    for (;;) {
+      const limit = ["BYLEX", "LIMIT", "0", String(RUN_OUT_AT_ONCE)];
+      const members = (await this.#handle.command(key, ["ZRANGE", key, start, `(${end}`, ...limit])) as string[];
+      await Promise.all(members.map((member) => this.settleOne(member.slice(timedMember(end, "").length))));
+      if (members.length < RUN_OUT_AT_ONCE) return;
+      start = `(${members.at(-1)}`;
+    }
+  }
+
+  async #unmark(id: string, gen: string): Promise<void> {
+    await this.#handle.run(UNMARK, [this.#names.index("unsettled")], [id, gen]);
+  }
+
+  /** Makes the record of a session what the session says; `record` is what the index held before. */
+  async #refresh(id: string, record: string): Promise<SessionState | null> {
+    let old = record;
+    for (let attempt = 1; ; attempt++) {
+      const state = await this.#stateOf(id);
+      if ((await this.#replace(id, old, state?.record ?? null)) || attempt === ATTEMPTS_MAX) return state;
+      old = await this.#recordOf(id);
+    }
+  }
+
+  /** False when the record is not the old one any more. */
+  async #replace(id: string, old: string, next: IndexRecord | null): Promise<boolean> {
+    const text = next === null ? "" : JSON.stringify(next);
+    if (text === old) return true;
+    const before = old === "" ? null : (JSON.parse(old) as IndexRecord);
+    const { keys, args } = this.#changes(id, before, next);
+    const [replaced] = await this.#handle.run(REPLACE_RECORD, keys, [id, old, text, ...args]);
+    if (replaced === 1 && before !== null && before.uid !== next?.uid) await this.#dropCheckpoints(id, before.uid);
+    return replaced === 1;
+  }
+
+  #changes(id: string, before: IndexRecord | null, next: IndexRecord | null): { keys: string[]; args: string[] } {
+    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#names, id, each)));
+    const removed = difference(from as IndexPlace[], to as IndexPlace[]);
+    const added = difference(to as IndexPlace[], from as IndexPlace[]);
+    const keys = [this.#names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
+    const args = [...removed, ...added].flatMap(({ key, member }) => [String(keys.indexOf(key) + 1), member]);
+    return { keys, args: [String(removed.length), ...args] };
+  }
+
+  async #dropCheckpoints(id: string, uid: string): Promise<void> {
+    const keys = [this.#names.index("checkpoints"), this.#names.index("checkpoints-of", id)];
+    await this.#handle.run(DROP_CHECKPOINTS, keys, [`${id} ${uid} `]);
+  }
+
+  async #recordOf(id: string): Promise<string> {
+    const key = this.#names.index("records");
+    return ((await this.#handle.command(key, ["HGET", key, id])) as string | null) ?? "";
+  }
+
+  async #stateOf(id: string): Promise<SessionState | null> {
+    const key = this.#names.session(id);
+    const fields = ["uid", "rev", "gen", "at", "m", "u", "st", "del", "ix"];
+    const reply = (await this.#handle.command(key, ["HMGET", key, ...fields])) as readonly RedisReply[];
+    const [uid, rev, gen, at, modifiedAt, updatedAt, status, deletedAt, header] = reply as string[];
+    if (uid === null || uid === undefined) return null;
+    const record = {
+      uid,
+      rev,
+      modifiedAt,
+      updatedAt,
+      status,
+      deletedAt,
+      ...(JSON.parse(header as string) as IndexedHeader),
+    };
+    return { gen: gen as string, writtenMs: Number(at), record: record as IndexRecord };
+  }
+}
+
+function difference(places: readonly IndexPlace[], others: readonly IndexPlace[]): IndexPlace[] {
+  const known = new Set(others.map(({ key, member }) => `${key}\n${member}`));
+  return places.filter(({ key, member }) => !known.has(`${key}\n${member}`));
+}

@@ -1,0 +1,197 @@
+import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import { SessionBusyError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { emptyHead, type SessionHead } from "../../session/fold.ts";
+import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { HeadPlace } from "../sqlite/entry-state.ts";
+import { encodePlan, type NewRow } from "../sqlite/entry-writer.ts";
+import type { ForkReferences } from "./fork-references.ts";
+import { indexedHeader } from "./index-record.ts";
+import type { KeyNames } from "./key-names.ts";
+import type { Limit, Quota } from "./quota.ts";
+import type { RedisHandle } from "./redis-handle.ts";
+import { clipSegments, type Segment, segmentAt, segmentsOf, writeSegments } from "./segments.ts";
+import type { SessionIndex } from "./session-index.ts";
+import type { SessionLog } from "./session-log.ts";
+import { CREATE } from "./session-scripts.ts";
+import { stageRows } from "./staged-rows.ts";
+import { headFields, type StoredSession } from "./stored-session.ts";
+
+const ATTEMPTS_MAX = 20;
+const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+
+/** What making sessions needs of its store. */
+export interface MakerParts {
+  readonly handle: RedisHandle;
+  readonly names: KeyNames;
+  readonly log: SessionLog;
+  readonly index: SessionIndex;
+  readonly quota: Quota;
+  readonly references: ForkReferences;
+  readonly clock: () => Date;
+  readonly ttlSeconds: number | undefined;
+}
+
+/** A session that is to be made. */
+interface NewSession {
+  readonly uid: string;
+  readonly place: HeadPlace;
+  readonly inherited: readonly Segment[];
+  readonly rows: readonly NewRow[];
+}
+
+/** Makes sessions: new ones, and forks, which take a position in another session's log. */
+export class SessionMaker {
+  readonly #parts: MakerParts;
+
+  constructor(parts: MakerParts) {
+    this.#parts = parts;
+  }
+
+  async create(
+    header: SessionHeader,
+    drafts: readonly CheckedDraft[],
+    { maxOpenPerUser }: { maxOpenPerUser?: number },
+  ): Promise<SessionHead> {
+    const now = this.#parts.clock().toISOString();
+    const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
+    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
+    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND);
+    const limit: Limit | null =
+      maxOpenPerUser === undefined || header.userId === null
+        ? null
+        : { part: "open", name: header.userId, what: "open sessions of a user", max: maxOpenPerUser };
+    return this.#makeWithin(limit, { uid: uuidv7(), place, inherited: [], rows });
+  }
+
+  async fork(
+    sourceId: string,
+    header: SessionHeader,
+    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
+  ): Promise<SessionHead> {
+    const { log, references, clock } = this.#parts;
+    const source = await log.load(sourceId);
+    if (source === null) throw new SessionNotFoundError(sourceId);
+    const version = await this.#versionAt(source, at);
+    await this.#checkFree(header.id);
+    const entryId = version === 0 ? null : await this.#idAt(source, version - 1);
+    const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
+    const { head, ...places } = await this.#placeAt(source, forked, version);
+    const place = { head: freezeDeep<SessionHead>({ ...head, updatedAt: clock().toISOString() }), ...places };
+    const inherited = clipSegments(source.segments, 0, version);
+    const fork = { uid: uuidv7(), place, inherited, rows: [] };
+    const limit: Limit | null =
+      maxForks === undefined ? null : { part: "forks", name: sourceId, what: "forks of a session", max: maxForks };
+    if (version === 0) return this.#makeWithin(limit, fork);
+    const holder = segmentAt(source.segments, version - 1);
+    // What the fork takes must be safe before there is a fork; of one that is not made, the reference is let go again.
+    if (!(await references.retain(holder, header.id, fork.uid, version))) throw new SessionNotFoundError(sourceId);
+    try {
+      return await this.#makeWithin(limit, fork);
+    } catch (error) {
+      if (error instanceof SessionError && isRefusal(error)) await references.release(holder, fork.uid);
+      throw error;
+    }
+  }
+
+  async #makeWithin(limit: Limit | null, session: NewSession): Promise<SessionHead> {
+    const { quota, index } = this.#parts;
+    const { id } = session.place.head.header;
+    if (limit === null) return this.#make(session);
+    await this.#checkFree(id);
+    let reservation = await quota.reserve(id, limit);
+    try {
+      // A place that someone may have given back does not count any more, so that another one is taken.
+      const head = await this.#make(session, async () => {
+        await reservation.release();
+        reservation = await quota.reserve(id, limit);
+      });
+      await index.settleOne(id);
+      await reservation.release();
+      return head;
+    } catch (error) {
+      // Where it is not known whether the session was made, the place is given back once that shows.
+      if (error instanceof SessionError && isRefusal(error)) await reservation.release();
+      throw error;
+    }
+  }
+
+  async #make(
+    { uid, place, inherited, rows }: NewSession,
+    onFenced: () => Promise<void> = async () => {},
+  ): Promise<SessionHead> {
+    const { handle, names, log, index, clock, ttlSeconds } = this.#parts;
+    const { head } = place;
+    const { header } = head;
+    const { id } = header;
+    const fields = headFields(place);
+    const base = inherited.at(-1)?.end ?? 0;
+    const fixed = [JSON.stringify(header), writeSegments(inherited), JSON.stringify(indexedHeader(header))];
+    let gen = "0";
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      await index.mark(id, gen);
+      const staged = await stageRows(handle, names, id, rows);
+      const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid), names.floor(id)];
+      const [kind, answer] = await handle.run(
+        CREATE,
+        [...keys, ...staged.keys],
+        [
+          ...[uid, gen, String(clock().getTime()), ttlSeconds === undefined ? "" : String(ttlSeconds), String(base)],
+          ...[...fixed, fields.h, fields.m, fields.u, fields.st, fields.ss, JSON.stringify(head.path.settings)],
+          ...[String(head.version), ...staged.args],
+        ],
+      );
+      // A client that sends again what was not answered finds its own session there.
+      if (kind === "exists" && answer !== uid) throw sessionExists(id);
+      if (kind !== "gen") {
+        const segments = segmentsOf(inherited, id, uid);
+        log.remember({ ...place, uid, rev: "1", gen, marked: true, deletedAt: null, segments });
+        return head;
+      }
+      gen = answer as string;
+      await onFenced();
+    }
+    throw new SessionBusyError(id, "others that list sessions all the time");
+  }
+
+  async #checkFree(id: string): Promise<void> {
+    const key = this.#parts.names.session(id);
+    if ((await this.#parts.handle.command(key, ["EXISTS", key])) === 1) throw sessionExists(id);
+  }
+
+  async #versionAt(source: StoredSession, at: string | null | undefined): Promise<number> {
+    if (at === undefined) return source.head.version;
+    if (at === null) return 0;
+    const entry = await this.#parts.log.findEntry(source, at);
+    if (entry === null) throw new UnknownEntryError(source.head.header.id, at);
+    return entry.seq + 1;
+  }
+
+  async #idAt({ segments }: StoredSession, seq: number): Promise<string> {
+    return (JSON.parse((await this.#parts.log.rowAt(segments, seq)).body) as Entry).id;
+  }
+
+  async #placeAt(source: StoredSession, header: SessionHeader, version: number): Promise<HeadPlace> {
+    const { head, leafSeq, factsSeq, segments } = source;
+    if (version === 0 || version !== head.version) return this.#parts.log.headAt(segments, header, version);
+    const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
+    return { head: { ...head, header, modifiedAt }, leafSeq, factsSeq };
+  }
+}
+
+/** Whether it is certain that nothing was made. */
+function isRefusal({ code }: SessionError): boolean {
+  return code === "SESSION_EXISTS" || code === "CAPACITY" || code === "SESSION_BUSY";
+}
+
+function sessionExists(id: string): SessionError {
+  return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+}
+
+function forkPoint(sessionId: string, entryId: string | null, version: number, given: ForkPoint | null): ForkPoint {
+  const branchName = given?.branchName;
+  return { sessionId, entryId, version, ...(branchName !== undefined && { branchName }) };
+}

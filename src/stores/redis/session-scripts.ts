@@ -1,0 +1,271 @@
+import { defineScript, type RedisScript } from "./redis-handle.ts";
+
+/**
+ * The scripts that run where a session's keys are. Each checks everything first and writes after that: a refusal
+ * changes nothing, and a server that takes no writes refuses the first one.
+ *
+ * Fields of a session's hash: `uid` its unique name, `v` its version, `b` how many entries are another's, `rev` how often
+ * it was written to, `gen` and `marked` see session-index.ts, `del` when it was deleted, `hd` its header, `sg` whose log
+ * it begins with, `h` its head, `ss` and `set` the settings of the head and where they were made, `m`, `u` and `st` the
+ * head's times and status, `ix` what the index needs of the header, `at` when it was last written to.
+ */
+
+const LOAD = `
+local function load(key, uid, rev, ss)
+  local f = redis.call('HMGET', key, 'uid', 'rev', 'gen', 'marked', 'ss')
+  if not f[1] then return {'none'} end
+  if f[1] == uid and f[2] == rev then return {'same', f[3], f[4]} end
+  local changing = redis.call('HMGET', key, 'v', 'del', 'h', 'm', 'u', 'st')
+  local fixed, settings = false, false
+  if f[1] ~= uid then fixed = redis.call('HMGET', key, 'hd', 'sg', 'b') end
+  if f[1] ~= uid or f[5] ~= ss then settings = redis.call('HGET', key, 'set') end
+  return {'full', f, changing, fixed, settings}
+end
+`;
+
+const ROWS = `
+local function eachRow(from, staging, take)
+  for i = from, #ARGV, 3 do take(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+  if not staging then return end
+  for at = 0, redis.call('LLEN', staging) - 1, 300 do
+    local part = redis.call('LRANGE', staging, at, at + 299)
+    for i = 1, #part, 3 do take(part[i], part[i + 1], part[i + 2]) end
+  end
+end
+local function putRows(from, staging, entries, positions, seq)
+  eachRow(from, staging, function(id, body, state)
+    redis.call('XADD', entries, string.format('%.0f-0', seq + 1), 'b', body, 's', state)
+    redis.call('HSET', positions, id, string.format('%.0f', seq))
+    seq = seq + 1
+  end)
+  if staging then redis.call('DEL', staging) end
+end
+local function keepFor(ttl, forks, keys)
+  if ttl == '' or (forks and redis.call('EXISTS', forks) == 1) then return end
+  for _, key in ipairs(keys) do redis.call('EXPIRE', key, ttl) end
+end
+`;
+
+const CLOCK = `
+local function clock(now)
+  if now ~= '' then return tonumber(now) end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+`;
+
+/** Reads a session, or says that it is still as known. ARGV: the known uid, rev and ss. */
+export const LOAD_SESSION: RedisScript = defineScript(`${LOAD}return load(KEYS[1], ARGV[1], ARGV[2], ARGV[3])`);
+
+/**
+ * Appends, if the session is at the version that was planned on and, where a lease is asked for, that is the live one.
+ *
+ * KEYS: session, entries, positions, lease, forks, checkpoints, and the staging list when there is one.
+ * ARGV: uid, version, gen, rev, ss, now, channel, lease token, lease clock, ttl, h, m, u, st, next ss, next set (or ''), next
+ * version, and then id, body and state of each row.
+ */
+export const APPEND: RedisScript = defineScript(`${LOAD}${ROWS}${CLOCK}
+local s = redis.call('HMGET', KEYS[1], 'uid', 'v', 'gen', 'del', 'rev')
+if s[1] ~= ARGV[1] or s[2] ~= ARGV[2] or s[3] ~= ARGV[3] or s[4] ~= '' then
+  return load(KEYS[1], ARGV[1], ARGV[4], ARGV[5])
+end
+if ARGV[8] ~= '' then
+  local lease = redis.call('HMGET', KEYS[4], 'token', 'until')
+  if lease[1] ~= ARGV[8] or tonumber(lease[2]) <= clock(ARGV[9]) then return {'lease'} end
+end
+local taken = false
+eachRow(18, KEYS[7], function(id)
+  if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
+end)
+if taken then return {'taken'} end
+local rev = string.format('%.0f', tonumber(s[5]) + 1)
+putRows(18, KEYS[7], KEYS[2], KEYS[3], tonumber(s[2]))
+redis.call('HSET', KEYS[1], 'v', ARGV[17], 'rev', rev, 'marked', s[3], 'h', ARGV[11], 'm', ARGV[12], 'u', ARGV[13],
+  'st', ARGV[14], 'at', ARGV[6])
+if ARGV[15] ~= ARGV[5] then redis.call('HSET', KEYS[1], 'ss', ARGV[15], 'set', ARGV[16]) end
+keepFor(ARGV[10], KEYS[5], {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
+redis.pcall('PUBLISH', ARGV[7], ARGV[17])
+return {'ok', rev}`);
+
+/**
+ * Makes a session, if its id is free and its generation is the one that was marked.
+ *
+ * KEYS: session, entries, positions, floor, and the staging list when there is one.
+ * ARGV: uid, gen, now, ttl, base, hd, sg, ix, h, m, u, st, ss, set, version, and then id, body and state of each row.
+ */
+export const CREATE: RedisScript = defineScript(`${ROWS}
+local uid = redis.call('HGET', KEYS[1], 'uid')
+if uid then return {'exists', uid} end
+local floor = redis.call('GET', KEYS[4]) or '0'
+if floor ~= ARGV[2] then return {'gen', floor} end
+redis.call('HSET', KEYS[1], 'uid', ARGV[1], 'rev', '1', 'gen', ARGV[2], 'marked', ARGV[2], 'at', ARGV[3], 'b', ARGV[5],
+  'hd', ARGV[6], 'sg', ARGV[7], 'ix', ARGV[8], 'h', ARGV[9], 'm', ARGV[10], 'u', ARGV[11], 'st', ARGV[12],
+  'ss', ARGV[13], 'set', ARGV[14], 'v', ARGV[15], 'del', '')
+redis.call('DEL', KEYS[4])
+putRows(16, KEYS[5], KEYS[2], KEYS[3], tonumber(ARGV[5]))
+keepFor(ARGV[4], false, {KEYS[1], KEYS[2], KEYS[3]})
+return {'ok'}`);
+
+/** Deletes a session or brings it back. KEYS: session, lease. ARGV: uid, gen, time of deletion or '', now, channel. */
+export const SET_DELETED: RedisScript = defineScript(`
+local s = redis.call('HMGET', KEYS[1], 'uid', 'gen', 'del', 'rev')
+if s[1] ~= ARGV[1] then return {'gone'} end
+if (s[3] == '') == (ARGV[3] == '') then return {'no'} end
+if s[2] ~= ARGV[2] then return {'gen', s[2]} end
+redis.call('HSET', KEYS[1], 'del', ARGV[3], 'marked', s[2], 'at', ARGV[4],
+  'rev', string.format('%.0f', tonumber(s[4]) + 1))
+if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('HSET', KEYS[2], 'until', '0') end
+redis.pcall('PUBLISH', ARGV[5], '')
+return {'ok'}`);
+
+/** Ends a generation of a session that was not written to since. KEYS: session. ARGV: uid, rev, gen. */
+export const END_GENERATION: RedisScript = defineScript(`
+local s = redis.call('HMGET', KEYS[1], 'uid', 'rev', 'gen')
+if s[1] ~= ARGV[1] or s[2] ~= ARGV[2] or s[3] ~= ARGV[3] then return {0} end
+redis.call('HSET', KEYS[1], 'gen', string.format('%.0f', tonumber(s[3]) + 1))
+return {1}`);
+
+/** Keeps anyone who marked up to a generation from making the session with it. KEYS: session, floor. ARGV: gen. */
+export const FENCE: RedisScript = defineScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return {0} end
+if tonumber(redis.call('GET', KEYS[2]) or '0') <= tonumber(ARGV[1]) then
+  redis.call('SET', KEYS[2], string.format('%.0f', tonumber(ARGV[1]) + 1), 'EX', 86400)
+end
+return {1}`);
+
+/** Finds entries by id below a position. KEYS: positions, entries. ARGV: the position and then ids. */
+export const FIND: RedisScript = defineScript(`
+local found = {}
+for i = 2, #ARGV do
+  local seq = redis.call('HGET', KEYS[1], ARGV[i])
+  if seq and tonumber(seq) < tonumber(ARGV[1]) then
+    local at = string.format('%.0f-0', tonumber(seq) + 1)
+    local row = redis.call('XRANGE', KEYS[2], at, at)[1]
+    if row then found[#found + 1] = {seq, row[2][2], row[2][4]} end
+  end
+end
+return found`);
+
+/**
+ * Keeps what a fork takes of a log, also when the log's session is purged, and lets none of it run out.
+ *
+ * KEYS: session, entries, positions, forks, checkpoints, lease, remains. ARGV: uid, the fork's uid, its id, version, now.
+ */
+export const RETAIN: RedisScript = defineScript(`
+local live = redis.call('HGET', KEYS[1], 'uid') == ARGV[1]
+local kept = redis.call('HGET', KEYS[7], 'needed')
+if not live and (not kept or tonumber(kept) < tonumber(ARGV[4])) then return {'gone'} end
+redis.call('HSET', KEYS[4], ARGV[2], cjson.encode({ARGV[3], ARGV[4], ARGV[5]}))
+for i = 2, 4 do redis.call('PERSIST', KEYS[i]) end
+if live then for _, i in ipairs({1, 5, 6}) do redis.call('PERSIST', KEYS[i]) end end
+return {'ok'}`);
+
+const NEEDED = `
+local function neededBy(forks)
+  local needed = 0
+  for _, fork in ipairs(redis.call('HVALS', forks)) do
+    needed = math.max(needed, tonumber(cjson.decode(fork)[2]))
+  end
+  return string.format('%.0f', needed)
+end
+`;
+
+/**
+ * Lets go of what a fork took; when its session is purged and no other fork is left, removes the log.
+ *
+ * KEYS: forks, remains, entries, positions. ARGV: the fork's uid. Answers how far the rest is needed, or whose log it
+ * began with.
+ */
+export const RELEASE: RedisScript = defineScript(`${NEEDED}
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then return {'kept'} end
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  redis.call('HSET', KEYS[2], 'needed', neededBy(KEYS[1]))
+  return {'cut', redis.call('HGET', KEYS[2], 'needed')}
+end
+local segments = redis.call('HGET', KEYS[2], 'sg')
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+return {'removed', segments}`);
+
+/**
+ * Removes a deleted session, except what forks take of its log.
+ *
+ * KEYS: session, entries, positions, forks, checkpoints, remains, lease, floor. ARGV: uid, gen, and the time it must have
+ * been deleted before.
+ */
+export const PURGE: RedisScript = defineScript(`${NEEDED}
+local s = redis.call('HMGET', KEYS[1], 'uid', 'gen', 'del', 'sg', 'b')
+if s[1] ~= ARGV[1] or s[3] == '' or s[3] >= ARGV[3] then return {'no'} end
+if s[2] ~= ARGV[2] then return {'gen', s[2]} end
+redis.call('SET', KEYS[8], string.format('%.0f', tonumber(s[2]) + 1), 'EX', 86400)
+redis.call('UNLINK', KEYS[1], KEYS[5], KEYS[7])
+if redis.call('EXISTS', KEYS[4]) == 1 then
+  local needed = neededBy(KEYS[4])
+  redis.call('HSET', KEYS[6], 'needed', needed, 'sg', s[4], 'b', s[5])
+  return {'cut', needed}
+end
+redis.call('UNLINK', KEYS[2], KEYS[3])
+return {'removed', s[4]}`);
+
+/** Removes entries at the end of a purged log. KEYS: entries, positions. ARGV: place in the stream and id of each. */
+export const CUT: RedisScript = defineScript(`
+for i = 1, #ARGV, 2 do
+  redis.call('XDEL', KEYS[1], ARGV[i])
+  redis.call('HDEL', KEYS[2], ARGV[i + 1])
+end
+return {'ok'}`);
+
+/**
+ * Gives a session to a run. KEYS: session, lease. ARGV: run, ttl, clock.
+ *
+ * A token is the server's time in microseconds, or one more than the last where that is larger: so tokens grow also over
+ * sessions that were purged and made again.
+ */
+export const ACQUIRE_LEASE: RedisScript = defineScript(`${CLOCK}
+local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
+if not s[1] or s[2] ~= '' then return {'gone'} end
+local now = clock(ARGV[3])
+local held = redis.call('HMGET', KEYS[2], 'run', 'until', 'token')
+if held[2] and tonumber(held[2]) > now and held[1] ~= ARGV[1] then return {'busy', held[1]} end
+local time = redis.call('TIME')
+local token = tonumber(time[1]) * 1000000 + tonumber(time[2])
+if held[3] and tonumber(held[3]) >= token then token = tonumber(held[3]) + 1 end
+local expires = now + tonumber(ARGV[2])
+redis.call('HSET', KEYS[2], 'run', ARGV[1], 'token', string.format('%.0f', token), 'until', string.format('%.0f', expires))
+redis.call('PERSIST', KEYS[2])
+local left = redis.call('TTL', KEYS[1])
+if left > 0 then redis.call('EXPIRE', KEYS[2], left) end
+return {'ok', string.format('%.0f', token), string.format('%.0f', expires)}`);
+
+/** Holds a lease longer. KEYS: lease. ARGV: token, ttl, clock. */
+export const RENEW_LEASE: RedisScript = defineScript(`${CLOCK}
+local now = clock(ARGV[3])
+local held = redis.call('HMGET', KEYS[1], 'token', 'until')
+if held[1] ~= ARGV[1] or tonumber(held[2]) <= now then return {'lost'} end
+local expires = string.format('%.0f', now + tonumber(ARGV[2]))
+redis.call('HSET', KEYS[1], 'until', expires)
+return {'ok', expires}`);
+
+/** Lets go of a lease. KEYS: lease. ARGV: token. */
+export const RELEASE_LEASE: RedisScript = defineScript(`
+if redis.call('HGET', KEYS[1], 'token') == ARGV[1] then redis.call('HSET', KEYS[1], 'until', '0') end
+return {'ok'}`);
+
+/** The live lease. KEYS: session, lease. ARGV: clock. */
+export const CURRENT_LEASE: RedisScript = defineScript(`${CLOCK}
+local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
+local held = redis.call('HMGET', KEYS[2], 'run', 'token', 'until')
+if not s[1] or s[2] ~= '' or not held[1] or tonumber(held[3]) <= clock(ARGV[1]) then return {'none'} end
+return {'ok', held[1], held[2], held[3]}`);
+
+/** Writes a checkpoint that no one can see yet. KEYS: session, checkpoints. ARGV: uid, token, body, ttl. */
+export const PUT_CHECKPOINT: RedisScript = defineScript(`
+local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
+if s[1] ~= ARGV[1] or s[2] ~= '' then return {'gone'} end
+local sequence = redis.call('HINCRBY', KEYS[2], '#', 1)
+redis.call('HSET', KEYS[2], ARGV[2], cjson.encode({sequence, ARGV[3]}))
+local left = redis.call('TTL', KEYS[1])
+if left > 0 then redis.call('EXPIRE', KEYS[2], left) end
+return {'ok'}`);
+
+/** All of a hash, as a list on every client. KEYS: the hash. */
+export const READ_ALL: RedisScript = defineScript("return redis.call('HGETALL', KEYS[1])");
