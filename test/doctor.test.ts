@@ -186,6 +186,26 @@ test("finds nothing wrong while others append, delete and make sessions", async 
   expect(findings).toEqual([]);
 });
 
+test("is not misled by a session that is another one at every look", async () => {
+  await using store = openMemoryStore();
+  await fill(store);
+  let looks = 0;
+  const restless = new Proxy(store, {
+    get(target, name) {
+      if (name === "list")
+        return async (query: Parameters<SessionStore["list"]>[0]) => {
+          const page = await store.list(query);
+          await store.append("beta", [{ type: "status", status: looks++ % 2 === 0 ? "closed" : "active" }]);
+          return page;
+        };
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  expect((await checkStore(restless)).findings).toEqual([]);
+  expect(looks).toBeGreaterThan(10);
+});
+
 test("stops when it is told to, and says when the store does not answer", async () => {
   const store = openMemoryStore();
   await fill(store);

@@ -1,12 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { createHeader } from "../src/session/header.ts";
+import type { Entry } from "../src/session/entry.ts";
+import { createHeader, type SessionHeader } from "../src/session/header.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/check-store.ts";
 import { copySession } from "../src/stores/copy-session.ts";
 import { copyStore } from "../src/stores/copy-store.ts";
 import { digestOf } from "../src/stores/log-digest.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
-import { checkpointAt, contentsOf, fillStore, openIn, say } from "./moving/sample-store.ts";
+import { checkpointAt, contentsOf, fillStore, makeDirectory, openIn, say } from "./moving/sample-store.ts";
 import { backends } from "./store-backends.ts";
 
 const pairs = backends.flatMap((from) => backends.map((to) => [from.name, to.name, from, to] as const));
@@ -50,6 +52,21 @@ describe("a copy of one session", () => {
     expect((await to.head("a"))?.version).toBe(1000);
     expect(await copySession(from, to, "a")).toMatchObject({ version: 1600, appended: 600 });
     expect(await digestOf(to, "a")).toEqual(await digestOf(from, "a"));
+  });
+
+  test("goes on from any position of a log with branches, facts and types of a later version", async () => {
+    const from = openMemoryStore();
+    await fillStore(from);
+    const entries: Entry[] = [];
+    for await (const entry of from.read("main")) entries.push(entry);
+    const header = (await from.head("main"))?.header as SessionHeader;
+    for (let version = 0; version <= entries.length; version++) {
+      await using to = openMemoryStore();
+      await to.create(header, { entries: entries.slice(0, version) });
+      expect(await copySession(from, to, "main")).toMatchObject({ appended: entries.length - version, checkpoints: 2 });
+      expect(await digestOf(to, "main")).toEqual(await digestOf(from, "main"));
+      expect((await checkStore(to)).findings).toEqual([]);
+    }
   });
 
   test("catches up with a session that grows meanwhile", async () => {
@@ -134,6 +151,13 @@ describe("a target that differs", () => {
     expect([await contentsOf(to), await to.count({ deleted: true })]).toEqual(before);
   });
 
+  test("says how many entries it has, when it has more", async () => {
+    const to = openMemoryStore();
+    await copySession(await source(), to, "a");
+    await to.append("a", [say("four")]);
+    await expect(copySession(await source(), to, "a")).rejects.toThrow("has 4 entries, and the source 3");
+  });
+
   test("does not keep the other sessions from being copied", async () => {
     const [from, to] = [await source(), openMemoryStore()];
     await from.create(createHeader({ id: "b" }), { entries: [say("b1")] });
@@ -215,9 +239,12 @@ describe("a copy of a store", () => {
     expect((await copyStore(from, forgetful)).failures).toHaveLength(1);
   });
 
-  test("stops at once when a store does not answer any more", async () => {
+  test("stops at once when the target takes no writes, or a store does not answer any more", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     for (const id of ["a", "b"]) await from.create(createHeader({ id }));
+    const readOnly = await openJsonlStore({ directory: await makeDirectory(), readOnly: true });
+    await expect(copyStore(from, readOnly)).rejects.toMatchObject({ code: "READ_ONLY" });
+    await readOnly.close();
     await to.close();
     await expect(copyStore(from, to)).rejects.toMatchObject({ code: "STORE_CLOSED" });
   });

@@ -78,25 +78,28 @@ class SessionCopy {
   }
 
   async run(): Promise<CopiedSession> {
+    // Looked up before the head, so that the log is copied at least as far as they stand.
+    let checkpoints = await this.#from.listCheckpoints(this.#sessionId);
     let head = await this.#sourceHead();
-    await this.#checkCheckpoints();
+    await this.#checkFree(checkpoints);
     const source = new LogHash(head.header);
     const target = new LogHash(head.header);
     const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
     if (existing !== null) await this.#takeOver(head, existing, source, target);
-    let checkpoints = 0;
     for (let round = 1; ; round++) {
       await this.#copyUpTo(head, source);
       await this.#readBack(head.version, source, target);
-      checkpoints = await this.#copyCheckpoints(head.version);
+      await this.#copyCheckpoints(checkpoints);
+      const later = await this.#from.listCheckpoints(this.#sessionId);
       const next = await this.#from.head(this.#sessionId);
       // A session that never rests is copied up to a version, and again by the next copy.
-      if (next === null || next.version === head.version || round === ROUNDS_MAX) break;
-      head = next;
+      if (next === null || round === ROUNDS_MAX) break;
+      if (next.version === head.version && canonicalJson(later) === canonicalJson(checkpoints)) break;
+      [head, checkpoints] = [next, later];
     }
     const { version, digest } = target.digest();
     const { appended, forked } = { appended: this.#appended, forked: this.#forked };
-    return { sessionId: this.#sessionId, version, digest, appended, checkpoints, forked };
+    return { sessionId: this.#sessionId, version, digest, appended, checkpoints: checkpoints.length, forked };
   }
 
   async #sourceHead(): Promise<SessionHead> {
@@ -182,8 +185,8 @@ class SessionCopy {
   }
 
   /** Refuses before anything is written when a checkpoint's id means something else in the target. */
-  async #checkCheckpoints(): Promise<void> {
-    for (const checkpoint of await this.#from.listCheckpoints(this.#sessionId)) {
+  async #checkFree(checkpoints: readonly Checkpoint[]): Promise<void> {
+    for (const checkpoint of checkpoints) {
       const stored = await this.#to.loadCheckpoint(checkpoint.id);
       if (stored !== null && canonicalJson(stored) !== canonicalJson(checkpoint)) {
         throw new SessionError(
@@ -194,14 +197,11 @@ class SessionCopy {
     }
   }
 
-  /** Those at positions that are copied; the others come with their entries. */
-  async #copyCheckpoints(version: number): Promise<number> {
-    const reached = (checkpoint: Checkpoint): boolean => checkpoint.version <= version;
-    const wanted = (await this.#from.listCheckpoints(this.#sessionId)).filter(reached);
+  async #copyCheckpoints(wanted: readonly Checkpoint[]): Promise<void> {
     for (const checkpoint of wanted) await this.#to.saveCheckpoint(checkpoint);
     const ids = new Set(wanted.map(({ id }) => id));
     const stored = (await this.#to.listCheckpoints(this.#sessionId)).filter(({ id }) => ids.has(id));
-    if (canonicalJson(stored) === canonicalJson(wanted)) return wanted.length;
+    if (canonicalJson(stored) === canonicalJson(wanted)) return;
     throw new SessionError(
       "STORE_FAILED",
       `The checkpoints of session ${this.#sessionId} read differently in the target than in the source; check both stores.`,

@@ -99,10 +99,13 @@ describe.each(backends)("retention on the $name store", (backend) => {
 
 test("gives the space of purged sessions back to the file system when asked to", async () => {
   const path = join(await makeDirectory(), "skein.db");
-  await using store = await openSqliteStore({ path });
+  const filled = await openSqliteStore({ path });
   for (let i = 0; i < 20; i++) {
-    await store.create(createHeader({ id: `s${i}` }), { entries: [say("a", "x".repeat(200_000))] });
+    await filled.create(createHeader({ id: `s${i}` }), { entries: [say("a", "x".repeat(200_000))] });
   }
+  await filled.close();
+  expect((await stat(path)).size).toBeGreaterThan(4_000_000);
+  await using store = await openSqliteStore({ path });
   await store.create(createHeader({ id: "kept" }), { entries: [say("k", "needle")] });
   await store.search("needle");
   await applyRetention(store, { deleteAfter: { olderThan: soon() } });
