@@ -214,9 +214,7 @@ function isPart(value: unknown): value is ContentPart {
 
 /** The same row under another id: that of the entry which holds it. */
 export function rowWithId({ kind, message }: Row, id: string): Row {
-  const row: Row = Object.freeze({ kind, message, id });
-  checked.add(row);
-  return row;
+  return sealed(kind, message, id);
 }
 
 function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {
