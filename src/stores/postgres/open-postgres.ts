@@ -1,20 +1,19 @@
 import type { Options, Sql } from "postgres";
 import { SessionError } from "../../session/errors.ts";
+import { isConnectionLost } from "./postgres-failure.ts";
 import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
 const CLOSE_TIMEOUT_SECONDS = 1;
+/** How long what still runs on a client that is given up may take. */
+const REPLACED_TIMEOUT_SECONDS = 30;
 const RECONNECT_SECONDS_MAX = 1;
 
-/** A client made by the `postgres` package. */
+/** A client made by the `postgres` package, as far as it can be told by its type; the rest is checked when it is given. */
 export interface PostgresClient {
-  unsafe(sql: string, values?: never[], options?: { prepare?: boolean }): PromiseLike<readonly unknown[]>;
-  begin(options: string, work: (sql: never) => Promise<unknown>): Promise<unknown>;
-  readonly options: {
-    readonly host: string[];
-    readonly port: number[];
-    readonly database: string;
-  };
+  unsafe(sql: string): PromiseLike<readonly unknown[]>;
+  begin: unknown;
+  readonly options: { readonly host: string[]; readonly port: number[]; readonly database: string };
 }
 
 /** How connections of the store's own are made. */
@@ -30,26 +29,27 @@ export interface OpenPostgresOptions {
 export async function openPostgres(options: OpenPostgresOptions): Promise<PostgresConnection> {
   const { url, prepare, connectionsMax, statementTimeoutMs } = options;
   const postgres = await loadPostgres();
-  const client = postgres(url, {
-    prepare,
-    max: connectionsMax,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    // No arrays are bound, so that their types need not be asked for on every new connection.
-    fetch_types: false,
-    backoff: reconnectSeconds,
-    onnotice: () => {},
-    connection: {
-      application_name: "skein",
-      // A proxy that pools transactions may refuse settings at the start, so that none is sent unless it is wanted.
-      ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
-    },
-  });
-  return new ClientConnection(client, postgres, { prepare, owned: true });
+  const make = (): Sql =>
+    postgres(url, {
+      prepare,
+      max: connectionsMax,
+      connect_timeout: CONNECT_TIMEOUT_SECONDS,
+      // No arrays are bound, so that their types need not be asked for on every new connection.
+      fetch_types: false,
+      backoff: reconnectSeconds,
+      onnotice: () => {},
+      connection: {
+        application_name: "skein",
+        // A proxy that pools transactions may refuse settings at the start, so that none is sent unless it is wanted.
+        ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
+      },
+    });
+  return new ClientConnection(make(), postgres, { prepare, make });
 }
 
 /** Uses a caller's client of the `postgres` package, which the caller closes. */
 export async function usePostgres(client: PostgresClient, prepare: boolean): Promise<PostgresConnection> {
-  return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, owned: false });
+  return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, make: null });
 }
 
 /** Whether a value is a client of the `postgres` package. */
@@ -81,29 +81,40 @@ async function loadPostgres(): Promise<Postgres> {
   }
 }
 
+/** Connections over a client of the `postgres` package, which lives longer than some of its faults allow. */
 class ClientConnection implements PostgresConnection {
   readonly place: string;
-  readonly #client: Sql;
   readonly #postgres: Postgres;
   readonly #prepare: boolean;
-  readonly #owned: boolean;
+  /** Makes another client of the store's own; null where the client is the caller's. */
+  readonly #make: (() => Sql) | null;
+  #client: Sql;
 
-  constructor(client: Sql, postgres: Postgres, { prepare, owned }: { prepare: boolean; owned: boolean }) {
+  constructor(client: Sql, postgres: Postgres, { prepare, make }: { prepare: boolean; make: (() => Sql) | null }) {
     const { host, port, database } = client.options;
     this.place = `${host[0]}:${port[0]}/${database}`;
     this.#client = client;
     this.#postgres = postgres;
     this.#prepare = prepare;
-    this.#owned = owned;
+    this.#make = make;
   }
 
   query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
-    return run(this.#client, sql, values, this.#prepare);
+    return this.#attempt((client) => run(client, sql, values, this.#prepare));
   }
 
   async transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    const result = await this.#client.begin("isolation level read committed", (sql) =>
-      work({ query: (text, values) => run(sql as unknown as Sql, text, values, this.#prepare) }),
+    const result = await this.#attempt((client) =>
+      client.begin("isolation level read committed", async (sql) => {
+        try {
+          return await work({ query: (text, values) => run(sql as unknown as Sql, text, values, this.#prepare) });
+        } catch (error) {
+          // The client would undo the transaction on the connection that is gone, which ends the process. As long as
+          // this does not return, it only waits for the connection to close, and fails for that reason.
+          if (isConnectionLost(error)) await new Promise<never>(() => {});
+          throw error;
+        }
+      }),
     );
     return result as T;
   }
@@ -123,7 +134,24 @@ class ClientConnection implements PostgresConnection {
   }
 
   async close(): Promise<void> {
-    if (this.#owned) await this.#client.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+    if (this.#make !== null) await this.#client.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+  }
+
+  async #attempt<T>(work: (client: Sql) => Promise<T>): Promise<T> {
+    const client = this.#client;
+    try {
+      return await work(client);
+    } catch (error) {
+      if (isConnectionLost(error)) this.#replace(client);
+      throw error;
+    }
+  }
+
+  /** A connection that breaks with something left to write is never of use again to the client that has it. */
+  #replace(broken: Sql): void {
+    if (this.#make === null || this.#client !== broken) return;
+    this.#client = this.#make();
+    broken.end({ timeout: REPLACED_TIMEOUT_SECONDS }).catch(() => {});
   }
 }
 

@@ -1,0 +1,159 @@
+import { randomUUID } from "node:crypto";
+import postgres from "postgres";
+import { expect, onTestFinished, test } from "vitest";
+import { postgresUrl } from "../../../test/postgres-server.ts";
+import { createHeader } from "../../session/header.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { checkHeadIsFold } from "../../testing/index.ts";
+import { openPostgresStore } from "./postgres-store.ts";
+
+const message = { type: "message", message: { role: "user", content: "hello" } } as const;
+
+interface Counted {
+  readonly store: SessionStore;
+  readonly sql: postgres.Sql;
+  readonly schema: string;
+  /** The statements that some work sends. */
+  during(work: () => Promise<unknown>): Promise<string[]>;
+}
+
+/** A store whose statements are counted. */
+async function openCounted(): Promise<Counted> {
+  const statements: string[] = [];
+  const debug = (_: number, query: string): void => void statements.push(query);
+  const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {}, debug, fetch_types: false });
+  const schema = `skein_${randomUUID().slice(0, 8)}`;
+  const store = await openPostgresStore({ sql, schema });
+  onTestFinished(async () => {
+    await store.close();
+    await sql.end();
+  });
+  const during = async (work: () => Promise<unknown>): Promise<string[]> => {
+    statements.length = 0;
+    await work();
+    return [...statements];
+  };
+  return { store, sql, schema, during };
+}
+
+test("appends with one statement: a new entry, one with an id, several, one after the leaf and one under a lease", async () => {
+  const { store, during } = await openCounted();
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [message]);
+  const { token } = await store.lease("a", "run", 60_000);
+  const { leafId } = (await store.head("a")) as { leafId: string };
+  for (const work of [
+    () => store.append("a", [message]),
+    () => store.append("a", [{ ...message, id: "given" }]),
+    () => store.append("a", [message, { ...message, id: "other" }, message]),
+    () => store.append("a", [{ type: "run", runId: "r", phase: "started" }]),
+    () => store.append("a", [message], { guard: { leaseToken: token, status: "active" }, expectedVersion: 7 }),
+    () => store.append("a", [{ type: "variables", set: { x: 1 }, unset: [] }]),
+  ]) {
+    expect(await during(work)).toHaveLength(1);
+  }
+  expect(leafId).not.toBeNull();
+  await checkHeadIsFold(store, "a");
+});
+
+test("costs an append no more statements and no more bytes when the session is long", async () => {
+  const { store, sql, schema, during } = await openCounted();
+  const entries = Array.from({ length: 3000 }, () => message);
+  await store.create(createHeader({ id: "long" }), { entries });
+  await store.create(createHeader({ id: "short" }));
+  const bytesOf = async (id: string): Promise<number> => {
+    const [row] = await sql.unsafe(
+      `SELECT pg_column_size(heads.*)::int AS bytes FROM ${schema}.heads WHERE session_id = '${id}'`,
+    );
+    return Number(row?.bytes);
+  };
+  for (const id of ["long", "short"]) {
+    await store.append(id, [message]);
+    expect(await during(() => store.append(id, [message]))).toHaveLength(1);
+  }
+  expect((await bytesOf("long")) - (await bytesOf("short"))).toBeLessThan(40);
+});
+
+test("updates a head in place, whatever else the session is listed under", async () => {
+  const { store, sql, schema } = await openCounted();
+  await store.create(createHeader({ id: "a", userId: "u", cwd: "/w" }));
+  for (let i = 0; i < 50; i++) await store.append("a", [message]);
+  await sql.unsafe("SELECT pg_stat_force_next_flush()");
+  const [row] = await sql.unsafe(
+    `SELECT n_tup_upd::int AS all, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables
+     WHERE schemaname = '${schema}' AND relname = 'heads'`,
+  );
+  expect(row?.all).toBeGreaterThanOrEqual(50);
+  expect(row?.hot).toBeGreaterThan(Number(row?.all) - 5);
+});
+
+test("lists rightly while many sessions have changed since the last listing, and settles them", async () => {
+  const { store, sql, schema } = await openCounted();
+  const ids = Array.from({ length: 300 }, (_, i) => `s${i}`);
+  for (const id of ids) await store.create(createHeader({ id, userId: "u" }));
+  for (const [i, id] of ids.entries()) {
+    await store.append(id, [{ ...message, timestamp: new Date(2030, 0, 1, 0, i).toISOString() }]);
+  }
+  const listed = async (): Promise<string[]> =>
+    (await store.list({ userId: "u", limit: 1000 })).items.map((head) => head.header.id);
+  const count = async (): Promise<number> => {
+    const [row] = await sql.unsafe(`SELECT count(*)::int AS count FROM ${schema}.sessions WHERE unsettled`);
+    return Number(row?.count);
+  };
+  expect(await count()).toBe(300);
+  expect(await listed()).toEqual([...ids].reverse());
+  expect(await count()).toBe(0);
+  await store.append("s0", [{ ...message, timestamp: "2031-01-01T00:00:00.000Z" }]);
+  expect(await count()).toBe(1);
+  expect(await listed()).toEqual(["s0", ...ids.slice(1).reverse()]);
+  const expired = await store.listExpired("9999-01-01T00:00:00.000Z", 1000);
+  expect(expired.map((head) => head.header.id)).toEqual([...ids.slice(1), "s0"]);
+});
+
+test("finds what it lists and counts in an index", async () => {
+  const { store, sql, schema, during } = await openCounted();
+  await store.create(createHeader({ id: "source", userId: "u" }));
+  await sql.unsafe(
+    `INSERT INTO ${schema}.sessions (id, user_id, cwd, status, listed_at, idle_at, origin_version, segments, searched, header)
+     SELECT 'n' || i, 'u' || i % 500, '/w' || i % 500, 'active', '2030-01-01T00:00:00.' || i, '2030', 0, '[]', 0, '{}'
+     FROM generate_series(1, 20000) AS i`,
+  );
+  await sql.unsafe(`INSERT INTO ${schema}.heads (session_key, session_id, version, updated_at, modified_at)
+    SELECT key, id, 0, idle_at, listed_at FROM ${schema}.sessions WHERE id <> 'source'`);
+  await sql.unsafe(`ANALYZE ${schema}.sessions`);
+  await sql.unsafe(`ANALYZE ${schema}.heads`);
+  for (const work of [
+    () => store.list({ userId: "u7", limit: 10 }),
+    () => store.list({ cwd: "/w7", limit: 10 }),
+    () => store.list({ limit: 10 }),
+    () => store.count({ userId: "u7" }),
+    () => store.listExpired("2029-01-01T00:00:00.000Z", 10),
+  ]) {
+    const [statement = ""] = await during(work);
+    const bound = statement.replace(/\$\d+/g, (place) =>
+      /LIMIT$/.test(statement.slice(0, statement.indexOf(place)).trim()) ? "11" : "'u7'",
+    );
+    const plan = await sql.unsafe(`EXPLAIN ${bound}`);
+    const lines = plan.map((row) => String(row["QUERY PLAN"]));
+    expect(lines.filter((line) => /Seq Scan on (?:sessions|heads|entries)/.test(line))).toEqual([]);
+  }
+});
+
+test("gives the search index only what is new, and finds what a fork took over from a purged source", async () => {
+  const { store, sql, schema } = await openCounted();
+  const said = (content: string) => ({ type: "message", message: { role: "user", content } }) as const;
+  const entries = Array.from({ length: 200 }, (_, i) => said(`entry number ${i}`));
+  await store.create(createHeader({ id: "source" }), { entries: [...entries, said("a needle in it")] });
+  await store.fork("source", createHeader({ id: "fork" }));
+  await store.delete("source");
+  await store.purge("9999-01-01T00:00:00.000Z");
+  expect((await store.search("needle")).map(({ head }) => head.header.id)).toEqual(["fork"]);
+  const blocks = async (): Promise<number> => {
+    const [row] = await sql.unsafe(`SELECT count(*)::int AS count FROM ${schema}.search_index WHERE block >= 0`);
+    return Number(row?.count);
+  };
+  expect(await blocks()).toBe(4);
+  await store.append("fork", [said("another pin")]);
+  expect((await store.search("another pin")).map(({ head }) => head.header.id)).toEqual(["fork"]);
+  expect(await blocks()).toBe(5);
+});
