@@ -95,6 +95,7 @@ test("says what is wrong with a command line in one line, without a password, an
   for (const args of [
     ["nonsense"],
     ["__proto__"],
+    ["redis://me:hush@host"],
     ["doctor"],
     ["doctor", "--store"],
     ["doctor", "--stroe", "memory:"],

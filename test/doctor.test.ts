@@ -186,6 +186,15 @@ test("finds nothing wrong while others append, delete and make sessions", async 
   expect(findings).toEqual([]);
 });
 
+test("is not misled by a session that was made under the id of a purged one", async () => {
+  await using store = openMemoryStore();
+  await fill(store);
+  await store.delete("a");
+  await store.purge("9999-01-01T00:00:00.000Z");
+  await store.create(createHeader({ id: "a" }), { entries: Array.from({ length: 30 }, (_, i) => say(`new${i}`)) });
+  expect((await checkStore(store)).findings).toEqual([]);
+});
+
 test("is not misled by a session that is another one at every look", async () => {
   await using store = openMemoryStore();
   await fill(store);

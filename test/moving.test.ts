@@ -85,6 +85,14 @@ describe("a copy of one session", () => {
     expect(await contentsOf(to)).toEqual(await contentsOf(from));
   });
 
+  test("takes a checkpoint along that is made meanwhile", async () => {
+    const [from, to] = [openMemoryStore(), openMemoryStore()];
+    const head = await from.create(createHeader({ id: "a" }), { entries: [say("first")] });
+    const onProgress = (): void => void from.saveCheckpoint(checkpointAt(head, "late"));
+    expect(await copySession(from, to, "a", { onProgress })).toMatchObject({ version: 1, checkpoints: 1 });
+    expect(await contentsOf(to)).toEqual(await contentsOf(from));
+  });
+
   test("refuses a session that is not there, and a store that is the same", async () => {
     await using store = openMemoryStore();
     await expect(copySession(store, openMemoryStore(), "a")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
