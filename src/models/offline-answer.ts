@@ -3,6 +3,7 @@ import type { ToolSchema } from "../agent/model.ts";
 import { textOf } from "../session/message.ts";
 import type { OfflineProgress, OfflineResult } from "./offline-progress.ts";
 import { cutLine } from "./offline-summary.ts";
+import { parseJsonObject } from "./parse-json-object.ts";
 
 const RESULT_CHARACTERS_MAX = 300;
 const SENTENCES_MAX = 12;
@@ -37,7 +38,7 @@ function abilities(tools: readonly ToolSchema[]): readonly string[] {
 }
 
 function sentenceOf({ call, message }: OfflineResult): string {
-  const args = objectOf(call.arguments) ?? {};
+  const args = parseJsonObject(call.arguments) ?? {};
   const text = textOf(message.content);
   const subject = subjectOf(call.name, args);
   if (message.isError === true) return `${subject} failed: ${failureOf(text)}`;
@@ -82,7 +83,7 @@ function subjectOf(name: string, args: Readonly<Record<string, JsonValue>>): str
 
 /** What a process printed, of an output as an object with streams and an exit code, or as text. */
 function printed(text: string): string {
-  const output = objectOf(text);
+  const output = parseJsonObject(text);
   const stdout = output === null ? text : String(output.stdout ?? output.output ?? "");
   const stderr = String(output?.stderr ?? "");
   const exitCode = Number(output?.exit_code ?? output?.exitCode ?? 0);
@@ -92,7 +93,7 @@ function printed(text: string): string {
 }
 
 function listed(text: string): string {
-  const entries = objectOf(text)?.entries;
+  const entries = parseJsonObject(text)?.entries;
   if (!Array.isArray(entries)) return `The files: ${quote(text)}`;
   const names = entries.map((entry: JsonValue) => {
     const { path, type } = entry as Readonly<Record<string, JsonValue>>;
@@ -102,12 +103,12 @@ function listed(text: string): string {
 }
 
 function exists(text: string): boolean {
-  const answer = objectOf(text);
+  const answer = parseJsonObject(text);
   return answer === null ? /^(?:true|yes)\b|\bexists\b/i.test(text) : answer.exists === true;
 }
 
 function failureOf(text: string): string {
-  const error = objectOf(text);
+  const error = parseJsonObject(text);
   if (typeof error?.message !== "string") return quote(text);
   return `${quote(error.message)}${typeof error.error_kind === "string" ? ` (${error.error_kind})` : ""}`;
 }
@@ -118,15 +119,4 @@ function quote(text: string): string {
 
 function list(sentences: readonly string[]): string {
   return sentences.map((sentence) => `"${cutLine(sentence)}"`).join(", ");
-}
-
-function objectOf(text: string): Readonly<Record<string, JsonValue>> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, JsonValue>>)
-      : null;
-  } catch {
-    return null;
-  }
 }

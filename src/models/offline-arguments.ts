@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { ToolSchema } from "../agent/model.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
 import type { OfflineStep } from "./offline-step.ts";
+import { parseJsonObject } from "./parse-json-object.ts";
 
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   path: ["path", "file", "file_path", "filePath", "filename", "directory"],
@@ -57,7 +58,7 @@ function valuesOf(rest: string, tool: ToolSchema, literals: readonly Literal[]):
   if (rest === "") return {};
   const properties = asObject(tool.parameters.properties);
   const text = unmask(rest, literals);
-  const parsed = parseObject(text);
+  const parsed = parseJsonObject(text);
   if (parsed !== null) return parsed;
   const pairs = [...rest.matchAll(/(?<name>\w+)\s*[=:]\s*(?<value>\ue000\d+\ue001|[^\s,]+)/g)];
   const named = pairs.flatMap(({ groups }) =>
@@ -68,17 +69,6 @@ function valuesOf(rest: string, tool: ToolSchema, literals: readonly Literal[]):
   if (named.length > 0) return Object.fromEntries(named);
   const [first] = Object.keys(properties);
   return first === undefined ? {} : { [first]: typed(argumentText(rest, literals), properties[first]) };
-}
-
-function parseObject(text: string): Readonly<Record<string, JsonValue>> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, JsonValue>>)
-      : null;
-  } catch {
-    return null;
-  }
 }
 
 /** A word as the type that the schema asks for. */

@@ -1,3 +1,5 @@
+import { parseJsonObject } from "../parse-json-object.ts";
+
 /** A JSON object whose fields have not been checked. */
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -23,10 +25,5 @@ export function numberOf(value: unknown): number | undefined {
 
 /** The object that a text of JSON holds, or undefined for a text that holds none. */
 export function parseObject(text: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-  } catch {
-    return undefined;
-  }
+  return parseJsonObject(text) ?? undefined;
 }
