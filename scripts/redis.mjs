@@ -196,8 +196,11 @@ function redisProgram() {
   );
 }
 
-/** @returns {Promise<number>} */
-async function freePort() {
+/**
+ * A port of 127.0.0.1 that nobody uses just now.
+ * @returns {Promise<number>}
+ */
+export async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());

@@ -142,13 +142,15 @@ export class Appender {
     { plan, found }: Planned,
     { options }: Attempt,
   ): Promise<{ readonly result: AppendResult } | { readonly session: StoredSession | null } | "unsure"> {
-    const { handle, log, index } = this.#parts;
+    const { handle, names, log, index } = this.#parts;
     const { id } = session.head.header;
     const encoded = encodePlan(session, plan, found);
     if (!session.marked) await index.mark(id, session.gen);
-    const { keys, args } = await this.#argsOf(session, encoded, options);
-    const reply = await handle.run(APPEND, keys, args);
+    const staged = await stageRows(handle, names, id, encoded.rows);
+    const { keys, args } = this.#argsOf(session, encoded, options);
+    const reply = await handle.run(APPEND, [...keys, ...staged.keys], [...args, ...staged.args]);
     const [kind, rev] = reply;
+    if (kind !== "ok") await staged.discard();
     if (kind === "lease" || kind === "taken") return "unsure";
     if (kind !== "ok") {
       const current = log.accept(id, reply, session);
@@ -159,15 +161,14 @@ export class Appender {
     return { result: resultOf(plan) };
   }
 
-  async #argsOf(
+  #argsOf(
     session: StoredSession,
-    { rows, place }: EncodedPlan,
+    { place }: EncodedPlan,
     { guard }: AppendOptions,
-  ): Promise<{ readonly keys: readonly string[]; readonly args: readonly string[] }> {
-    const { handle, names, leases, clock, ttlSeconds } = this.#parts;
+  ): { readonly keys: readonly string[]; readonly args: readonly string[] } {
+    const { names, leases, ttlSeconds } = this.#parts;
     const { uid, gen, head } = session;
     const { id } = head.header;
-    const staged = await stageRows(handle, names, id, rows);
     const fields = headFields(place);
     const [, rev, ss] = knownArgs(session);
     const settings = fields.ss === ss ? "" : JSON.stringify(place.head.path.settings);
@@ -179,14 +180,12 @@ export class Appender {
         names.lease(id),
         names.forks(id, uid),
         names.checkpoints(id, uid),
-        ...staged.keys,
       ],
       args: [
-        ...[uid, String(head.version), gen, rev, ss, String(clock().getTime()), names.channel(id)],
+        ...[uid, String(head.version), gen, rev, ss, String(Date.now()), names.channel(id)],
         ...[guard?.leaseToken === undefined ? "" : String(guard.leaseToken), leases.clockArg()],
         ...[ttlSeconds === undefined ? "" : String(ttlSeconds), fields.h, fields.m, fields.u, fields.st],
         ...[fields.ss, settings, String(place.head.version)],
-        ...staged.args,
       ],
     };
   }

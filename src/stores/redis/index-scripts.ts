@@ -48,6 +48,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now - tonumber(ARGV[3])))
 if #old > 0 then return {'old', old} end
+if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return {'ok'} end
 local count = redis.call('ZCARD', KEYS[1])
 for _, place in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
   local id = string.match(place, '^[^ ]+')
@@ -67,11 +68,14 @@ redis.call('SADD', KEYS[2], ARGV[1])
 return {'', 'ok'}`);
 
 /** Makes a checkpoint's id lead nowhere. KEYS: pointers, those of the session. ARGV: id, the pointer that it must be. */
-export const DROP_CHECKPOINT: RedisScript = defineScript(`
+export const DROP_CHECKPOINT: RedisScript = defineScript(
+  `
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return {0} end
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('SREM', KEYS[2], ARGV[1])
-return {1}`);
+return {1}`,
+  { repeatable: false },
+);
 
 /** Makes all checkpoints of a session that is gone lead nowhere. KEYS: pointers, those of the session. ARGV: its place. */
 export const DROP_CHECKPOINTS: RedisScript = defineScript(`

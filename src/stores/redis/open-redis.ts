@@ -2,6 +2,7 @@ import { SessionError } from "../../session/errors.ts";
 import { openOfficialSubscriber, type RedisConnection, type RedisReply } from "./redis-client.ts";
 
 const CONNECT_TIMEOUT_MS = 5000;
+const RECONNECT_WAIT_MS_MIN = 20;
 const RECONNECT_WAIT_MS_MAX = 1000;
 const PING_MS = 10_000;
 /** A server that answers nothing for so long, not even a ping, is taken for gone. */
@@ -21,8 +22,8 @@ export async function openRedis(url: string): Promise<RedisConnection> {
         connectTimeout: CONNECT_TIMEOUT_MS,
         socketTimeout: SILENCE_MS_MAX,
         // A first connection that fails is told to whoever opens the store; a later one is tried again for ever.
-        reconnectStrategy: (retries, cause) =>
-          connected ? Math.min(RECONNECT_WAIT_MS_MAX, 20 * 2 ** Math.min(retries, 10)) : cause,
+        reconnectStrategy: (retries) =>
+          connected && Math.min(RECONNECT_WAIT_MS_MAX, RECONNECT_WAIT_MS_MIN * 2 ** Math.min(retries, 10)),
       },
     });
     client.on("error", () => {});

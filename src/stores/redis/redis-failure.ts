@@ -22,8 +22,6 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "is not there: nothing listens at that address; check the URL and that the server runs",
   ENOTFOUND: "is not there: its host has no address; check the URL",
   EAI_AGAIN: "is not there: its host has no address just now; check the URL and the network",
-  ECONNRESET: "has closed the connection",
-  EPIPE: "has closed the connection",
   ETIMEDOUT: "does not answer; check the URL and the network",
 };
 
@@ -43,9 +41,9 @@ export function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
 
-/** Whether a client says that it has no connection just now, so that it has sent nothing. */
-export function isOffline(error: unknown): boolean {
-  return error instanceof Error && kindOf(error) === "ClientOfflineError";
+/** Whether a server was just not there, or not ready yet, so that it may answer in a moment. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof Error && (isOffline(error) || isLost(error) || error.message.startsWith("LOADING "));
 }
 
 function problemOf(error: Error): string | null {
@@ -56,13 +54,13 @@ function problemOf(error: Error): string | null {
   // A script that is refused a command names the refusal behind its own words.
   const inside = Object.keys(REPLIES).find((name) => message.includes(`-${name} `) || message.includes(` ${name} `));
   if (inside !== undefined && isReply(error)) return REPLIES[inside] as string;
+  if (isLost(error)) return `was lost in the middle of a call; ${LOST}`;
   const { code } = error as { code?: unknown };
   const codes = [code, ...(error instanceof AggregateError ? error.errors.map((each) => each?.code) : [])];
   const connection = codes.find((each): each is string => typeof each === "string" && Object.hasOwn(CONNECTIONS, each));
   if (connection !== undefined) return CONNECTIONS[connection] as string;
   if (isOffline(error) || kindOf(error) === "ClientClosedError")
     return "cannot be reached just now; the store goes on trying, so try again in a moment";
-  if (isLost(error)) return `was lost in the middle of a call; ${LOST}`;
   if (/unknown command/i.test(message)) return "does not know a command that the store needs; use Redis 7 or Valkey";
   return isReply(error) ? `refused a command: ${message.replace(/\.$/, "")}` : connectionProblem(error);
 }
@@ -71,11 +69,19 @@ function isReply(error: Error): boolean {
   return ["ErrorReply", "SimpleError", "BlobError", "ReplyError"].includes(kindOf(error));
 }
 
+function isOffline(error: Error): boolean {
+  return kindOf(error) === "ClientOfflineError";
+}
+
 function isLost(error: Error): boolean {
+  const { code } = error as { code?: unknown };
   return (
+    code === "ECONNRESET" ||
+    code === "EPIPE" ||
     ["SocketClosedUnexpectedlyError", "SocketTimeoutError", "DisconnectsClientError", "AbortError"].includes(
       kindOf(error),
-    ) || /^Connection is closed|^Stream isn't writeable/.test(error.message)
+    ) ||
+    /^Connection is closed|^Stream isn't writeable/.test(error.message)
   );
 }
 

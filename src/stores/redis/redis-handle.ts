@@ -2,20 +2,27 @@ import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../store-closed.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
-import { isNoScript, isOffline, redisFailure } from "./redis-failure.ts";
+import { isNoScript, isPassing, redisFailure } from "./redis-failure.ts";
 
-const OFFLINE_MS_MAX = 2000;
-const OFFLINE_WAIT_MS = 20;
+const ABSENCE_MS_MAX = 2000;
+const ABSENCE_WAIT_MS = 20;
 
 /** A script that the server runs as one step. All keys that it touches are given to it, and are in one slot. */
-export interface RedisScript {
+export interface RedisScript extends Repeating {
   readonly text: string;
   readonly sha: string;
 }
 
+/** Whether what may have been done may be done again, as when a connection breaks before the answer. */
+export interface Repeating {
+  readonly repeatable: boolean;
+}
+
+const REPEATABLE: Repeating = { repeatable: true };
+
 /** A script, with the name that the server knows it by. */
-export function defineScript(text: string): RedisScript {
-  return { text, sha: createHash("sha1").update(text).digest("hex") };
+export function defineScript(text: string, options: Repeating = REPEATABLE): RedisScript {
+  return { text, sha: createHash("sha1").update(text).digest("hex"), ...options };
 }
 
 /** One connection, behind which all clients look the same and every failure is a `SessionError`. */
@@ -30,9 +37,9 @@ export class RedisHandle {
     this.place = place;
   }
 
-  async command(firstKey: string, args: readonly string[]): Promise<RedisReply> {
+  async command(firstKey: string, args: readonly string[], options: Repeating = REPEATABLE): Promise<RedisReply> {
     try {
-      return await this.#send(firstKey, args);
+      return await this.#send(firstKey, args, options);
     } catch (error) {
       throw this.failure(error);
     }
@@ -43,12 +50,12 @@ export class RedisHandle {
     const [firstKey = ""] = keys;
     const rest = [String(keys.length), ...keys, ...args];
     try {
-      return (await this.#send(firstKey, ["EVALSHA", script.sha, ...rest])) as readonly RedisReply[];
+      return (await this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script)) as readonly RedisReply[];
     } catch (error) {
       if (!isNoScript(error)) throw this.failure(error);
     }
     // The server has not seen it yet, or has forgotten it; nothing was run.
-    return (await this.command(firstKey, ["EVAL", script.text, ...rest])) as readonly RedisReply[];
+    return (await this.command(firstKey, ["EVAL", script.text, ...rest], script)) as readonly RedisReply[];
   }
 
   async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {
@@ -73,17 +80,17 @@ export class RedisHandle {
     }
   }
 
-  /** A short absence of the server, as when it is restarted, is waited for by calls that were not sent yet. */
-  async #send(firstKey: string, args: readonly string[]): Promise<RedisReply> {
-    const until = Date.now() + OFFLINE_MS_MAX;
+  /** A short absence of the server, as when it is restarted, is waited for, and the command sent again. */
+  async #send(firstKey: string, args: readonly string[], { repeatable }: Repeating): Promise<RedisReply> {
+    const until = Date.now() + ABSENCE_MS_MAX;
     for (;;) {
       if (this.#closed) throw storeClosed();
       try {
         return await this.#connection.send(firstKey, args);
       } catch (error) {
-        if (!isOffline(error) || Date.now() >= until) throw error;
+        if (!repeatable || !isPassing(error) || Date.now() >= until) throw error;
       }
-      await wait(OFFLINE_WAIT_MS);
+      await wait(ABSENCE_WAIT_MS);
     }
   }
 

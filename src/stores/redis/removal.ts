@@ -1,3 +1,4 @@
+import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import type { KeyNames } from "./key-names.ts";
@@ -47,10 +48,11 @@ export class Removal {
   }
 
   async #setDeleted(sessionId: string, deletedAt: string): Promise<boolean> {
-    const { handle, names, log, clock } = this.#parts;
+    const { handle, names, log } = this.#parts;
+    const call = uuidv7();
     return this.#inGeneration(sessionId, async ({ uid, gen }) => {
       const keys = [names.session(sessionId), names.lease(sessionId)];
-      const args = [uid, gen, deletedAt, String(clock().getTime()), names.channel(sessionId)];
+      const args = [uid, gen, deletedAt, String(Date.now()), names.channel(sessionId), call];
       const [kind] = await handle.run(SET_DELETED, keys, args);
       log.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";

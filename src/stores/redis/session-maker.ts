@@ -123,7 +123,7 @@ export class SessionMaker {
     { uid, place, inherited, rows }: NewSession,
     onFenced: () => Promise<void> = async () => {},
   ): Promise<SessionHead> {
-    const { handle, names, log, index, clock, ttlSeconds } = this.#parts;
+    const { handle, names, log, index, ttlSeconds } = this.#parts;
     const { head } = place;
     const { header } = head;
     const { id } = header;
@@ -139,11 +139,12 @@ export class SessionMaker {
         CREATE,
         [...keys, ...staged.keys],
         [
-          ...[uid, gen, String(clock().getTime()), ttlSeconds === undefined ? "" : String(ttlSeconds), String(base)],
+          ...[uid, gen, String(Date.now()), ttlSeconds === undefined ? "" : String(ttlSeconds), String(base)],
           ...[...fixed, fields.h, fields.m, fields.u, fields.st, fields.ss, JSON.stringify(head.path.settings)],
           ...[String(head.version), ...staged.args],
         ],
       );
+      if (kind !== "ok") await staged.discard();
       // A client that sends again what was not answered finds its own session there.
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {

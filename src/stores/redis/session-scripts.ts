@@ -7,7 +7,8 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * Fields of a session's hash: `uid` its unique name, `v` its version, `b` how many entries are another's, `rev` how often
  * it was written to, `gen` and `marked` see session-index.ts, `del` when it was deleted, `hd` its header, `sg` whose log
  * it begins with, `h` its head, `ss` and `set` the settings of the head and where they were made, `m`, `u` and `st` the
- * head's times and status, `ix` what the index needs of the header, `at` when it was last written to.
+ * head's times and status, `ix` what the index needs of the header, `at` when it was last written to, `call` who deleted
+ * it or brought it back.
  */
 
 const LOAD = `
@@ -106,13 +107,18 @@ putRows(16, KEYS[5], KEYS[2], KEYS[3], tonumber(ARGV[5]))
 keepFor(ARGV[4], false, {KEYS[1], KEYS[2], KEYS[3]})
 return {'ok'}`);
 
-/** Deletes a session or brings it back. KEYS: session, lease. ARGV: uid, gen, time of deletion or '', now, channel. */
+/**
+ * Deletes a session or brings it back; a call that comes twice, as a client may send it again, is one.
+ *
+ * KEYS: session, lease. ARGV: uid, gen, time of deletion or '', now, channel, the name of the call.
+ */
 export const SET_DELETED: RedisScript = defineScript(`
-local s = redis.call('HMGET', KEYS[1], 'uid', 'gen', 'del', 'rev')
+local s = redis.call('HMGET', KEYS[1], 'uid', 'gen', 'del', 'rev', 'call')
 if s[1] ~= ARGV[1] then return {'gone'} end
+if s[5] == ARGV[6] then return {'ok'} end
 if (s[3] == '') == (ARGV[3] == '') then return {'no'} end
 if s[2] ~= ARGV[2] then return {'gen', s[2]} end
-redis.call('HSET', KEYS[1], 'del', ARGV[3], 'marked', s[2], 'at', ARGV[4],
+redis.call('HSET', KEYS[1], 'del', ARGV[3], 'call', ARGV[6], 'marked', s[2], 'at', ARGV[4],
   'rev', string.format('%.0f', tonumber(s[4]) + 1))
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('HSET', KEYS[2], 'until', '0') end
 redis.pcall('PUBLISH', ARGV[5], '')
@@ -176,7 +182,8 @@ end
  * KEYS: forks, remains, entries, positions. ARGV: the fork's uid. Answers how far the rest is needed, or whose log it
  * began with.
  */
-export const RELEASE: RedisScript = defineScript(`${NEEDED}
+export const RELEASE: RedisScript = defineScript(
+  `${NEEDED}
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then return {'kept'} end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   redis.call('HSET', KEYS[2], 'needed', neededBy(KEYS[1]))
@@ -184,7 +191,9 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
 end
 local segments = redis.call('HGET', KEYS[2], 'sg')
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-return {'removed', segments}`);
+return {'removed', segments}`,
+  { repeatable: false },
+);
 
 /**
  * Removes a deleted session, except what forks take of its log.
@@ -192,7 +201,8 @@ return {'removed', segments}`);
  * KEYS: session, entries, positions, forks, checkpoints, remains, lease, floor. ARGV: uid, gen, and the time it must have
  * been deleted before.
  */
-export const PURGE: RedisScript = defineScript(`${NEEDED}
+export const PURGE: RedisScript = defineScript(
+  `${NEEDED}
 local s = redis.call('HMGET', KEYS[1], 'uid', 'gen', 'del', 'sg', 'b')
 if s[1] ~= ARGV[1] or s[3] == '' or s[3] >= ARGV[3] then return {'no'} end
 if s[2] ~= ARGV[2] then return {'gen', s[2]} end
@@ -204,7 +214,9 @@ if redis.call('EXISTS', KEYS[4]) == 1 then
   return {'cut', needed}
 end
 redis.call('UNLINK', KEYS[2], KEYS[3])
-return {'removed', s[4]}`);
+return {'removed', s[4]}`,
+  { repeatable: false },
+);
 
 /** Removes entries at the end of a purged log. KEYS: entries, positions. ARGV: place in the stream and id of each. */
 export const CUT: RedisScript = defineScript(`

@@ -11,6 +11,8 @@ const STAGED_SECONDS = 3600;
 export interface StagedRows {
   readonly keys: readonly string[];
   readonly args: readonly string[];
+  /** Removes what no script has taken. */
+  discard(): Promise<void>;
 }
 
 /** Gets rows ready for a script. A list that no script takes, because its maker died, runs out by itself. */
@@ -20,13 +22,15 @@ export async function stageRows(
   sessionId: string,
   rows: readonly NewRow[],
 ): Promise<StagedRows> {
-  if (rows.length <= ROWS_INLINE_MAX) return { keys: [], args: argsOf(rows) };
+  if (rows.length <= ROWS_INLINE_MAX) return { keys: [], args: argsOf(rows), discard: async () => {} };
   const key = names.staging(sessionId, uuidv7());
   for (let first = 0; first < rows.length; first += ROWS_AT_ONCE) {
-    await handle.command(key, ["RPUSH", key, ...argsOf(rows.slice(first, first + ROWS_AT_ONCE))]);
+    const part = argsOf(rows.slice(first, first + ROWS_AT_ONCE));
+    await handle.command(key, ["RPUSH", key, ...part], { repeatable: false });
     if (first === 0) await handle.command(key, ["EXPIRE", key, String(STAGED_SECONDS)]);
   }
-  return { keys: [key], args: [] };
+  const discard = async (): Promise<void> => void (await handle.command(key, ["UNLINK", key]));
+  return { keys: [key], args: [], discard };
 }
 
 function argsOf(rows: readonly NewRow[]): string[] {
