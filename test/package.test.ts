@@ -68,7 +68,9 @@ test("needs nothing at run time, and every peer is optional", () => {
 });
 
 test("development versions are exact, and the lock file installs from any registry", async () => {
-  const ranges = Object.values<string>(manifest.devDependencies).filter((version) => !/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version));
+  const ranges = Object.values<string>(manifest.devDependencies).filter(
+    (version) => !/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version),
+  );
   expect(ranges).toEqual([]);
   const { packages } = await readJson("package-lock.json");
   const tied = Object.entries<Locked>(packages).filter(([, { resolved }]) => resolved?.startsWith("http"));

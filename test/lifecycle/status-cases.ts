@@ -14,7 +14,7 @@ import {
 } from "./lifecycle-case.ts";
 
 /** How a session can stand to whoever asks for it. */
-export const STANDINGS = ["active", "suspended", "closed", "expired", "deleted", "missing", "foreign"] as const;
+const STANDINGS = ["active", "suspended", "closed", "expired", "deleted", "missing", "foreign"] as const;
 export type Standing = (typeof STANDINGS)[number];
 
 /** A session of a standing, with a checkpoint and a branch that has one turn more. */
