@@ -81,4 +81,22 @@ describe("a line of runs", () => {
     await entered[2];
     expect(order).toEqual(["a", "c"]);
   });
+
+  test("lets them in as they asked when the first is the last to be checked", async () => {
+    for (let tries = 0; tries < 20; tries++) {
+      const line = new RunLine();
+      const order: string[] = [];
+      const checks: (() => void)[] = [];
+      const runs = ["a", "b", "c"].map((id) => entrant(id));
+      const entered = runs.map((run) =>
+        line.enter("s", run, () => new Promise((resolve) => checks.push(resolve))).then(() => order.push(run.runId)),
+      );
+      for (const pass of checks.toReversed()) pass();
+      for (const [index, run] of runs.entries()) {
+        await entered[index];
+        line.leave("s", run);
+      }
+      expect(order).toEqual(["a", "b", "c"]);
+    }
+  });
 });

@@ -30,7 +30,7 @@ interface Place {
 export class RunLine {
   readonly #places = new Map<string, Place>();
   /** The last one that asked for a session and is still being checked. */
-  readonly #arrivals = new Map<string, Promise<unknown>>();
+  readonly #arrivals = new Map<string, Promise<void>>();
 
   /**
    * Resolves when the session is this run's; `leave` gives it to the next. Whoever does not pass the check never enters.
@@ -39,17 +39,25 @@ export class RunLine {
    * @throws {SessionBusyError} when it is another's, and this one does not wait or has waited long enough.
    */
   async enter(sessionId: string, entrant: Entrant, check: () => Promise<void> = async () => {}): Promise<void> {
-    const before = this.#arrivals.get(sessionId);
-    const checking = check();
-    const arriving = Promise.allSettled([before, checking]);
+    const before = this.#arrivals.get(sessionId) ?? Promise.resolve();
+    let arrive = (): void => {};
+    const arriving = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
     this.#arrivals.set(sessionId, arriving);
+    let entering: Promise<void>;
     try {
-      await checking;
+      await check();
       await before;
+      entering = this.#enterChecked(sessionId, entrant);
     } finally {
-      if (this.#arrivals.get(sessionId) === arriving) this.#arrivals.delete(sessionId);
+      // The next one may enter once this one stands in the line, or is refused; but not before those before it.
+      void before.then(() => {
+        arrive();
+        if (this.#arrivals.get(sessionId) === arriving) this.#arrivals.delete(sessionId);
+      });
     }
-    await this.#enterChecked(sessionId, entrant);
+    await entering;
   }
 
   async #enterChecked(sessionId: string, entrant: Entrant): Promise<void> {
