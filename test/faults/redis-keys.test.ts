@@ -126,24 +126,38 @@ redisTest("gives a place back that someone took and never used, and counts what 
   const store = await openStore({ url, prefix });
   const reserved = `${prefix}:i:{${prefix}}:reserved-open:u`;
   await store.create(createHeader({ id: "there", userId: "u" }));
-  // Someone died before it made a session, someone else after it, both long ago; and someone is just about to.
-  await client.zadd(reserved, "1", "never x", "2", "there y", String(Date.now()), "soon z");
+  // Someone died before it made a session, someone else after it, both long ago; someone has just made one, and someone
+  // is about to.
+  await client.zadd(
+    reserved,
+    "1",
+    "never x",
+    "2",
+    "there y",
+    String(Date.now()),
+    "there z",
+    String(Date.now()),
+    "soon z",
+  );
   expect(await refusalOf(store.create(createHeader({ userId: "u" }), { maxOpenPerUser: 2 }))).toMatchObject({
     code: "CAPACITY",
   });
   await store.create(createHeader({ userId: "u" }), { maxOpenPerUser: 3 });
-  expect(await client.zrange(reserved, "0", "-1")).toEqual(["soon z"]);
+  expect(await client.zrange(reserved, "0", "-1")).toEqual(["soon z", "there z"]);
   expect(await client.get(`${prefix}:g:{never}`)).toBe("1");
 });
 
 redisTest("lets a session that is given a time run out with all its keys, and is not told of it again", async () => {
   const [url, prefix, client] = [await redisUrl(), newPrefix(), await openClient()];
-  const store = await openStore({ url, prefix, ttlSeconds: 2 });
+  const store = await openStore({ url, prefix, ttlSeconds: 4 });
   await store.create(createHeader({ id: "a", userId: "u" }));
   await store.append("a", [message]);
   await store.saveCheckpoint(checkpointOf("c", "a"));
   await store.lease("a", "run", 1);
-  expect(await store.count({ userId: "u" })).toBe(1);
+  await until(async () => {
+    expect(await store.count({ userId: "u" })).toBe(1);
+    return (await client.zcard(`${prefix}:i:{${prefix}}:unsettled`)) === 0;
+  }, "a settled session");
   await until(async () => (await client.keys(`${prefix}:*{a}*`)).length === 0, "the end of the keys");
   expect([await store.head("a"), await store.loadCheckpoint("c"), await store.listCheckpoints("a")]).toEqual([
     null,

@@ -2,16 +2,17 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import type { AppendOptions, AppendResult } from "../../session/store.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import { type EncodedPlan, encodePlan } from "../sqlite/entry-writer.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 import { knownArgs, type SessionLog } from "./session-log.ts";
-import { APPEND } from "./session-scripts.ts";
-import { stageRows } from "./staged-rows.ts";
-import { headFields, type StoredSession } from "./stored-session.ts";
+import { APPEND, APPEND_ONE } from "./session-scripts.ts";
+import { type StagedRows, stageRows } from "./staged-rows.ts";
+import { settingsOf, type Stamp, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 200;
 const ATTEMPTS_WITHOUT_WAIT = 4;
@@ -145,49 +146,58 @@ export class Appender {
     const { handle, names, log, index } = this.#parts;
     const { id } = session.head.header;
     const encoded = encodePlan(session, plan, found);
-    if (!session.marked) await index.mark(id, session.gen);
+    if (!session.marked) await index.mark(id, session.stamp.gen);
     const staged = await stageRows(handle, names, id, encoded.rows);
-    const { keys, args } = this.#argsOf(session, encoded, options);
-    const reply = await handle.run(APPEND, [...keys, ...staged.keys], [...args, ...staged.args]);
-    const [kind, rev] = reply;
+    const stamp = { ...session.stamp, rev: session.stamp.rev + 1 };
+    const { keys, args } = this.#argsOf(session, stamp, encoded, options, staged);
+    // Without options there are three keys.
+    const script = keys.length === 3 && encoded.rows.length === 1 ? APPEND_ONE : APPEND;
+    const reply = await handle.run(script, keys, args);
+    const [kind] = reply;
     if (kind !== "ok") await staged.discard();
     if (kind === "lease" || kind === "taken") return "unsure";
+    if (kind === "behind") return { session: await log.load(id) };
     if (kind !== "ok") {
       const current = log.accept(id, reply, session);
       return { session: current?.deletedAt === null ? current : null };
     }
     const { head, leafSeq, factsSeq } = encoded.place;
-    log.remember({ ...session, rev: rev as string, marked: true, head, leafSeq, factsSeq });
+    log.remember({ ...session, stamp, marked: true, head, leafSeq, factsSeq });
     return { result: resultOf(plan) };
   }
 
   #argsOf(
     session: StoredSession,
+    stamp: Stamp,
     { place }: EncodedPlan,
     { guard }: AppendOptions,
+    staged: StagedRows,
   ): { readonly keys: readonly string[]; readonly args: readonly string[] } {
-    const { names, leases, ttlSeconds } = this.#parts;
-    const { uid, gen, head } = session;
-    const { id } = head.header;
-    const fields = headFields(place);
-    const [, rev, ss] = knownArgs(session);
-    const settings = fields.ss === ss ? "" : JSON.stringify(place.head.path.settings);
-    return {
-      keys: [
-        names.session(id),
-        names.entries(id, uid),
-        names.positions(id, uid),
-        names.lease(id),
-        names.forks(id, uid),
-        names.checkpoints(id, uid),
-      ],
-      args: [
-        ...[uid, String(head.version), gen, rev, ss, String(Date.now()), names.channel(id)],
-        ...[guard?.leaseToken === undefined ? "" : String(guard.leaseToken), leases.clockArg()],
-        ...[ttlSeconds === undefined ? "" : String(ttlSeconds), fields.h, fields.m, fields.u, fields.st],
-        ...[fields.ss, settings, String(place.head.version)],
-      ],
-    };
+    const { names } = this.#parts;
+    const { id } = session.head.header;
+    const { uid } = stamp;
+    const options = this.#optionsOf(session.head, place.head, guard);
+    const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid)];
+    if (options !== "" || staged.keys.length > 0)
+      keys.push(names.lease(id), names.forks(id, uid), names.checkpoints(id, uid), ...staged.keys);
+    const next = [writeStamp(stamp), writeHead(place, stamp.gen), String(session.head.version)];
+    return { keys, args: [...knownArgs(session), ...next, names.channel(id), options, ...staged.args] };
+  }
+
+  /** What few appends need, for the script; empty when there is nothing of it. */
+  #optionsOf(before: SessionHead, after: SessionHead, guard: Guard | undefined): string {
+    const { leases, ttlSeconds } = this.#parts;
+    const options: Record<string, string> = {};
+    if (guard?.leaseToken !== undefined) {
+      options.token = String(guard.leaseToken);
+      options.clock = leases.clockArg();
+    }
+    if (ttlSeconds !== undefined) options.ttl = String(ttlSeconds);
+    if (settingsOf(before) !== settingsOf(after)) {
+      options.ss = settingsOf(after);
+      options.set = JSON.stringify(after.path.settings);
+    }
+    return Object.keys(options).length === 0 ? "" : JSON.stringify(options);
   }
 }
 

@@ -37,9 +37,10 @@ export class Checkpoints {
     const { id, sessionId } = checkpoint;
     const session = await this.#log.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
-    const pointer = { id: sessionId, uid: session.uid, token: uuidv7() };
-    const keys = [this.#names.session(sessionId), this.#names.checkpoints(sessionId, session.uid)];
-    const args = [session.uid, pointer.token, JSON.stringify(checkpoint)];
+    const { uid } = session.stamp;
+    const pointer = { id: sessionId, uid, token: uuidv7() };
+    const keys = [this.#names.session(sessionId), this.#names.checkpoints(sessionId, uid)];
+    const args = [uid, pointer.token, JSON.stringify(checkpoint)];
     if ((await this.#handle.run(PUT_CHECKPOINT, keys, args))[0] !== "ok") throw new SessionNotFoundError(sessionId);
     const stored = await this.#claim(id, pointer);
     if (stored === null) return;
@@ -59,7 +60,7 @@ export class Checkpoints {
   async list(sessionId: string): Promise<Checkpoint[]> {
     const session = await this.#log.load(sessionId);
     if (session === null) return [];
-    const { uid } = session;
+    const { uid } = session.stamp;
     const list = (await this.#handle.run(READ_ALL, [this.#names.checkpoints(sessionId, uid)], [])) as string[];
     const kept: { checkpoint: Checkpoint; sequence: number; pointer: string }[] = [];
     for (let i = 0; i < list.length; i += 2) {
@@ -111,7 +112,7 @@ export class Checkpoints {
   }
 
   async #isLive({ id, uid }: Pointer): Promise<boolean> {
-    return (await this.#log.load(id))?.uid === uid;
+    return (await this.#log.load(id))?.stamp.uid === uid;
   }
 
   async #read({ id, uid, token }: Pointer): Promise<Checkpoint | null> {

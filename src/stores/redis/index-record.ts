@@ -15,7 +15,7 @@ export interface IndexedHeader {
 /** What the index holds of a session. */
 export interface IndexRecord extends IndexedHeader {
   readonly uid: string;
-  readonly rev: string;
+  readonly rev: number;
   readonly modifiedAt: string;
   readonly updatedAt: string;
   readonly status: string;

@@ -18,6 +18,8 @@ export async function openRedis(url: string): Promise<RedisConnection> {
       // A call that waits for a server to come back could wait for ever; one that fails at once can be made again.
       disableOfflineQueue: true,
       pingInterval: PING_MS,
+      // A time for each command to be sent in costs more than sending it, and nothing waits here to be sent.
+      commandOptions: { timeout: 0 },
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         socketTimeout: SILENCE_MS_MAX,

@@ -50,9 +50,9 @@ export class Removal {
   async #setDeleted(sessionId: string, deletedAt: string): Promise<boolean> {
     const { handle, names, log } = this.#parts;
     const call = uuidv7();
-    return this.#inGeneration(sessionId, async ({ uid, gen }) => {
+    return this.#inGeneration(sessionId, async ({ stamp: { uid, gen } }) => {
       const keys = [names.session(sessionId), names.lease(sessionId)];
-      const args = [uid, gen, deletedAt, String(Date.now()), names.channel(sessionId), call];
+      const args = [uid, String(gen), deletedAt, String(Date.now()), names.channel(sessionId), call];
       const [kind] = await handle.run(SET_DELETED, keys, args);
       log.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";
@@ -62,7 +62,7 @@ export class Removal {
   /** False when the session is not there, or was brought back meanwhile. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
     const { handle, names, log, index, references } = this.#parts;
-    const purged = await this.#inGeneration(id, async ({ uid, gen }) => {
+    const purged = await this.#inGeneration(id, async ({ stamp: { uid, gen } }) => {
       await references.releaseDead({ id, uid });
       const keys = [
         names.session(id),
@@ -74,7 +74,7 @@ export class Removal {
         names.lease(id),
         names.floor(id),
       ];
-      const [kind, rest] = (await handle.run(PURGE, keys, [uid, gen, before])) as [string, string | undefined];
+      const [kind, rest] = (await handle.run(PURGE, keys, [uid, String(gen), before])) as [string, string | undefined];
       if (kind === "gen") return null;
       log.forget(id);
       if (kind === "cut") await references.cut({ id, uid }, Number(rest));
@@ -92,7 +92,7 @@ export class Removal {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const session = await log.loadAny(id);
       if (session === null) return false;
-      if (!session.marked) await index.mark(id, session.gen);
+      if (!session.marked) await index.mark(id, session.stamp.gen);
       const done = await act(session);
       if (done !== null) return done;
     }

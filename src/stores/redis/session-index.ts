@@ -1,9 +1,9 @@
 import type { KeyNames } from "./key-names.ts";
 import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
 import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
-import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
+import { type HeadText, readStamp, type Stamp, writeStamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
@@ -21,7 +21,7 @@ interface Mark {
 
 /** What a session says of itself. */
 interface SessionState {
-  readonly gen: string;
+  readonly stamp: Stamp;
   readonly writtenMs: number;
   readonly record: IndexRecord;
 }
@@ -53,9 +53,9 @@ export class SessionIndex {
   }
 
   /** Must be done before a generation of a session is written to. */
-  async mark(id: string, gen: string): Promise<void> {
+  async mark(id: string, gen: number): Promise<void> {
     const key = this.#names.index("unsettled");
-    await this.#handle.command(key, ["ZADD", key, "GT", gen, id]);
+    await this.#handle.command(key, ["ZADD", key, "GT", String(gen), id]);
   }
 
   /** Brings the index up to date with everything that was written until now. */
@@ -81,14 +81,13 @@ export class SessionIndex {
   }
 
   async #settleMark({ id, gen, record }: Mark): Promise<void> {
-    const state = await this.#refresh(id, record);
+    const { state, replaced } = await this.#refresh(id, record);
+    if (!replaced) return;
     if (state === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
     } else if (Math.abs(Date.now() - state.writtenMs) > QUIET_MS) {
-      const { uid, rev } = state.record;
-      const args = [uid, rev, state.gen];
-      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], args);
-      if (ended === 1) await this.#unmark(id, state.gen);
+      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], [writeStamp(state.stamp)]);
+      if (ended === 1) await this.#unmark(id, String(state.stamp.gen));
     }
   }
 
@@ -121,12 +120,16 @@ export class SessionIndex {
     await this.#handle.run(UNMARK, [this.#names.index("unsettled")], [id, gen]);
   }
 
-  /** Makes the record of a session what the session says; `record` is what the index held before. */
-  async #refresh(id: string, record: string): Promise<SessionState | null> {
+  /**
+   * Makes the record of a session what the session says; `record` is what the index held before. Where others replace it
+   * all the time it is left to them, and the session stays marked.
+   */
+  async #refresh(id: string, record: string): Promise<{ state: SessionState | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
       const state = await this.#stateOf(id);
-      if ((await this.#replace(id, old, state?.record ?? null)) || attempt === ATTEMPTS_MAX) return state;
+      const replaced = await this.#replace(id, old, state?.record ?? null);
+      if (replaced || attempt === ATTEMPTS_MAX) return { state, replaced };
       old = await this.#recordOf(id);
     }
   }
@@ -163,20 +166,14 @@ export class SessionIndex {
 
   async #stateOf(id: string): Promise<SessionState | null> {
     const key = this.#names.session(id);
-    const fields = ["uid", "rev", "gen", "at", "m", "u", "st", "del", "ix"];
-    const reply = (await this.#handle.command(key, ["HMGET", key, ...fields])) as readonly RedisReply[];
-    const [uid, rev, gen, at, modifiedAt, updatedAt, status, deletedAt, header] = reply as string[];
-    if (uid === null || uid === undefined) return null;
-    const record = {
-      uid,
-      rev,
-      modifiedAt,
-      updatedAt,
-      status,
-      deletedAt,
-      ...(JSON.parse(header as string) as IndexedHeader),
-    };
-    return { gen: gen as string, writtenMs: Number(at), record: record as IndexRecord };
+    const reply = await this.#handle.command(key, ["HMGET", key, "k", "h", "del", "dat", "ix"]);
+    const [k, h, deletedAt, deletedMs, ix] = reply as [string | null, string, string, string | null, string];
+    if (k === null) return null;
+    const stamp = readStamp(k);
+    const { m: modifiedAt, u: updatedAt, st: status, at } = JSON.parse(h) as HeadText;
+    const times = { modifiedAt, updatedAt, status, deletedAt };
+    const record = { uid: stamp.uid, rev: stamp.rev, ...times, ...(JSON.parse(ix) as IndexedHeader) };
+    return { stamp, writtenMs: Math.max(at, Number(deletedMs ?? 0)), record };
   }
 }
 

@@ -4,21 +4,14 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import {
-  decodeHead,
-  decodePath,
-  type EntryState,
-  type HeadPlace,
-  settingsIn,
-  settingsSeq,
-} from "../sqlite/entry-state.ts";
+import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../sqlite/entry-state.ts";
 import { LruCache } from "../sqlite/lru-cache.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { type Segment, segmentAt } from "./segments.ts";
 import { FIND, LOAD_SESSION } from "./session-scripts.ts";
-import { readSession, type StoredSession } from "./stored-session.ts";
+import { readSession, settingsOf, type StoredSession, writeStamp } from "./stored-session.ts";
 
 // More than the largest page of a listing, so that listing again finds every head here.
 const CACHED_SESSIONS = 1024;
@@ -170,8 +163,8 @@ export class SessionLog {
 }
 
 /** What tells the server how far a session is known. */
-export function knownArgs({ uid, rev, head }: StoredSession): [uid: string, rev: string, ss: string] {
-  return [uid, rev, String(settingsSeq(head.path.settings) ?? -1)];
+export function knownArgs({ stamp, head }: StoredSession): [stamp: string, uid: string, ss: string] {
+  return [writeStamp(stamp), stamp.uid, settingsOf(head)];
 }
 
 /** Where in a stream a position is; a stream has nothing at 0. */

@@ -18,7 +18,7 @@ import type { SessionIndex } from "./session-index.ts";
 import type { SessionLog } from "./session-log.ts";
 import { CREATE } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
-import { headFields, type StoredSession } from "./stored-session.ts";
+import { settingsOf, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
@@ -127,10 +127,10 @@ export class SessionMaker {
     const { head } = place;
     const { header } = head;
     const { id } = header;
-    const fields = headFields(place);
     const base = inherited.at(-1)?.end ?? 0;
     const fixed = [JSON.stringify(header), writeSegments(inherited), JSON.stringify(indexedHeader(header))];
-    let gen = "0";
+    const settings = [settingsOf(head), JSON.stringify(head.path.settings)];
+    let gen = 0;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await index.mark(id, gen);
       const staged = await stageRows(handle, names, id, rows);
@@ -139,9 +139,8 @@ export class SessionMaker {
         CREATE,
         [...keys, ...staged.keys],
         [
-          ...[uid, gen, String(Date.now()), ttlSeconds === undefined ? "" : String(ttlSeconds), String(base)],
-          ...[...fixed, fields.h, fields.m, fields.u, fields.st, fields.ss, JSON.stringify(head.path.settings)],
-          ...[String(head.version), ...staged.args],
+          ...[uid, String(gen), writeStamp({ uid, rev: 1, gen }), String(ttlSeconds ?? ""), String(base)],
+          ...[...fixed, writeHead(place, gen), ...settings, ...staged.args],
         ],
       );
       if (kind !== "ok") await staged.discard();
@@ -149,10 +148,10 @@ export class SessionMaker {
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
         const segments = segmentsOf(inherited, id, uid);
-        log.remember({ ...place, uid, rev: "1", gen, marked: true, deletedAt: null, segments });
+        log.remember({ ...place, stamp: { uid, rev: 1, gen }, marked: true, deletedAt: null, segments });
         return head;
       }
-      gen = answer as string;
+      gen = Number(answer);
       await onFenced();
     }
     throw new SessionBusyError(id, "others that list sessions all the time");

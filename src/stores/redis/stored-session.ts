@@ -8,70 +8,88 @@ import { readSegments, type Segment, segmentsOf } from "./segments.ts";
 
 /** A session as it stood at one moment. What it says of the log is never wrong, only behind. */
 export interface StoredSession extends HeadPlace {
-  /** Tells it from every other session that has, had or will have the same id. */
-  readonly uid: string;
-  /** How often it was written to. */
-  readonly rev: string;
-  readonly gen: string;
+  readonly stamp: Stamp;
   /** Whether the index knows that this generation is being written to. */
   readonly marked: boolean;
   readonly deletedAt: string | null;
   readonly segments: readonly Segment[];
 }
 
-/** The fields of a session's hash that change with its head. */
-export interface HeadFields {
-  readonly h: string;
-  readonly m: string;
-  readonly u: string;
-  readonly st: string;
-  readonly ss: string;
+/** What changes with every write to a session. */
+export interface Stamp {
+  /** Tells the session from every other that has, had or will have the same id. */
+  readonly uid: string;
+  /** How often it was written to. */
+  readonly rev: number;
+  /** See session-index.ts. */
+  readonly gen: number;
 }
 
-type HeadText = Pick<
-  SessionHead,
-  | "leafId"
-  | "statusReason"
-  | "name"
-  | "messageCount"
-  | "firstMessage"
-  | "usage"
-  | "cost"
-  | "openRuns"
-  | "undone"
-  | "closed"
-> & {
+/** What is written of a head, and of the moment it was written. */
+export interface HeadText
+  extends Omit<SessionHead, "header" | "path" | "version" | "updatedAt" | "modifiedAt" | "status"> {
+  readonly v: number;
+  readonly u: string;
+  readonly m: string;
+  readonly st: SessionStatus;
   readonly path: Omit<PathSummary, "settings">;
   readonly leafSeq: number | null;
   readonly factsSeq: number | null;
-};
+  /** The generation that it was written in. */
+  readonly g: number;
+  /** When, by the writer's clock. */
+  readonly at: number;
+}
 
-/** What is written of a head. The settings, which may be large, are written only when they change. */
-export function headFields({ head, leafSeq, factsSeq }: HeadPlace): HeadFields {
-  const { leafId, statusReason, name, messageCount, firstMessage, usage, cost, openRuns, undone, closed } = head;
-  const { settings, ...path } = head.path;
+/** A stamp as it is stored. */
+export function writeStamp({ uid, rev, gen }: Stamp): string {
+  return `${uid} ${rev} ${gen}`;
+}
+
+/** The stamp that a text tells of. */
+export function readStamp(text: string): Stamp {
+  const [uid = "", rev, gen] = text.split(" ");
+  return { uid, rev: Number(rev), gen: Number(gen) };
+}
+
+/** A head as it is stored, written in a generation. The settings, which may be large, are stored apart. */
+export function writeHead({ head, leafSeq, factsSeq }: HeadPlace, g: number): string {
+  const { path } = head;
   const text: HeadText = {
-    leafId,
-    statusReason,
-    name,
-    messageCount,
-    firstMessage,
-    usage,
-    cost,
-    openRuns,
-    undone,
-    closed,
-    path,
+    v: head.version,
+    u: head.updatedAt,
+    m: head.modifiedAt,
+    st: head.status,
+    leafId: head.leafId,
+    statusReason: head.statusReason,
+    name: head.name,
+    messageCount: head.messageCount,
+    firstMessage: head.firstMessage,
+    usage: head.usage,
+    cost: head.cost,
+    openRuns: head.openRuns,
+    undone: head.undone,
+    closed: head.closed,
+    path: {
+      depth: path.depth,
+      turnCount: path.turnCount,
+      usage: path.usage,
+      cost: path.cost,
+      compactionId: path.compactionId,
+      model: path.model,
+      thinkingLevel: path.thinkingLevel,
+    },
     leafSeq,
     factsSeq,
+    g,
+    at: Date.now(),
   };
-  return {
-    h: JSON.stringify(text),
-    m: head.modifiedAt,
-    u: head.updatedAt,
-    st: head.status,
-    ss: String(settingsSeq(settings) ?? -1),
-  };
+  return JSON.stringify(text);
+}
+
+/** Where the settings of a head were made: -1 for those before the first. */
+export function settingsOf({ path }: SessionHead): string {
+  return String(settingsSeq(path.settings) ?? -1);
 }
 
 /** What `LOAD_SESSION` answers, given what was known; null when there is no such session. */
@@ -80,34 +98,31 @@ export function readSession(
   reply: readonly RedisReply[],
   known: StoredSession | undefined,
 ): StoredSession | null {
-  const [kind, ...rest] = reply;
+  const [kind, changing, fixed, set] = reply as [string, string[], string[] | null, string | null];
   if (kind === "none") return null;
-  if (kind === "same") return sameSession(known as StoredSession, rest as [string, string]);
-  const [names, changing, fixed, set] = rest as [string[], string[], string[] | null, string | null];
-  const [uid = "", rev = "", gen = "", marked = "", ss = ""] = names;
-  const [v = "", del = "", h = "", m = "", u = "", st = ""] = changing;
-  const base = fixed === null ? (known as StoredSession) : readFixed(id, uid, fixed);
-  const header = "head" in base ? base.head.header : base.header;
-  const { path, leafSeq, factsSeq, ...parts } = JSON.parse(h) as HeadText;
-  const settings = readSettings(Number(ss), set, known);
+  if (kind === "same") return known as StoredSession;
+  const [k = "", h = "", ss = "", del = "", deletedIn] = changing;
+  const stamp = readStamp(k);
+  const base = fixed === null ? (known as StoredSession) : readFixed(id, stamp.uid, fixed);
+  const { v, u, m, st, path, leafSeq, factsSeq, g, at: _, ...parts } = JSON.parse(h) as HeadText;
   const head: SessionHead = {
-    header,
-    version: Number(v),
-    modifiedAt: m,
+    header: "head" in base ? base.head.header : base.header,
+    version: v,
     updatedAt: u,
-    status: st as SessionStatus,
+    modifiedAt: m,
+    status: st,
     ...parts,
-    path: { ...path, settings },
+    path: { ...path, settings: readSettings(Number(ss), set, known) },
   };
-  const deletedAt = del === "" ? null : del;
-  const { segments } = base;
-  return { uid, rev, gen, marked: marked === gen, deletedAt, segments, head: freezeDeep(head), leafSeq, factsSeq };
-}
-
-/** A session whose `gen` and mark, and nothing else, are as the server says. */
-function sameSession(known: StoredSession, [gen, marked]: readonly [string, string]): StoredSession {
-  if (known.gen === gen && known.marked === (marked === gen)) return known;
-  return { ...known, gen, marked: marked === gen };
+  return {
+    stamp,
+    marked: g === stamp.gen || deletedIn === String(stamp.gen),
+    deletedAt: del === "" ? null : del,
+    segments: base.segments,
+    head: freezeDeep(head),
+    leafSeq,
+    factsSeq,
+  };
 }
 
 function readFixed(
