@@ -74,6 +74,21 @@ redisTest("keeps appends of several entries through two handles apart, and what 
   await checkHeadIsFold(fresh, "a");
 });
 
+redisTest("plans anew where a server has lost writes, also when as many others came instead", async () => {
+  const { store, client, prefix } = await setUp();
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [{ ...message, id: "1" }]);
+  const keys = await client.keys(`${prefix}:*{a}*`);
+  const saved = await Promise.all(keys.map(async (key) => [key, (await client.dumpBuffer(key)) as Buffer] as const));
+  await store.append("a", [{ ...message, id: "lost" }]);
+  for (const [key, bytes] of saved) await client.restore(key, 0, bytes, "REPLACE");
+  const other = await openStore({ url: await redisUrl(), prefix });
+  await other.append("a", [{ ...message, id: "2" }]);
+  const { entries } = await store.append("a", [{ ...message, id: "3" }]);
+  expect([entries[0]?.seq, entries[0]?.parentId]).toEqual([2, "2"]);
+  await checkHeadIsFold(store, "a");
+});
+
 redisTest("tells of every write to a session: one entry, several, its deletion and its return", async () => {
   const { store, client, names } = await setUp();
   const subscriber = client.duplicate();

@@ -12,7 +12,7 @@ import type { SessionIndex } from "./session-index.ts";
 import { knownArgs, type SessionLog } from "./session-log.ts";
 import { APPEND, APPEND_ONE } from "./session-scripts.ts";
 import { type StagedRows, stageRows } from "./staged-rows.ts";
-import { settingsOf, type Stamp, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
+import { nextStamp, settingsOf, type Stamp, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 200;
 const ATTEMPTS_WITHOUT_WAIT = 4;
@@ -148,7 +148,7 @@ export class Appender {
     const encoded = encodePlan(session, plan, found);
     if (!session.marked) await index.mark(id, session.stamp.gen);
     const staged = await stageRows(handle, names, id, encoded.rows);
-    const stamp = { ...session.stamp, rev: session.stamp.rev + 1 };
+    const stamp = nextStamp(session.stamp);
     const { keys, args } = this.#argsOf(session, stamp, encoded, options, staged);
     // Without options there are three keys.
     const script = keys.length === 3 && encoded.rows.length === 1 ? APPEND_ONE : APPEND;

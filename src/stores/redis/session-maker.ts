@@ -18,7 +18,7 @@ import type { SessionIndex } from "./session-index.ts";
 import type { SessionLog } from "./session-log.ts";
 import { CREATE } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
-import { settingsOf, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
+import { nextStamp, settingsOf, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
@@ -133,13 +133,14 @@ export class SessionMaker {
     let gen = 0;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await index.mark(id, gen);
+      const stamp = nextStamp({ uid, rev: 0, gen });
       const staged = await stageRows(handle, names, id, rows);
       const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid), names.floor(id)];
       const [kind, answer] = await handle.run(
         CREATE,
         [...keys, ...staged.keys],
         [
-          ...[uid, String(gen), writeStamp({ uid, rev: 1, gen }), String(ttlSeconds ?? ""), String(base)],
+          ...[uid, String(gen), writeStamp(stamp), String(ttlSeconds ?? ""), String(base)],
           ...[...fixed, writeHead(place, gen), ...settings, ...staged.args],
         ],
       );
@@ -148,7 +149,7 @@ export class SessionMaker {
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
         const segments = segmentsOf(inherited, id, uid);
-        log.remember({ ...place, stamp: { uid, rev: 1, gen }, marked: true, deletedAt: null, segments });
+        log.remember({ ...place, stamp, marked: true, deletedAt: null, segments });
         return head;
       }
       gen = Number(answer);

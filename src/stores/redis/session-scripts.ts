@@ -5,8 +5,8 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * changes nothing, and a server that takes no writes refuses the first one.
  *
  * Fields of a session's hash:
- * - `k` is its stamp: its unique name, how often it was written to, and its generation (see session-index.ts). It changes
- *   with every write, so that comparing it compares everything.
+ * - `k` is its stamp: its unique name, how often it was written to, its generation (see session-index.ts) and what the
+ *   last write was called. It changes with every write, so that comparing it compares everything.
  * - `h` is its head. `ss` and `set` are where the settings of the head were made, and what they are.
  * - `del` is when it was deleted, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
  *   wrote that.
@@ -29,7 +29,7 @@ const STAMP = `
 local function readStamp(key)
   local stamp = redis.call('HGET', key, 'k')
   if not stamp then return false end
-  return string.match(stamp, '^(%S+) (%d+) (%d+)$')
+  return string.match(stamp, '^(%S+) (%d+) (%d+) (%S+)$')
 end
 local function nextOf(number) return string.format('%.0f', tonumber(number) + 1) end
 `;
@@ -138,7 +138,7 @@ if s[2] == ARGV[6] then return {'ok'} end
 if (s[1] == '') == (ARGV[3] == '') then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
 redis.call('HSET', KEYS[1], 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[6],
-  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen)
+  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[6])
 if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('HSET', KEYS[2], 'until', '0') end
 redis.pcall('PUBLISH', ARGV[5], '')
 return {'ok'}`);
@@ -146,8 +146,8 @@ return {'ok'}`);
 /** Ends a generation of a session that was not written to since. KEYS: session. ARGV: stamp. */
 export const END_GENERATION: RedisScript = defineScript(`${STAMP}
 if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return {0} end
-local uid, rev, gen = readStamp(KEYS[1])
-redis.call('HSET', KEYS[1], 'k', uid .. ' ' .. rev .. ' ' .. nextOf(gen))
+local uid, rev, gen, nonce = readStamp(KEYS[1])
+redis.call('HSET', KEYS[1], 'k', uid .. ' ' .. rev .. ' ' .. nextOf(gen) .. ' ' .. nonce)
 return {1}`);
 
 /** Keeps anyone who marked up to a generation from making the session with it. KEYS: session, floor. ARGV: gen. */

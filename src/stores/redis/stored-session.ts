@@ -23,6 +23,8 @@ export interface Stamp {
   readonly rev: number;
   /** See session-index.ts. */
   readonly gen: number;
+  /** Of the last write; where a server lost writes, others may have the same count. */
+  readonly nonce: string;
 }
 
 /** What is written of a head, and of the moment it was written. */
@@ -42,14 +44,19 @@ export interface HeadText
 }
 
 /** A stamp as it is stored. */
-export function writeStamp({ uid, rev, gen }: Stamp): string {
-  return `${uid} ${rev} ${gen}`;
+export function writeStamp({ uid, rev, gen, nonce }: Stamp): string {
+  return `${uid} ${rev} ${gen} ${nonce}`;
+}
+
+/** The stamp of the next write to a session, or of its first one. */
+export function nextStamp({ uid, rev, gen }: Pick<Stamp, "uid" | "rev" | "gen">): Stamp {
+  return { uid, rev: rev + 1, gen, nonce: Math.random().toString(36).slice(2) };
 }
 
 /** The stamp that a text tells of. */
 export function readStamp(text: string): Stamp {
-  const [uid = "", rev, gen] = text.split(" ");
-  return { uid, rev: Number(rev), gen: Number(gen) };
+  const [uid = "", rev, gen, nonce = ""] = text.split(" ");
+  return { uid, rev: Number(rev), gen: Number(gen), nonce };
 }
 
 /** A head as it is stored, written in a generation. The settings, which may be large, are stored apart. */
