@@ -6,8 +6,8 @@ import { offline } from "skein/offline";
 const model = offline();
 const worker = createAgent({ prompt: "You keep a small workspace.", model });
 
-// A run can be given to the next one in place of a session; it is awaited first.
-let session = await worker.run(Session.fromUserMessage('write "1" to a.txt').to("local"));
+// Many sessions share this workspace, so it gets a name; without one it would be gone with the last of them.
+let session = await worker.run(Session.fromUserMessage('write "1" to a.txt').to("local", "./workspace"));
 for (const request of ['write "2" to b.txt', 'write "3" to c.txt', "list the files"]) {
   session = await worker.run(session.merge(Session.fromUserMessage(request)));
 }
