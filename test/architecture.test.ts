@@ -28,6 +28,10 @@ test("each driver is loaded lazily and in one place, and nothing else is a packa
   expect(rules.checkDrivers(shipped, architecture)).toEqual([]);
 });
 
+test("frameworks are imported only by the parts that are written in them", () => {
+  expect(rules.checkFrameworks(shipped, architecture)).toEqual([]);
+});
+
 test("the session folder runs without the modules of Node", () => {
   expect(rules.checkPortable(shipped, architecture)).toEqual([]);
 });

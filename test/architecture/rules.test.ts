@@ -8,6 +8,7 @@ type Rule = (files: rules.SourceFile[]) => string[];
 
 const folders: Rule = (files) => rules.checkFolders(files, architecture);
 const drivers: Rule = (files) => rules.checkDrivers(files, architecture);
+const frameworks: Rule = (files) => rules.checkFrameworks(files, architecture);
 const portable: Rule = (files) => rules.checkPortable(files, architecture);
 const worldReads: Rule = (files) => rules.checkWorldReads(files, architecture);
 const lengths: Rule = (files) => rules.checkLengths(files, architecture);
@@ -26,7 +27,7 @@ const offences: [offence: string, rule: Rule, files: Files, said: string][] = [
   ["a source imports from outside of src", folders, { "src/tree/a.ts": 'import "../../test/b.ts";' }, "outside of src"],
   ["two folders import each other", rules.checkFolderCycles, { "src/a/x.ts": 'import "../b/x.ts";', "src/b/y.ts": 'import "../a/y.ts";' }, "a → b → a"],
   ["three folders form a ring", rules.checkFolderCycles, { "src/a/x.ts": 'import "../b/x.ts";', "src/b/y.ts": 'import "../c/y.ts";', "src/c/z.ts": 'import "../a/x.ts";' }, "a → b → c → a"],
-  ["an unknown package is imported", drivers, { "src/agent/a.ts": 'import type { Z } from "zod";' }, "zod, a package that the table does not know"],
+  ["an unknown package is imported", drivers, { "src/agent/a.ts": 'import type { Z } from "yup";' }, "yup, a package that the table does not know"],
   ["a scoped package is imported by a path inside it", drivers, { "src/agent/a.ts": 'await import("@scope/name/deep");' }, "@scope/name, a package"],
   ["a module of Node is imported without its prefix", drivers, { "src/tree/a.ts": 'import fs from "fs";' }, "fs, a package"],
   ["a driver is loaded in another folder", drivers, { "src/tree/a.ts": 'await import("libsql");' }, "belongs in src/stores/sqlite/"],
@@ -37,6 +38,8 @@ const offences: [offence: string, rule: Rule, files: Files, said: string][] = [
   ["a driver is required", drivers, { "src/stores/sqlite/a.ts": 'const D = require("libsql");' }, "at load time"],
   ["a module's name is computed", drivers, { "src/stores/sqlite/a.ts": "await import(name);" }, "computes the name"],
   ["a module's name is put together", drivers, { "src/stores/sqlite/a.ts": "await import(`lib${x}`);" }, "computes the name"],
+  ["a framework is imported elsewhere", frameworks, { "src/agent/a.ts": 'import type { Z } from "zod";' }, "zod, which belongs in src/http/server/"],
+  ["what is written in a framework is loaded at load time", frameworks, { "src/http/index.ts": 'export { a } from "./server/a.ts";' }, "at load time"],
   ["the session folder uses Node", portable, { "src/session/a.ts": 'import { join } from "node:path";' }, "imports node:path, which session must run without"],
   ["the session folder uses Node through internal", portable, { "src/session/a.ts": 'import "../internal/b.ts";', "src/internal/b.ts": 'import "./c.ts";', "src/internal/c.ts": 'import "node:fs";' }, "src/session/a.ts → src/internal/b.ts → src/internal/c.ts imports node:fs"],
   ["the environment is read elsewhere", worldReads, { "src/agent/a.ts": "const key = process.env.KEY;" }, "reads process.env"],

@@ -13,6 +13,8 @@ export interface Architecture {
   readonly mayImport: Readonly<Record<string, readonly string[]>>;
   /** For each driver module, the folder where one file may load it. */
   readonly drivers: Readonly<Record<string, string>>;
+  /** For each package that a part is written in, the folders that may import it at load time. */
+  readonly frameworks: Readonly<Record<string, readonly string[]>>;
   /** A folder that runs on any runtime that has these modules of Node. */
   readonly portable: { readonly folder: string; readonly nodeModules: readonly string[] };
   /** For each file or folder that may read the environment, what it reads there. */
@@ -63,14 +65,14 @@ export function findCycles(graph: Readonly<Record<string, readonly string[]>>): 
 }
 
 /** Each driver is loaded lazily, in one file, in its own folder; no other package is imported at all. */
-export function checkDrivers(files: readonly SourceFile[], { drivers }: Architecture): string[] {
+export function checkDrivers(files: readonly SourceFile[], { drivers, frameworks }: Architecture): string[] {
   const found: string[] = [];
   const placeOf = new Map<string, string>();
   for (const { path, text } of files) {
     for (const { specifier, kind } of importsOf(text)) {
       if (specifier === null) found.push(`${path} computes the name of a module it imports.`);
       const driver = specifier === null ? null : driverOf(specifier, drivers);
-      if (driver === null) continue;
+      if (driver === null || Object.hasOwn(frameworks, driver)) continue;
       const folder = drivers[driver];
       const first = placeOf.get(driver) ?? path;
       placeOf.set(driver, first);
@@ -81,6 +83,30 @@ export function checkDrivers(files: readonly SourceFile[], { drivers }: Architec
     }
   }
   return found;
+}
+
+/**
+ * A framework is imported in the folders written in it. Whoever does not use such a folder need not have the framework:
+ * code outside of it loads it lazily, or is not part of the way in.
+ */
+export function checkFrameworks(files: readonly SourceFile[], { frameworks }: Architecture): string[] {
+  const folders = [...new Set(Object.values(frameworks).flat())];
+  return files.flatMap(({ path, text }) => {
+    const home = folders.find((folder) => path.startsWith(folder));
+    const foreign = importsOf(text).flatMap(({ specifier }) => {
+      const name = specifier === null ? null : driverOf(specifier, {});
+      if (name === null || !Object.hasOwn(frameworks, name)) return [];
+      const places = frameworks[name] ?? [];
+      if (places.some((folder) => path.startsWith(folder))) return [];
+      return [`${path} imports ${name}, which belongs in ${places.join(" or ")}.`];
+    });
+    const eager = relativeImports(path, text).flatMap(({ specifier, target, kind }) => {
+      const folder = folders.find((candidate) => target.startsWith(candidate));
+      if (kind !== "value" || folder === undefined || folder === home) return [];
+      return [`${path} imports ${specifier} at load time; use await import().`];
+    });
+    return [...foreign, ...eager];
+  });
 }
 
 /** The portable folder, and what it pulls in, uses no module of Node but the listed ones. */

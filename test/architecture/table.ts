@@ -18,11 +18,12 @@ export const architecture: Architecture = {
     sandboxes: loop,
     lifecycle: loop,
     group: parts,
-    http: ["group", ...parts],
+    export: ["tree", ...storage],
+    http: ["export", "group", ...parts],
     testing: ["models", "sandboxes", ...loop],
-    cli: ["index", "http", "group", "testing", ...parts],
+    cli: ["index", "http", "export", "group", "testing", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
-    index: ["group", ...parts],
+    index: ["export", "group", ...parts],
   },
   drivers: {
     libsql: "src/stores/sqlite/",
@@ -37,6 +38,12 @@ export const architecture: Architecture = {
     "@modelcontextprotocol/sdk": "src/tools/mcp/",
     "@alibaba-group/opensandbox": "src/sandboxes/opensandbox/",
     "@standard-schema/spec": "src/agent/",
+  },
+  frameworks: {
+    hono: ["src/http/server/", "src/http/hono/"],
+    "@hono/node-server": ["src/http/server/"],
+    zod: ["src/http/server/"],
+    "@nestjs/common": ["src/http/nest/"],
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {

@@ -1,0 +1,303 @@
+import type { Approval, RunEvent } from "../agent/run-event.ts";
+import type { GroupEvent } from "../group/group-event.ts";
+import type { JsonObject } from "../internal/json.ts";
+import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
+import type { EntryDraft, SessionStatus } from "../session/entry.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { Lineage } from "../session/header.ts";
+import type { Content, Message, ToolCall } from "../session/message.ts";
+import type { SessionState } from "../session/state.ts";
+import type { AggregateRow, Checkpoint, SearchHit } from "../session/store.ts";
+import type { Usage } from "../session/usage.ts";
+
+/*
+ * What server and client say to each other, as types. The server's schemas are checked against these, and the client
+ * takes and gives nothing else, so that neither can change alone.
+ */
+
+/** An answer that says what is wrong, by RFC 9457; `code` is one of the codes in docs/errors.md, or the server's own. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  /** The parts of a request that are wrong, where it is the request. */
+  readonly problems?: readonly { readonly path: string; readonly message: string }[];
+}
+
+/** One page; `next` is the cursor of the following one, or null. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly next: string | null;
+}
+
+/** Who the server takes the caller for. */
+export interface Me {
+  readonly userId: string;
+  readonly admin: boolean;
+}
+
+/** What can be run here. */
+export interface Catalogue {
+  readonly agents: readonly AgentInfo[];
+  readonly models: readonly ModelInfo[];
+  readonly groups: readonly GroupInfo[];
+}
+
+/** An agent that the server offers. */
+export interface AgentInfo {
+  readonly name: string;
+  readonly model: string;
+  readonly tools: readonly { readonly name: string; readonly description: string }[];
+}
+
+/** A model that the server offers, as `provider/id`. */
+export interface ModelInfo {
+  readonly id: string;
+  readonly contextWindow: number | null;
+}
+
+/** A group that the server offers. */
+export interface GroupInfo {
+  readonly name: string;
+  readonly agents: readonly { readonly name: string; readonly role: string }[];
+}
+
+/** A session in a listing: its head, and the run that has it now. */
+export interface SessionView extends SessionHead {
+  readonly running: RunningInfo | null;
+}
+
+/** The run that has a session, here or in another process. */
+export interface RunningInfo {
+  readonly runId: string;
+  /** Whether this server has it, so that its events can be read and it can be steered. */
+  readonly here: boolean;
+}
+
+/** Which sessions to list. */
+export interface ListSessions {
+  readonly userId?: string;
+  readonly cwd?: string;
+  readonly status?: SessionStatus | readonly SessionStatus[];
+  readonly parentId?: string;
+  readonly deleted?: boolean;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** A session to make; whose it is, only an administrator may say. */
+export interface NewSession {
+  readonly userId?: string;
+  readonly name?: string;
+  readonly cwd?: string;
+  readonly metadata?: JsonObject;
+  readonly systemPrompt?: string;
+}
+
+/** A turn to add. */
+export interface NewTurn {
+  readonly turnId?: string;
+  readonly role: Message["role"];
+  readonly content: Content | null;
+  readonly toolCalls?: readonly ToolCall[];
+  readonly metadata?: JsonObject;
+  readonly tokensUsed?: number;
+  readonly cost?: number;
+  readonly model?: string;
+  readonly provider?: string;
+}
+
+/** Entries to append. */
+export interface NewEntries {
+  readonly entries: readonly EntryDraft[];
+  readonly expectedVersion?: number;
+  readonly onto?: string | null;
+}
+
+/** Which entries of a log to read; `after` and `before` are positions, both exclusive. */
+export interface ReadEntries {
+  readonly after?: number;
+  readonly before?: number;
+  readonly limit?: number;
+  readonly reverse?: boolean;
+}
+
+/** A node of the tree with what a picture of it needs, without its content. */
+export interface TreeNodeView {
+  readonly id: string;
+  readonly parentId: string | null;
+  readonly seq: number;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly role: Message["role"] | null;
+  /** The beginning of what it says, on one line. */
+  readonly preview: string;
+  readonly label: string | null;
+  /** The checkpoints that stand here. */
+  readonly checkpoints: readonly string[];
+  readonly toolCalls: readonly string[];
+}
+
+/** The tree of a session: nodes in log order, and the path that is active. */
+export interface TreeView {
+  readonly leafId: string | null;
+  readonly version: number;
+  readonly nodes: readonly TreeNodeView[];
+  /** The ids from the root to the leaf. */
+  readonly activePath: readonly string[];
+}
+
+/** What the model would see next, part by part. */
+export interface ContextView {
+  readonly systemPrompt: string | null;
+  readonly model: string | null;
+  readonly thinkingLevel: string;
+  readonly variables: JsonObject;
+  readonly parts: readonly ContextPartView[];
+  readonly tokens: number;
+  /** The compaction that stands at the beginning, with what it left out. */
+  readonly compaction: { readonly entryId: string; readonly summary: string; readonly droppedEntries: number } | null;
+}
+
+/** One message of a context. */
+export interface ContextPartView {
+  /** The entry it comes from; null where it comes from none. */
+  readonly entryId: string | null;
+  readonly message: Message;
+  readonly tokens: number;
+}
+
+/** What a compaction would do; null `plan` when there is nothing to leave out. */
+export interface CompactionPreview {
+  readonly plan: {
+    readonly firstKeptEntryId: string;
+    readonly tokensBefore: number;
+    readonly droppedEntries: number;
+    readonly keptEntries: number;
+  } | null;
+}
+
+/** How to compact. */
+export interface CompactRequest {
+  readonly model?: string;
+  readonly instructions?: string;
+  readonly keepRecentTokens?: number;
+}
+
+/** A branch to fork off. */
+export interface ForkRequest {
+  readonly branchName: string;
+  readonly at?: string | null;
+  readonly fromCheckpoint?: string;
+}
+
+/** A branch to merge back. */
+export interface MergeRequest {
+  readonly branchId: string;
+  readonly strategy?: "append" | "selective" | "summary";
+  /** For `selective`: which turns. */
+  readonly turnIds?: readonly string[];
+  /** For `summary`: which model, as `provider/id`. */
+  readonly model?: string;
+  readonly dryRun?: boolean;
+}
+
+/** What a merge did, or would do. */
+export interface MergeView {
+  readonly state: SessionState;
+  readonly appended: readonly string[];
+  readonly skipped: readonly SkippedTurn[];
+  readonly conflicts: readonly MergeConflict[];
+}
+
+/** What is different between two checkpoints of a session. */
+export interface CheckpointDiff {
+  readonly from: Checkpoint;
+  readonly to: Checkpoint;
+  readonly state: JsonObject;
+  /** The files that differ, where both hold a snapshot that can be compared; null otherwise. */
+  readonly files: readonly { readonly path: string; readonly change: "added" | "removed" | "changed" }[] | null;
+}
+
+/** The sessions that a session came from and that came from it. */
+export interface LineageView {
+  readonly nodes: readonly LineageNodeView[];
+  readonly edges: readonly { readonly parent: string; readonly child: string }[];
+  readonly usage: Usage;
+  readonly cost: number;
+}
+
+/** A session in a lineage; what is not there any more, or is another's, has only its id. */
+export interface LineageNodeView {
+  readonly id: string;
+  readonly name: string | null;
+  readonly lineage: Lineage | null;
+  readonly status: SessionStatus | null;
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+  readonly createdAt: string | null;
+}
+
+/** What to add up. */
+export interface AnalyticsRequest {
+  readonly userId?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly groupBy?: readonly ("day" | "model" | "user")[];
+}
+
+/** Sums over sessions. */
+export interface AnalyticsView {
+  readonly rows: readonly AggregateRow[];
+}
+
+/** What a session may be exported as. */
+export type ExportFormat = "jsonl" | "markdown" | "html";
+
+/** Starts a run. */
+export interface RunRequest {
+  readonly input: Content;
+  readonly agent?: string;
+  /** Instead of the agent's own, as `provider/id`. */
+  readonly model?: string;
+  readonly ifBusy?: "reject" | "enqueue" | "interrupt";
+  /** The group that answers, instead of an agent. */
+  readonly group?: string;
+}
+
+/** A run that this server has, or had lately. */
+export interface RunView {
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly agent: string | null;
+  readonly group: string | null;
+  readonly status: "running" | "finished" | "failed" | "aborted";
+  readonly startedAt: string;
+  readonly endedAt: string | null;
+  readonly approvals: readonly Approval[];
+  /** How the run failed. */
+  readonly problem: Problem | null;
+}
+
+/** An event of a run as it is sent: `unknown` errors became problems. */
+export type WireRunEvent = WireEvent<RunEvent> | WireEvent<GroupEvent>;
+
+/** An event whose error, where it has one, is a problem document. */
+export type WireEvent<E> = E extends { readonly error: unknown }
+  ? Omit<E, "error"> & { readonly error: Problem }
+  : E extends { readonly error?: unknown }
+    ? Omit<E, "error"> & { readonly error?: Problem }
+    : E;
+
+/** The answer to a call that waits for approval. */
+export interface ApprovalRequest {
+  readonly approve: boolean;
+  readonly reason?: string;
+}
+
+/** What was found by a search. */
+export interface SearchView {
+  readonly items: readonly SearchHit[];
+}
