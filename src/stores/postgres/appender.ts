@@ -2,7 +2,7 @@ import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan } from "../sqlite/entry-writer.ts";
+import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
 import type { EntryWriter } from "./entry-writer.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";

@@ -1,4 +1,4 @@
-import type { EncodedPlan, NewRow } from "../sqlite/entry-writer.ts";
+import type { EncodedPlan, NewRow } from "../encode-plan.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";

@@ -5,9 +5,9 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
-import type { HeadPlace } from "../sqlite/entry-state.ts";
-import { encodePlan } from "../sqlite/entry-writer.ts";
-import { type Segment, segmentAt, segmentsAfter } from "../sqlite/segments.ts";
+import type { HeadPlace } from "../entry-state.ts";
+import { encodePlan } from "../encode-plan.ts";
+import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
 import type { EntryWriter } from "./entry-writer.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";

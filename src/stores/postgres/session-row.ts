@@ -9,8 +9,8 @@ import {
   type EntryState,
   type HeadPlace,
   settingsIn,
-} from "../sqlite/entry-state.ts";
-import { type Segment, segmentsAfter } from "../sqlite/segments.ts";
+} from "../entry-state.ts";
+import { type Segment, segmentsAfter } from "../segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 
 /** The columns that make a session, as `sessionOf` reads them, of `sessionsIn`. */

@@ -4,7 +4,7 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan } from "../sqlite/entry-writer.ts";
+import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";

@@ -6,8 +6,8 @@ import { SessionBusyError, SessionError, SessionNotFoundError, UnknownEntryError
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import type { Entry } from "../../session/entry.ts";
-import type { HeadPlace } from "../sqlite/entry-state.ts";
-import { encodePlan, type NewRow } from "../sqlite/entry-writer.ts";
+import type { HeadPlace } from "../entry-state.ts";
+import { encodePlan, type NewRow } from "../encode-plan.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import { indexedHeader } from "./index-record.ts";
 import type { KeyNames } from "./key-names.ts";

@@ -2,7 +2,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { type HeadPlace, settingsIn, settingsSeq } from "../sqlite/entry-state.ts";
+import { type HeadPlace, settingsIn, settingsSeq } from "../entry-state.ts";
 import type { RedisReply } from "./redis-client.ts";
 import { readSegments, type Segment, segmentsOf } from "./segments.ts";
 

@@ -2,7 +2,8 @@ import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan, type EntryWriter, needsFinish, type NewRow } from "./entry-writer.ts";
+import { type EncodedPlan, encodePlan, type NewRow } from "../encode-plan.ts";
+import { type EntryWriter, needsFinish } from "./entry-writer.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";

@@ -3,7 +3,7 @@ import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { MODIFIED_AT, UPDATED_AT } from "./entry-state.ts";
+import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
 import { filterOf, type SessionFilter } from "./session-filter.ts";
 import type { SessionLog } from "./session-log.ts";
 import { LAST_SEQ, type Settling } from "./settling.ts";

@@ -1,5 +1,5 @@
 import type { SearchIndex } from "./search-index.ts";
-import { SEQ_MAX } from "./schema.ts";
+import { SEQ_MAX } from "../segments.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { Settling } from "./settling.ts";

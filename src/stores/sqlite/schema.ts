@@ -4,8 +4,11 @@ import type { SqliteHandle } from "./sqlite-handle.ts";
 /** How many of the latest entries of a log may be missing in `entry_ids`, where they are written a block at a time. */
 export const BLOCK_ENTRIES = 64;
 
-/** The largest `seq` there is room for; it stands for the session itself in the search index. */
-export const SEQ_MAX = 0xffffffff;
+/** The head's `updatedAt`, as SQL of a row's state. */
+export const UPDATED_AT = "state ->> '$.at'";
+
+/** The head's `modifiedAt`, as SQL of a row's state. */
+export const MODIFIED_AT = "coalesce(state ->> '$.modified', state ->> '$.at')";
 
 /** Marks the file as ours, so that no other program's database is written to. */
 const APPLICATION_ID = 0x736b656e;

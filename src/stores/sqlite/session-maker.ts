@@ -4,10 +4,11 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
-import type { HeadPlace } from "./entry-state.ts";
-import { encodePlan, type EntryWriter } from "./entry-writer.ts";
+import type { HeadPlace } from "../entry-state.ts";
+import { encodePlan } from "../encode-plan.ts";
+import type { EntryWriter } from "./entry-writer.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type Segment, segmentAt, segmentsAfter } from "./segments.ts";
+import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 

@@ -1,4 +1,4 @@
-import { MODIFIED_AT, UPDATED_AT } from "./entry-state.ts";
+import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 const BATCH_SESSIONS = 500;

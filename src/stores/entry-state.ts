@@ -1,8 +1,8 @@
-import type { StoredEntry } from "../../session/append-plan.ts";
-import type { SessionStatus } from "../../session/entry.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
-import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
-import { freezeDeep } from "../../internal/freeze-deep.ts";
+import type { StoredEntry } from "../session/append-plan.ts";
+import type { SessionStatus } from "../session/entry.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../session/fold.ts";
+import { NO_USAGE, USAGE_FIELDS, type Usage } from "../session/usage.ts";
+import { freezeDeep } from "../internal/freeze-deep.ts";
 
 /**
  * What a row of the log says beside its entry, as JSON: the path that ends at it, if it is a node, and the head after
@@ -47,12 +47,6 @@ interface FactsState {
   readonly openRuns?: readonly string[];
   readonly undone?: readonly string[];
 }
-
-/** The head's `updatedAt`, as SQL. */
-export const UPDATED_AT = "state ->> '$.at'";
-
-/** The head's `modifiedAt`, as SQL. */
-export const MODIFIED_AT = "coalesce(state ->> '$.modified', state ->> '$.at')";
 
 /** A head, and the rows that hold its parts. */
 export interface HeadPlace {

@@ -1,0 +1,32 @@
+/** The largest position there is room for; a session's own part of its log ends there. */
+export const SEQ_MAX = 0xffffffff;
+
+/** A part of a log, and the session whose rows hold it. Both ends are positions; `end` is exclusive. */
+export interface Segment {
+  readonly key: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The parts of the log of a new session that begins with another's first `version` entries. */
+export function segmentsAfter(segments: readonly Segment[], version: number, key: number): readonly Segment[] {
+  return Object.freeze([...clipSegments(segments, 0, version), { key, start: version, end: SEQ_MAX }]);
+}
+
+/** The part that holds a position. */
+export function segmentAt(segments: readonly Segment[], seq: number): Segment {
+  let [low, high] = [0, segments.length - 1];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((segments[middle] as Segment).start <= seq) low = middle;
+    else high = middle - 1;
+  }
+  return segments[low] as Segment;
+}
+
+/** What of each part lies in a range of positions, in order. */
+export function clipSegments(segments: readonly Segment[], start: number, end: number): Segment[] {
+  return segments
+    .map((segment) => ({ key: segment.key, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))
+    .filter((segment) => segment.start < segment.end);
+}
