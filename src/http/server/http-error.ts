@@ -1,0 +1,74 @@
+/** What the server itself refuses, beside the codes of `SessionError`; docs/errors.md explains each. */
+export type HttpErrorCode =
+  | "INVALID_REQUEST"
+  | "UNAUTHORIZED"
+  | "TOKEN_EXPIRED"
+  | "FORBIDDEN"
+  | "FOREIGN_HOST"
+  | "FOREIGN_ORIGIN"
+  | "ROUTE_NOT_FOUND"
+  | "METHOD_NOT_ALLOWED"
+  | "MODEL_NOT_FOUND"
+  | "AGENT_NOT_FOUND"
+  | "GROUP_NOT_FOUND"
+  | "RUN_NOT_FOUND"
+  | "CALL_NOT_FOUND"
+  | "EVENT_ID_UNKNOWN"
+  | "BODY_TOO_LARGE"
+  | "URL_TOO_LONG"
+  | "UNSUPPORTED_MEDIA_TYPE"
+  | "RATE_LIMITED"
+  | "DRAINING"
+  | "INTERNAL";
+
+const STATUS: Readonly<Record<HttpErrorCode, number>> = {
+  INVALID_REQUEST: 400,
+  UNAUTHORIZED: 401,
+  TOKEN_EXPIRED: 401,
+  FORBIDDEN: 403,
+  FOREIGN_HOST: 403,
+  FOREIGN_ORIGIN: 403,
+  ROUTE_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  MODEL_NOT_FOUND: 404,
+  AGENT_NOT_FOUND: 404,
+  GROUP_NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  CALL_NOT_FOUND: 404,
+  EVENT_ID_UNKNOWN: 400,
+  BODY_TOO_LARGE: 413,
+  URL_TOO_LONG: 414,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMITED: 429,
+  DRAINING: 503,
+  INTERNAL: 500,
+};
+
+/** A part of a request that is wrong. */
+export interface RequestProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A request that the server does not do. Nothing was changed. */
+export class HttpError extends Error {
+  readonly code: HttpErrorCode;
+  readonly status: number;
+  /** Headers that go with the answer. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly problems: readonly RequestProblem[];
+  constructor(
+    code: HttpErrorCode,
+    message: string,
+    options: {
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly problems?: readonly RequestProblem[];
+    } = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.status = STATUS[code];
+    this.headers = options.headers ?? {};
+    this.problems = options.problems ?? [];
+  }
+}

@@ -1,0 +1,73 @@
+import { STATUS_CODES } from "node:http";
+import { SessionError, type SessionErrorCode } from "../../session/errors.ts";
+import type { Problem } from "../wire.ts";
+import { HttpError } from "./http-error.ts";
+
+/** What a `SessionError` is over HTTP; every other code is a conflict with how things stand, 409. */
+const STATUS: Readonly<Partial<Record<SessionErrorCode, number>>> = {
+  INVALID_ID: 400,
+  INVALID_HEADER: 400,
+  INVALID_ENTRY: 400,
+  INVALID_VALUE: 400,
+  INVALID_OPTION: 400,
+  INVALID_QUERY: 400,
+  INVALID_TOOL: 400,
+  LINEAGE: 400,
+  UNKNOWN_ENTRY: 404,
+  SESSION_NOT_FOUND: 404,
+  CHECKPOINT_NOT_FOUND: 404,
+  TOO_LARGE: 413,
+  MODEL_FAILED: 502,
+  SUMMARY_FAILED: 502,
+  SANDBOX_FAILED: 502,
+  STORE_FAILED: 503,
+  STORE_CLOSED: 503,
+  DRIVER_MISSING: 503,
+  KEY_MISSING: 503,
+  DAMAGED: 500,
+  NOT_A_SESSION: 500,
+  UNSUPPORTED_VERSION: 500,
+  NO_SESSION: 500,
+};
+
+/** What is said instead of a message that may name files, hosts or providers of the server. */
+const DETAIL: Readonly<Partial<Record<SessionErrorCode, string>>> = {
+  STORE_FAILED: "The store does not answer as it should; try again later.",
+  STORE_CLOSED: "The server is shutting down; try again later.",
+  DRIVER_MISSING: "The server lacks a package that this needs; whoever runs it finds the name in its log.",
+  KEY_MISSING: "The server has no key for that model.",
+  SANDBOX_FAILED: "The sandbox does not work as it should; whoever runs the server finds the reason in its log.",
+  DAMAGED: "The stored session is damaged; whoever runs the server can check it with skein doctor.",
+  NOT_A_SESSION: "What is stored under that id is not a session.",
+  UNSUPPORTED_VERSION: "The session was written by a later version of Skein.",
+};
+
+/**
+ * An error as a problem document. What is neither a `SessionError` nor an `HttpError` is told without any detail; the log
+ * has it under `requestId`.
+ */
+export function problemOf(error: unknown, requestId: string | null = null): Problem {
+  if (error instanceof HttpError) {
+    const { code, status, message, problems } = error;
+    return { ...problemWith(code, status, message), ...(problems.length === 0 ? {} : { problems }) };
+  }
+  if (error instanceof SessionError) {
+    return problemWith(error.code, STATUS[error.code] ?? 409, DETAIL[error.code] ?? error.message);
+  }
+  const place = requestId === null ? "" : ` under ${requestId}`;
+  return problemWith("INTERNAL", 500, `Something went wrong in the server; its log has it${place}.`);
+}
+
+/** The answer that says what an error is. */
+export function problemResponse(error: unknown, requestId: string | null = null): Response {
+  const problem = problemOf(error, requestId);
+  const headers = error instanceof HttpError ? error.headers : {};
+  return new Response(JSON.stringify(problem), {
+    status: problem.status,
+    headers: { ...headers, "content-type": "application/problem+json" },
+  });
+}
+
+function problemWith(code: string, status: number, detail: string): Problem {
+  return { type: "about:blank", title: STATUS_CODES[status] ?? "Error", status, detail, code };
+}

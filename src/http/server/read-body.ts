@@ -1,0 +1,66 @@
+import { JSON_DEPTH_MAX } from "../../internal/json.ts";
+import { HttpError } from "./http-error.ts";
+
+/**
+ * The JSON that a request carries; an empty body is an empty object.
+ *
+ * @throws {HttpError} when it is not declared as JSON, is none, is too large or nests too deep.
+ */
+export async function readJson(request: Request, bytesMax: number): Promise<unknown> {
+  checkContentType(request, "application/json");
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of streamBody(request, bytesMax)) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  if (bytes.length === 0) return {};
+  const value = parse(bytes);
+  if (isDeeper(value, JSON_DEPTH_MAX)) {
+    throw new HttpError("INVALID_REQUEST", `The body nests deeper than ${JSON_DEPTH_MAX} levels.`);
+  }
+  return value;
+}
+
+/** The bytes that a request carries, counted as they come: what its Content-Length says does not matter. */
+export async function* streamBody(request: Request, bytesMax: number): AsyncIterable<Uint8Array> {
+  if (request.body === null) return;
+  const reader = (request.body as ReadableStream<Uint8Array>).getReader();
+  let bytes = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        throw new HttpError("INVALID_REQUEST", "The body ended before it was complete.");
+      });
+      if (done) return;
+      bytes += value.byteLength;
+      if (bytes > bytesMax) {
+        // The rest stays unread, so that the connection is of no more use.
+        throw new HttpError("BODY_TOO_LARGE", `The body is larger than ${bytesMax} bytes.`, {
+          headers: { connection: "close" },
+        });
+      }
+      yield value;
+    }
+  } finally {
+    reader.releaseLock();
+  }
+}
+
+/** @throws {HttpError} `UNSUPPORTED_MEDIA_TYPE`: a form of another site cannot claim such a type without being asked first. */
+export function checkContentType(request: Request, ...types: readonly string[]): void {
+  const given = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  if (types.includes(given)) return;
+  throw new HttpError("UNSUPPORTED_MEDIA_TYPE", `Send this request with the content type ${types.join(" or ")}.`);
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    // The parser's own sentence quotes the body, which may hold anything.
+    throw new HttpError("INVALID_REQUEST", "The body is not JSON in UTF-8.");
+  }
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1));
+}
