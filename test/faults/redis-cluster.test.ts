@@ -1,7 +1,8 @@
 import { Cluster, Redis } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort, type RedisServer, redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { type RedisServer, redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { freePort } from "../../scripts/test-server.mjs";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openRedisStore, type RedisClient } from "../../src/stores/redis/index.ts";

@@ -6,7 +6,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openStore as openStoreOf } from "../../src/stores/open-store.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { freePort } from "../../scripts/redis.mjs";
+import { freePort } from "../../scripts/test-server.mjs";
 import { redisUrl } from "../redis-server.ts";
 import {
   DURABLE,
