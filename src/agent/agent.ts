@@ -21,6 +21,8 @@ export interface AgentInit extends Omit<LoopOptions, "signal" | "onEvent" | "per
 export interface Agent {
   readonly name: string | null;
   readonly model: Model;
+  /** What it can call, where that is known. */
+  readonly tools?: readonly Tool[];
   /** The instructions as a session. */
   readonly session: Session;
   /** Answers a session, a run that will come to one, or a text. Options given here go before the agent's own. */
@@ -36,6 +38,7 @@ export function createAgent(init: AgentInit): Agent {
   return {
     name: name ?? null,
     model: own.model,
+    tools: own.tools ?? [],
     session,
     run(input, options = {}) {
       const user = isContent(input) ? Session.create({ kind: "user", text: input }) : input;

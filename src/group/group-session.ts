@@ -11,7 +11,7 @@ import { PriorityTurnManager } from "./priority-turn-manager.ts";
 import { RoleIsolation } from "./role-isolation.ts";
 import { RoundRobinTurnManager } from "./round-robin-turn-manager.ts";
 import { RunningGroup } from "./running-group.ts";
-import type { TurnManager } from "./turn-manager.ts";
+import type { GroupMember, TurnManager } from "./turn-manager.ts";
 
 /** What a group is made of. */
 export interface GroupSessionInit {
@@ -56,6 +56,11 @@ export class GroupSession {
   /** The names of the agents, in the order in which they joined. */
   get agentNames(): string[] {
     return [...this.#seats.keys()];
+  }
+
+  /** The agents with their roles, in the order in which they joined. */
+  get members(): GroupMember[] {
+    return [...this.#seats.values()].map(({ name, role }) => ({ name, role }));
   }
 
   /**

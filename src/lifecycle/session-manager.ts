@@ -147,11 +147,12 @@ export class SessionManager implements AsyncDisposable {
 
   /**
    * The session as a tree, active: one that is suspended is resumed. What is appended through the tree counts as turns
-   * like any other, and is refused once the session is closed or full.
+   * like any other, and is refused once the session is closed or full. With `resume: false`, only an active one is opened.
    */
-  async open(id: string, options: ActorOptions = {}): Promise<SessionTree> {
+  async open(id: string, options: ActorOptions & { readonly resume?: boolean } = {}): Promise<SessionTree> {
     const head = await this.#sessions.prepare(id, options);
     if (head.status !== "active") {
+      if (options.resume === false) throw statusError(id, head.status);
       try {
         await this.#resume(head);
       } catch (error) {
@@ -169,6 +170,12 @@ export class SessionManager implements AsyncDisposable {
     const result = await this.store.append(id, [draft], { guard: this.#sessions.guard });
     const entries = result.entries.filter(({ seq }) => seq >= version);
     await this.#sessions.appended({ ...result, entries });
+  }
+
+  /** The head of the session, with the status that it has now; null when it is missing. */
+  async head(id: string, options: ActorOptions = {}): Promise<SessionHead | null> {
+    const head = await this.#sessions.find(id, options);
+    return head === null ? null : this.#sessions.expiry.seen(head);
   }
 
   /** What the session adds up to now; null when it is missing. */

@@ -14,6 +14,7 @@ export type HttpErrorCode =
   | "RUN_NOT_FOUND"
   | "CALL_NOT_FOUND"
   | "EVENT_ID_UNKNOWN"
+  | "EVENT_GONE"
   | "BODY_TOO_LARGE"
   | "URL_TOO_LONG"
   | "UNSUPPORTED_MEDIA_TYPE"
@@ -36,6 +37,7 @@ const STATUS: Readonly<Record<HttpErrorCode, number>> = {
   RUN_NOT_FOUND: 404,
   CALL_NOT_FOUND: 404,
   EVENT_ID_UNKNOWN: 400,
+  EVENT_GONE: 410,
   BODY_TOO_LARGE: 413,
   URL_TOO_LONG: 414,
   UNSUPPORTED_MEDIA_TYPE: 415,
