@@ -2,7 +2,7 @@ import type { Approval, RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
-import type { EntryDraft, SessionStatus } from "../session/entry.ts";
+import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
@@ -96,12 +96,28 @@ export interface NewSession {
   readonly systemPrompt?: string;
 }
 
+/** What to change of a session; an empty name takes the name off. */
+export interface SessionPatch {
+  readonly name?: string;
+  readonly variables?: { readonly set?: JsonObject; readonly unset?: readonly string[] };
+}
+
+/** Why something ends. */
+export interface ReasonRequest {
+  readonly reason?: string;
+}
+
 /** A turn to add. */
 export interface NewTurn {
   readonly turnId?: string;
   readonly role: Message["role"];
   readonly content: Content | null;
   readonly toolCalls?: readonly ToolCall[];
+  /** Of a tool's answer: the call that it answers, the tool, and whether the call failed. */
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly isError?: boolean;
+  readonly agent?: string;
   readonly metadata?: JsonObject;
   readonly tokensUsed?: number;
   readonly cost?: number;
@@ -114,6 +130,12 @@ export interface NewEntries {
   readonly entries: readonly EntryDraft[];
   readonly expectedVersion?: number;
   readonly onto?: string | null;
+}
+
+/** What an append did: the session's version after it, and the entry of each draft. */
+export interface AppendView {
+  readonly version: number;
+  readonly entries: readonly Entry[];
 }
 
 /** Which entries of a log to read; `after` and `before` are positions, both exclusive. */
@@ -147,6 +169,22 @@ export interface TreeView {
   readonly nodes: readonly TreeNodeView[];
   /** The ids from the root to the leaf. */
   readonly activePath: readonly string[];
+}
+
+/** Where the leaf is to stand (null: before the root), and what to say there of the branch that is left. */
+export interface LeafRequest {
+  readonly entryId: string | null;
+  readonly summary?: string;
+}
+
+/** The label of an entry; null takes it off. */
+export interface LabelRequest {
+  readonly label: string | null;
+}
+
+/** The beginning of a side branch to hide. */
+export interface PruneRequest {
+  readonly entryId: string;
 }
 
 /** What the model would see next, part by part. */
@@ -186,6 +224,16 @@ export interface CompactRequest {
   readonly keepRecentTokens?: number;
 }
 
+/** What a compaction did; null when there was nothing to summarise. */
+export interface CompactView {
+  readonly entry: Entry | null;
+}
+
+/** The compaction to undo (default: the one in force). */
+export interface UndoCompactionRequest {
+  readonly entryId?: string;
+}
+
 /** A branch to fork off. */
 export interface ForkRequest {
   readonly branchName: string;
@@ -210,6 +258,16 @@ export interface MergeView {
   readonly appended: readonly string[];
   readonly skipped: readonly SkippedTurn[];
   readonly conflicts: readonly MergeConflict[];
+}
+
+/** A checkpoint to make. */
+export interface NewCheckpoint {
+  readonly metadata?: JsonObject;
+}
+
+/** The checkpoints of a session, oldest first. */
+export interface CheckpointList {
+  readonly items: readonly Checkpoint[];
 }
 
 /** What is different between two checkpoints of a session. */

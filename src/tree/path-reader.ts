@@ -15,7 +15,11 @@ const UNSEEN_MAX = 1000;
  * The nodes from an entry up to its root, leaf first. Reads the log backward in pages, so that a path costs what it
  * holds; a long stretch of another branch is jumped over.
  */
-async function* walkUp(store: SessionStore, sessionId: string, fromId: string): AsyncGenerator<Entry, void, undefined> {
+export async function* walkUp(
+  store: SessionStore,
+  sessionId: string,
+  fromId: string,
+): AsyncGenerator<Entry, void, undefined> {
   let wanted: string | null = fromId;
   let before: number | undefined;
   let passedOver = 0;
