@@ -16,14 +16,16 @@ export function trackRun(run: ActiveRun): void {
 }
 
 /**
- * Waits for the runs of this process before it ends. What does not finish in time is let go of and can be resumed.
+ * Waits for the runs of this process, or for those of these ids, before it ends. What does not finish in time is let go of
+ * and can be resumed.
  *
  * @returns the ids of the sessions that finished, and of those that were abandoned.
  */
 export async function drainRuns(
-  options: { readonly timeoutMs?: number } = {},
+  options: { readonly timeoutMs?: number; readonly ids?: readonly string[] } = {},
 ): Promise<{ readonly finished: readonly string[]; readonly abandoned: readonly string[] }> {
-  const runs = [...active];
+  const { ids } = options;
+  const runs = [...active].filter(({ id }) => ids === undefined || ids.includes(id));
   const finished: string[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {

@@ -1,0 +1,147 @@
+import { SessionCapacityError } from "../../../session/errors.ts";
+
+/** How much of a source goes into one piece, about. */
+export const FRAME_CHARACTERS_MAX = 64 * 1024;
+
+const HEARTBEAT_MS = 15_000;
+const STREAMS_MAX = 10_000;
+const encoder = new TextEncoder();
+/** A comment, which readers skip; it keeps proxies from closing a connection that seems idle. */
+const HEARTBEAT = encoder.encode(":\n\n");
+
+/** Where the frames of one event stream come from. */
+export interface FrameSource {
+  /** What is there now, at most about `FRAME_CHARACTERS_MAX`; an empty text when nothing is, null at the end. */
+  take(): string | null | Promise<string | null>;
+  /** From now on `wake` is called when there may be more; what comes back ends that. */
+  attach(wake: () => void): () => void;
+}
+
+/**
+ * The event streams of a server that are open.
+ *
+ * - A stream takes from its source only what its client has room for, so that a slow client costs no memory here.
+ * - A client that is gone is forgotten at once.
+ * - One timer serves all of them.
+ */
+export class EventStreams {
+  readonly #open = new Set<EventStream>();
+  readonly #heartbeatMs: number;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor({ heartbeatMs = HEARTBEAT_MS }: { readonly heartbeatMs?: number } = {}) {
+    this.#heartbeatMs = heartbeatMs;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Sends a source to a client as Server-Sent Events. */
+  open(source: FrameSource): Response {
+    if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
+    const stream = new EventStream(source, () => this.#forget(stream));
+    this.#open.add(stream);
+    this.#timer ??= setInterval(() => this.#beat(), this.#heartbeatMs).unref();
+    // Nothing is read ahead: each piece is taken when the connection can hold it.
+    return new Response(new ReadableStream(stream, { highWaterMark: 0 }), {
+      headers: {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+      },
+    });
+  }
+
+  /** Ends every stream; clients come back, here or to whoever takes over. */
+  close(): void {
+    for (const stream of [...this.#open]) stream.end();
+  }
+
+  #beat(): void {
+    for (const stream of this.#open) stream.beat();
+  }
+
+  #forget(stream: EventStream): void {
+    this.#open.delete(stream);
+    if (this.#open.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+}
+
+/** One open stream; a source of bytes for its connection. */
+class EventStream {
+  readonly #source: FrameSource;
+  readonly #forget: () => void;
+  readonly #detach: () => void;
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  /** The connection has room and the source had nothing. */
+  #waiting = false;
+  /** The source may have more than when it was last asked. */
+  #stale = false;
+
+  constructor(source: FrameSource, forget: () => void) {
+    this.#source = source;
+    this.#forget = forget;
+    this.#detach = source.attach(() => this.#wake());
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+  }
+
+  async pull(): Promise<void> {
+    try {
+      await this.#fill();
+    } catch {
+      // A client that rejoins gets the reason; in the middle of a stream there is no place for it.
+      this.end();
+    }
+  }
+
+  cancel(): void {
+    this.#release();
+  }
+
+  end(): void {
+    const controller = this.#controller;
+    this.#release();
+    try {
+      controller?.close();
+    } catch {
+      // It was cancelled at the same moment.
+    }
+  }
+
+  beat(): void {
+    if (!this.#waiting) return;
+    this.#waiting = false;
+    this.#controller?.enqueue(HEARTBEAT);
+  }
+
+  async #fill(): Promise<void> {
+    this.#waiting = false;
+    do {
+      this.#stale = false;
+      const frames = await this.#source.take();
+      if (this.#controller === null) return;
+      if (frames === null) return this.end();
+      if (frames !== "") return this.#controller.enqueue(encoder.encode(frames));
+    } while (this.#stale);
+    this.#waiting = true;
+  }
+
+  #wake(): void {
+    this.#stale = true;
+    if (this.#waiting) void this.pull();
+  }
+
+  #release(): void {
+    if (this.#controller === null) return;
+    this.#controller = null;
+    this.#waiting = false;
+    this.#detach();
+    this.#forget();
+  }
+}

@@ -1,0 +1,215 @@
+import { drainRuns } from "../../../agent/active-runs.ts";
+import { resumeSession } from "../../../agent/resume-session.ts";
+import { statusError } from "../../../session/append-plan.ts";
+import { SessionBusyError, SessionCapacityError, SessionNotFoundError, show } from "../../../session/errors.ts";
+import type { SessionHead } from "../../../session/fold.ts";
+import type { RunRequest } from "../../wire.ts";
+import { HttpError } from "../http-error.ts";
+import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
+import { HostedRun, type StartedRun } from "./hosted-run.ts";
+import { inputOf, readRunOrigin } from "./run-origin.ts";
+import { startAgentRun, startGroupRun } from "./start-run.ts";
+
+const RUNNING_MAX = 1000;
+const ENDED_MAX = 1000;
+const ENDED_CHARACTERS_MAX = 64_000_000;
+const ENDED_KEPT_MS = 5 * 60_000;
+
+/** The part of the services that runs need. */
+export type RunServices = Pick<
+  ServerServices,
+  "manager" | "store" | "agents" | "groups" | "models" | "drain" | "report"
+>;
+
+/**
+ * The runs of a server, and for a while those that have ended.
+ *
+ * - A run goes on whether or not anyone reads its events.
+ * - A run of a session that is another's is as good as missing.
+ * - Of two runs on one session, one waits, gives way or is refused; they never work in it at once.
+ */
+export class RunRegistry implements ServerRuns {
+  readonly #services: RunServices;
+  /** In the order in which they began. */
+  readonly #runs = new Map<string, HostedRun>();
+  /** In the order in which they ended. */
+  readonly #ended = new Set<HostedRun>();
+  readonly #recovering = new Set<string>();
+  #starting = 0;
+
+  constructor(services: RunServices) {
+    this.#services = services;
+  }
+
+  has(runId: string): boolean {
+    return this.#runs.get(runId)?.pending === true;
+  }
+
+  async idle(): Promise<void> {
+    for (let running = this.#running(); running.length > 0; running = this.#running()) {
+      await Promise.all(running.map(({ ended }) => ended));
+    }
+  }
+
+  abortAll(): void {
+    const ids = this.#running().flatMap(({ drainId }) => drainId ?? []);
+    void drainRuns({ timeoutMs: 0, ids }).catch(this.#services.report);
+  }
+
+  /** Starts a run on a session. With `reject`, it has the session when this resolves. */
+  async start(sessionId: string, request: RunRequest, caller: Caller): Promise<HostedRun> {
+    const { input, ifBusy = "reject", model: modelId = null } = request;
+    const head = await this.#writable(sessionId, caller);
+    const options = { ...this.#services, sessionId, actor: caller, ifBusy };
+    if (request.group !== undefined) {
+      const { group: name } = request;
+      if (request.agent !== undefined || modelId !== null) {
+        throw new HttpError("INVALID_REQUEST", "A group answers with its own agents and models; leave those out.");
+      }
+      const group = this.#groupNamed(name);
+      this.#makeWay(sessionId, ifBusy);
+      return this.#host(head, { agent: null, group: name }, () => startGroupRun(group, input, { ...options, name }));
+    }
+    const [name, agent] = this.#agentNamed(request.agent ?? null);
+    const model = modelId === null ? null : this.#modelNamed(modelId);
+    this.#makeWay(sessionId, ifBusy);
+    const said = inputOf(input, { agent: name, model: modelId });
+    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, said, { ...options, model }));
+  }
+
+  /** Goes on with the run of a session whose process has died or was shut down; null when there is none. */
+  async recover(sessionId: string, caller: Caller): Promise<HostedRun | null> {
+    if (this.#recovering.has(sessionId)) throw new SessionBusyError(sessionId, "another request to recover it");
+    this.#recovering.add(sessionId);
+    try {
+      const head = await this.#writable(sessionId, caller);
+      if (head.openRuns.length === 0) return null;
+      return await this.#recover(head, caller);
+    } finally {
+      this.#recovering.delete(sessionId);
+    }
+  }
+
+  /** @throws {HttpError} `RUN_NOT_FOUND` for a run that is not there, or not for the caller. */
+  find(runId: string, caller: Caller): HostedRun {
+    const run = this.#runs.get(runId);
+    if (run === undefined || !(caller.admin || run.about.userId === caller.userId)) {
+      throw new HttpError(
+        "RUN_NOT_FOUND",
+        `There is no run ${show(runId)} here; its session's entries say what became of it.`,
+      );
+    }
+    return run;
+  }
+
+  /** The runs of a session, the latest first. */
+  async list(sessionId: string, caller: Caller): Promise<readonly HostedRun[]> {
+    await this.#visible(sessionId, caller);
+    return [...this.#runs.values()].filter(({ about }) => about.sessionId === sessionId).reverse();
+  }
+
+  async #recover(head: SessionHead, caller: Caller): Promise<HostedRun> {
+    const { store } = this.#services;
+    const sessionId = head.header.id;
+    const lease = await store.leaseOf(sessionId);
+    if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
+    const origin = await readRunOrigin(store, sessionId);
+    const options = { ...this.#services, sessionId, actor: caller, ifBusy: "reject" } as const;
+    if (origin.group !== null) {
+      const name = origin.group.name ?? this.#onlyGroup();
+      const group = this.#groupNamed(name);
+      return this.#host(head, { agent: null, group: name }, () => startGroupRun(group, null, { ...options, name }));
+    }
+    const known = origin.agent !== null && this.#services.agents.has(origin.agent);
+    const [name, agent] = this.#agentNamed(known ? origin.agent : null);
+    const model = origin.model === null ? null : this.#services.models(origin.model);
+    const { user } = await resumeSession({ store, sessionId });
+    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, user, { ...options, model }));
+  }
+
+  async #host(
+    { header }: SessionHead,
+    who: { readonly agent: string | null; readonly group: string | null },
+    start: () => Promise<StartedRun>,
+  ): Promise<HostedRun> {
+    const { drain, report } = this.#services;
+    if (drain.aborted) throw new HttpError("DRAINING", "The server is shutting down; try again later.");
+    if (this.#running().length + this.#starting >= RUNNING_MAX) throw new SessionCapacityError("runs", RUNNING_MAX);
+    this.#starting += 1;
+    try {
+      const started = await start();
+      const run = new HostedRun(started, { sessionId: header.id, userId: header.userId, ...who }, report);
+      this.#runs.set(run.runId, run);
+      void run.ended.then(() => this.#retire(run));
+      return run;
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  /** Keeps a run that has ended for those who come back for its end. */
+  #retire(run: HostedRun): void {
+    this.#ended.add(run);
+    setTimeout(() => this.#forget(run), ENDED_KEPT_MS).unref();
+    let characters = [...this.#ended].reduce((sum, { events }) => sum + events.characters, 0);
+    for (const oldest of this.#ended) {
+      if (this.#ended.size <= ENDED_MAX && characters <= ENDED_CHARACTERS_MAX) return;
+      characters -= oldest.events.characters;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(run: HostedRun): void {
+    this.#ended.delete(run);
+    if (this.#runs.get(run.runId) === run) this.#runs.delete(run.runId);
+  }
+
+  #running(): readonly HostedRun[] {
+    return [...this.#runs.values()].filter(({ pending }) => pending);
+  }
+
+  /** Stops who has the session: the manager's line of runs and groups do not know of each other. */
+  #makeWay(sessionId: string, ifBusy: RunRequest["ifBusy"]): void {
+    if (ifBusy !== "interrupt") return;
+    for (const run of this.#running()) {
+      if (run.about.sessionId === sessionId && run.hasSession) void run.abort("Another run takes its place.");
+    }
+  }
+
+  async #visible(sessionId: string, actor: Caller): Promise<SessionHead> {
+    const head = await this.#services.manager.head(sessionId, { actor });
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    return head;
+  }
+
+  async #writable(sessionId: string, actor: Caller): Promise<SessionHead> {
+    const head = await this.#visible(sessionId, actor);
+    if (head.status !== "active") throw statusError(sessionId, head.status);
+    return head;
+  }
+
+  #agentNamed(name: string | null): readonly [string, NonNullable<ReturnType<RunServices["agents"]["get"]>>] {
+    const { agents } = this.#services;
+    const found = [...agents].find(([candidate]) => name === null || candidate === name);
+    if (found !== undefined) return found;
+    throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
+  }
+
+  #groupNamed(name: string): NonNullable<ReturnType<RunServices["groups"]["get"]>> {
+    const group = this.#services.groups.get(name);
+    if (group === undefined) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${show(name)}.`);
+    return group;
+  }
+
+  #onlyGroup(): string {
+    const [name, another] = [...this.#services.groups.keys()];
+    if (name !== undefined && another === undefined) return name;
+    throw new HttpError("GROUP_NOT_FOUND", "The log does not say which group was at work; go on with it in a program.");
+  }
+
+  #modelNamed(id: string): NonNullable<ReturnType<RunServices["models"]>> {
+    const model = this.#services.models(id);
+    if (model === null) throw new HttpError("MODEL_NOT_FOUND", `The server has no model ${show(id)}.`);
+    return model;
+  }
+}

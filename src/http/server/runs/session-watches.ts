@@ -1,0 +1,158 @@
+import type { Entry } from "../../../session/entry.ts";
+import { SessionNotFoundError } from "../../../session/errors.ts";
+import type { SessionStore } from "../../../session/store.ts";
+import { HttpError } from "../http-error.ts";
+import { FRAME_CHARACTERS_MAX, type FrameSource } from "./event-streams.ts";
+
+const RECENT_FRAMES_MAX = 64;
+const RECENT_CHARACTERS_MAX = 256 * 1024;
+
+/** What is being watched: any number of clients watch a session, and the store is asked once. */
+export class SessionWatches {
+  readonly #store: SessionStore;
+  readonly #report: (error: unknown) => void;
+  readonly #watches = new Map<string, SharedWatch>();
+
+  constructor(store: SessionStore, report: (error: unknown) => void) {
+    this.#store = store;
+    this.#report = report;
+  }
+
+  /** How many sessions are being watched. */
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  /**
+   * The entries of a session after a position (default: from now on), as they come. The first frame says the position, so
+   * that a client that loses its connection before the first entry knows where to go on.
+   *
+   * @throws {HttpError} `EVENT_ID_UNKNOWN` for a position that the log has not reached.
+   */
+  async join(sessionId: string, after: number | null): Promise<FrameSource> {
+    const head = await this.#store.head(sessionId);
+    if (head === null) throw new SessionNotFoundError(sessionId);
+    const end = head.version - 1;
+    if (after !== null && after > end) {
+      throw new HttpError("EVENT_ID_UNKNOWN", `The session's log ends at ${end}; watch it from there or before.`);
+    }
+    return this.#source(sessionId, after ?? end, end);
+  }
+
+  #source(sessionId: string, after: number, end: number): FrameSource {
+    let position = after;
+    let told = false;
+    let watch: SharedWatch | null = null;
+    return {
+      take: async () => {
+        if (!told) {
+          told = true;
+          return `id: ${position}\n\n`;
+        }
+        const taken = (await watch?.take(position)) ?? null;
+        position = taken?.position ?? position;
+        return taken?.frames ?? null;
+      },
+      attach: (wake) => {
+        const shared = this.#watchOf(sessionId, end);
+        watch = shared;
+        shared.wakes.add(wake);
+        return () => {
+          shared.wakes.delete(wake);
+          if (shared.wakes.size === 0) this.#end(sessionId, shared);
+        };
+      },
+    };
+  }
+
+  #watchOf(sessionId: string, end: number): SharedWatch {
+    const known = this.#watches.get(sessionId);
+    if (known !== undefined) return known;
+    const watch = new SharedWatch(this.#store, sessionId, end);
+    this.#watches.set(sessionId, watch);
+    void watch.follow().then(
+      () => this.#end(sessionId, watch),
+      (error: unknown) => {
+        // A session that was deleted meanwhile is the end of the watch, not a failure of it.
+        if (!(error instanceof SessionNotFoundError)) this.#report(error);
+        this.#end(sessionId, watch);
+      },
+    );
+    return watch;
+  }
+
+  #end(sessionId: string, watch: SharedWatch): void {
+    if (this.#watches.get(sessionId) === watch) this.#watches.delete(sessionId);
+    watch.end();
+  }
+}
+
+/** Frames, and the position of the entry in the last of them. */
+interface Taken {
+  readonly frames: string;
+  readonly position: number;
+}
+
+/** One watch of the store, with the latest entries; who is further behind reads from the store. */
+class SharedWatch {
+  readonly wakes: Set<() => void> = new Set();
+  readonly #store: SessionStore;
+  readonly #sessionId: string;
+  readonly #controller = new AbortController();
+  #recent: string[] = [];
+  #characters = 0;
+  /** The position of the first recent entry, or of the one to come. */
+  #first: number;
+
+  constructor(store: SessionStore, sessionId: string, after: number) {
+    this.#store = store;
+    this.#sessionId = sessionId;
+    this.#first = after + 1;
+  }
+
+  async follow(): Promise<void> {
+    const { signal } = this.#controller;
+    for await (const entry of this.#store.watch(this.#sessionId, { after: this.#first - 1, signal })) {
+      this.#add(frameOf(entry));
+      for (const wake of this.wakes) wake();
+    }
+  }
+
+  end(): void {
+    this.#controller.abort();
+    for (const wake of this.wakes) wake();
+  }
+
+  /** What follows a position; null at the end of the watch. */
+  take(position: number): Taken | null | Promise<Taken | null> {
+    const from = position + 1 - this.#first;
+    if (from < 0) return this.#read(position);
+    if (from >= this.#recent.length) return this.#controller.signal.aborted ? null : { frames: "", position };
+    let [frames, to] = ["", from];
+    while (to < this.#recent.length && frames.length < FRAME_CHARACTERS_MAX) frames += this.#recent[to++];
+    return { frames, position: this.#first + to - 1 };
+  }
+
+  async #read(position: number): Promise<Taken | null> {
+    let taken: Taken = { frames: "", position };
+    for await (const entry of this.#store.read(this.#sessionId, { after: position, limit: RECENT_FRAMES_MAX })) {
+      taken = { frames: taken.frames + frameOf(entry), position: entry.seq };
+      if (taken.frames.length >= FRAME_CHARACTERS_MAX) break;
+    }
+    // What was there before the watch began is gone: the session was deleted.
+    return taken.frames === "" ? null : taken;
+  }
+
+  #add(frame: string): void {
+    this.#recent.push(frame);
+    this.#characters += frame.length;
+    while (this.#recent.length > RECENT_FRAMES_MAX || this.#characters > RECENT_CHARACTERS_MAX) {
+      this.#characters -= this.#recent.shift()?.length ?? 0;
+      this.#first += 1;
+    }
+  }
+}
+
+function frameOf(entry: Entry): string {
+  return `id: ${entry.seq}\nevent: entry\ndata: ${JSON.stringify(entry)}\n\n`;
+}

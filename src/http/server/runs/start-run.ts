@@ -1,0 +1,108 @@
+import type { Agent } from "../../../agent/agent.ts";
+import type { Model } from "../../../agent/model.ts";
+import type { SinkOpener } from "../../../agent/run-sink.ts";
+import type { GroupEvent } from "../../../group/group-event.ts";
+import type { GroupSession } from "../../../group/group-session.ts";
+import type { SessionManager } from "../../../lifecycle/session-manager.ts";
+import type { Content } from "../../../session/message.ts";
+import type { Session } from "../../../session/session.ts";
+import type { RunRequest } from "../../wire.ts";
+import type { Caller } from "../server-services.ts";
+import type { StartedRun } from "./hosted-run.ts";
+import { RUN_KEY } from "./run-origin.ts";
+
+/** How a run is started. */
+export interface StartOptions {
+  readonly manager: SessionManager;
+  readonly sessionId: string;
+  readonly actor: Caller;
+  readonly ifBusy: NonNullable<RunRequest["ifBusy"]>;
+}
+
+/**
+ * Starts a run of an agent on a stored session; with `reject`, resolves when it has the session. Rejects with how the run
+ * failed before that.
+ */
+export async function startAgentRun(
+  agent: Agent,
+  input: Session,
+  { manager, sessionId, ...options }: StartOptions & { readonly model: Model | null },
+): Promise<StartedRun> {
+  const known = signalOf<string>();
+  const admitted = signalOf<void>();
+  // The manager says neither under which id the log has a run nor when it begins; who opens its place hears both.
+  const observed: Agent = {
+    name: agent.name,
+    model: agent.model,
+    session: agent.session,
+    run: (_content, loop = {}) => {
+      const persist = loop.persist as SinkOpener;
+      return agent.run(input, {
+        ...loop,
+        persist: {
+          async openSink(request) {
+            known.give(request.runId);
+            const opened = await persist.openSink(request);
+            admitted.give();
+            return opened;
+          },
+        },
+      });
+    },
+  };
+  const { model, actor, ifBusy } = options;
+  const run = manager.run(sessionId, observed, "", { actor, ifBusy, ...(model === null ? {} : { model }) });
+  const failed = run.synchronize().then(() => {});
+  await Promise.race([known.given, failed]);
+  if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
+  return {
+    runId: await known.given,
+    drainId: run.id,
+    events: run,
+    admitted: admitted.given,
+    abort: (reason) => run.abort(reason),
+    approve: (callId) => run.approve(callId),
+    deny: (callId, reason) => run.deny(callId, reason),
+    steer: (content) => run.steer(content),
+    followUp: (content) => run.followUp(content),
+  };
+}
+
+/** Starts a run of a group, or goes on with what it was given before where there is no message; likewise. */
+export async function startGroupRun(
+  group: GroupSession,
+  message: Content | null,
+  { sessionId, actor, ifBusy, name }: StartOptions & { readonly name: string },
+): Promise<StartedRun> {
+  const admitted = signalOf<void>();
+  const run = group.stream(sessionId, message, {
+    actor,
+    // Whoever is to make room has been asked to already; the rest is waiting.
+    ifBusy: ifBusy === "reject" ? "reject" : "enqueue",
+    turns: false,
+    ...(message === null ? {} : { metadata: { [RUN_KEY]: { group: name } } }),
+    onEvent: ({ type }: GroupEvent) => type === "group-started" && admitted.give(),
+  });
+  const failed = Promise.resolve(run).then(() => {});
+  if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
+  else failed.catch(() => {});
+  return {
+    runId: run.id,
+    drainId: run.id,
+    events: run,
+    admitted: admitted.given,
+    abort: (reason) => run.abort(reason),
+    approve: (callId) => run.approve(callId),
+    deny: (callId, reason) => run.deny(callId, reason),
+    steer: null,
+    followUp: null,
+  };
+}
+
+function signalOf<T>(): { readonly given: Promise<T>; readonly give: (value: T) => void } {
+  let give: (value: T) => void = () => {};
+  const given = new Promise<T>((resolve) => {
+    give = resolve;
+  });
+  return { given, give };
+}
