@@ -6,13 +6,13 @@ import { openStore, SessionError, type SessionStore } from "../index.ts";
  *
  * @throws {SessionError} `INVALID_OPTION` when there is no such file or directory, or the URL names no store.
  */
-export async function openExistingStore(url: string): Promise<SessionStore> {
+export async function openExistingStore(url: string, advice = "check the path"): Promise<SessionStore> {
   const path = filePathOf(url);
   if (path !== null) {
     try {
       await access(path);
     } catch (cause) {
-      throw new SessionError("INVALID_OPTION", `There is no store at ${path}; check the path.`, { cause });
+      throw new SessionError("INVALID_OPTION", `There is no store at ${path}; ${advice}.`, { cause });
     }
   }
   return openStore(url);

@@ -6,7 +6,12 @@ import { printable, type Terminal } from "./terminal.ts";
 export function printTree(
   terminal: Terminal,
   roots: readonly TreeNode[],
-  options: { readonly leafId: string | null; readonly path: ReadonlySet<string> },
+  options: {
+    readonly leafId: string | null;
+    readonly path: ReadonlySet<string>;
+    /** Put each entry's position in the log before it. */
+    readonly numbered?: boolean;
+  },
 ): void {
   const stack = roots
     .map((node, index) => ({ node, indent: "", last: index === roots.length - 1, forked: roots.length > 1 }))
@@ -16,7 +21,8 @@ export function printTree(
     const active = options.path.has(node.entry.id);
     const label = node.label === undefined ? "" : ` ${terminal.bold(`[${printable(node.label, 40)}]`)}`;
     const mark = node.entry.id === options.leafId ? terminal.green(" ← leaf") : "";
-    const text = `${describe(node.entry)}${label}${mark}`;
+    const number = options.numbered === true ? `${node.entry.seq} ` : "";
+    const text = `${number}${describeEntry(node.entry)}${label}${mark}`;
     terminal.line(`${indent}${forked ? (last ? "└─ " : "├─ ") : ""}${active ? text : terminal.dim(text)}`);
     const below = forked ? `${indent}${last ? "   " : "│  "}` : indent;
     const branches = node.children.length > 1;
@@ -26,7 +32,8 @@ export function printTree(
   }
 }
 
-function describe(entry: Entry): string {
+/** An entry on one line. */
+export function describeEntry(entry: Entry): string {
   switch (entry.type) {
     case "message":
       return `${entry.message.role}: ${printable(textOf(entry.message.content), 70)}`;

@@ -14,3 +14,8 @@ export function skeinHome(): string {
 export function defaultSessionDirectory(): string {
   return join(skeinHome(), "sessions");
 }
+
+/** The store of a program that was told of no other: an SQLite file in `skeinHome()`. */
+export function defaultStoreUrl(): string {
+  return `sqlite:${join(skeinHome(), "skein.db")}`;
+}

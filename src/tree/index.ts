@@ -1,6 +1,6 @@
 export { type ExportJournalOptions, exportJournalJsonl, exportJsonl } from "./export-lineage.ts";
 export type { FileOptions, StoreTreeOptions, TreeOptions } from "./file-options.ts";
-export { defaultSessionDirectory, skeinHome } from "./home.ts";
+export { defaultSessionDirectory, defaultStoreUrl, skeinHome } from "./home.ts";
 export { listSessions } from "./list-sessions.ts";
 export { loadSession, type PersistedOptions, type PersistedSession } from "./persisted-session.ts";
 export { deleteSession, listPersistedSessions, type PersistedSummary, pruneSessions } from "./persisted-sessions.ts";

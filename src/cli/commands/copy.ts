@@ -2,45 +2,50 @@ import { copySession } from "../../stores/copy-session.ts";
 import { copyStore, type StoreCopy } from "../../stores/copy-store.ts";
 import { openStore, SessionError, type SessionStore } from "../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
+import { countOption } from "../option-values.ts";
 import { openExistingStore } from "../open-existing-store.ts";
 
 /** Copies sessions from one store to another. */
 export const copy: Command = {
+  name: "copy",
   summary: "Copy sessions to another store; run it again to go on where it ended.",
-  usage: "copy --from URL --to URL [--session ID]… [--deleted] [--concurrency N] [--json]",
-  help: [
-    "--from URL         the store to copy from: jsonl:./directory, sqlite:./file.db, or the URL of a server",
-    "--to URL           the store to copy to; made if it is not there",
-    "--session ID       copy only this session; may be given several times",
-    "--deleted          also copy deleted sessions, as deleted ones",
-    "--concurrency N    how many sessions to copy at a time (default 4)",
-    "--json             print the result as JSON",
-  ],
+  arguments: [],
   options: {
-    from: { type: "string" },
-    to: { type: "string" },
-    session: { type: "string", multiple: true },
-    deleted: { type: "boolean", default: false },
-    concurrency: { type: "string", default: "4" },
-    json: { type: "boolean", default: false },
+    from: { value: "URL", what: "the store to copy from (default: the one that other commands use)" },
+    to: { value: "URL", what: "the store to copy to; made if it is not there" },
+    session: { value: "ID", repeated: true, what: "copy only this session" },
+    deleted: { what: "also copy deleted sessions, as deleted ones" },
+    concurrency: { value: "N", default: "4", what: "how many sessions to copy at a time" },
   },
+  examples: [
+    { line: "skein copy --from sqlite:./skein.db --to jsonl:./sessions", what: "every session as a readable file" },
+  ],
+  json: {
+    sessions: "how many sessions are the same in both stores",
+    entriesWritten: "how many entries were written",
+    checkpoints: "how many checkpoints were copied",
+    forked: "how many of the sessions share their entries with their source",
+    failures: "sessions that were not copied: sessionId, code, message",
+  },
+  store: "none",
   async run(context) {
-    const { values, fail } = context;
-    const [source, target] = [textOption(values, "from"), textOption(values, "to")];
-    if (source === undefined || target === undefined || source === target || context.positionals.length > 0) {
-      fail("copy needs --from and --to with the URLs of two stores, and nothing else.");
-      return 2;
+    const { values } = context;
+    const [source, target] = [textOption(values, "from") ?? context.storeUrl, textOption(values, "to")];
+    if (target === undefined || source === target) {
+      throw new SessionError("INVALID_OPTION", "copy needs --to with the URL of another store than --from.");
     }
+    const concurrency = countOption(values, "concurrency") ?? 4;
     await using from = await openExistingStore(source);
     await using to = await openStore(target);
     const sessions = textsOption(values, "session");
-    const result = sessions.length > 0 ? await copyEach(from, to, sessions, context) : await copyAll(from, to, context);
+    const result =
+      sessions.length > 0 ? await copyEach(from, to, sessions, context) : await copyAll(from, to, concurrency, context);
     const failures = result.failures.map(({ sessionId, error }) => ({
       sessionId,
       code: error.code,
       message: error.message,
     }));
-    if (values["json"] === true) context.printJson({ ...result, failures });
+    if (context.json) context.printJson({ ...result, failures });
     else {
       for (const { sessionId, message } of failures) context.print(`not copied: ${sessionId ?? ""}: ${message}`);
       context.print(
@@ -51,12 +56,17 @@ export const copy: Command = {
   },
 };
 
-async function copyAll(from: SessionStore, to: SessionStore, context: CommandContext): Promise<StoreCopy> {
+async function copyAll(
+  from: SessionStore,
+  to: SessionStore,
+  concurrency: number,
+  context: CommandContext,
+): Promise<StoreCopy> {
   const { values, signal, progress } = context;
   return copyStore(from, to, {
     signal,
     includeDeleted: values["deleted"] === true,
-    concurrency: Number(values["concurrency"]),
+    concurrency,
     onProgress: ({ sessionsDone, sessionsTotal }) => progress(`${sessionsDone} of ${sessionsTotal} sessions copied`),
   });
 }

@@ -2,41 +2,38 @@ import { checkStore, type StoreReport } from "../../stores/check-store.ts";
 import { type RepairReport, repairFile } from "../../stores/jsonl/index.ts";
 import { listPages } from "../../stores/list-pages.ts";
 import { SessionError, type SessionStore } from "../../index.ts";
-import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
-import { openExistingStore } from "../open-existing-store.ts";
+import { type Command, type CommandContext, textsOption } from "../command.ts";
 
 /** Reads every log of a store and says what does not fit. */
 export const doctor: Command = {
+  name: "doctor",
   summary: "Check that heads, indexes and checkpoints of a store are what its logs say.",
-  usage: "doctor --store URL [--session ID]… [--json] [--repair]",
-  help: [
-    "--store URL    the store: jsonl:./directory, sqlite:./file.db, or the URL of a server",
-    "--session ID   check only this session; may be given several times",
-    "--json         print the report as JSON",
-    "--repair       first repair damaged files (jsonl only); the bytes taken out are kept beside each file",
-  ],
+  arguments: [],
   options: {
-    store: { type: "string" },
-    session: { type: "string", multiple: true },
-    json: { type: "boolean", default: false },
-    repair: { type: "boolean", default: false },
+    session: { value: "ID", repeated: true, what: "check only this session" },
+    repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
   },
+  examples: [
+    { line: "skein doctor", what: "check the default store" },
+    { line: "skein doctor --store jsonl:./sessions --repair", what: "repair what a crash or a disk damaged" },
+  ],
+  json: {
+    sessions: "how many sessions were read",
+    entries: "how many entries they have",
+    findings: "what is wrong: sessionId, kind, message",
+    repaired: "the files that were repaired: path, damage, sideFile",
+  },
+  store: "existing",
   async run(context) {
-    const { values, fail } = context;
-    const url = textOption(values, "store");
-    if (url === undefined || context.positionals.length > 0) {
-      fail("doctor needs --store and the URL of a store, and nothing else.");
-      return 2;
-    }
-    const repairs = values["repair"] === true;
+    const { storeUrl: url } = context;
+    const repairs = context.values["repair"] === true;
     if (repairs && !url.startsWith("jsonl:")) {
-      fail("Only files can be repaired: --repair needs a jsonl: store.");
-      return 2;
+      throw new SessionError("INVALID_OPTION", "Only files can be repaired: --repair needs a jsonl: store.");
     }
-    const repaired = repairs ? await repairAll(url, context) : [];
-    await using store = await openExistingStore(url);
+    const repaired = repairs ? await repairAll(context) : [];
+    await using store = await context.openStore();
     const report = await check(store, context);
-    if (values["json"] === true) context.printJson({ ...report, repaired });
+    if (context.json) context.printJson({ ...report, repaired });
     else print(report, repaired, context);
     return report.findings.length === 0 ? 0 : 1;
   },
@@ -53,9 +50,9 @@ async function check(store: SessionStore, { values, signal, progress }: CommandC
 }
 
 /** Repairs every file that cannot be read, and says why where it cannot be repaired. */
-async function repairAll(url: string, { fail, signal }: CommandContext): Promise<RepairReport[]> {
+async function repairAll({ fail, signal, openStore }: CommandContext): Promise<RepairReport[]> {
   const repaired: RepairReport[] = [];
-  await using store = await openExistingStore(url);
+  await using store = await openStore();
   for await (const { damaged } of listPages(store)) {
     for (const { path } of damaged) {
       signal.throwIfAborted();

@@ -4,12 +4,12 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createHeader } from "../src/session/header.ts";
-import { digestOf } from "../src/stores/log-digest.ts";
-import { openJsonlStore } from "../src/stores/jsonl/index.ts";
-import { openSqliteStore } from "../src/stores/sqlite/index.ts";
-import { fill, tamper, tamperFile } from "./doctor/damage.ts";
-import { contentsOf, fillStore, makeDirectory, say } from "./moving/sample-store.ts";
+import { createHeader } from "../../src/session/header.ts";
+import { digestOf } from "../../src/stores/log-digest.ts";
+import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { fill, tamper, tamperFile } from "../doctor/damage.ts";
+import { contentsOf, fillStore, makeDirectory, say } from "../moving/sample-store.ts";
 
 interface Ended {
   readonly code: number;
@@ -19,7 +19,7 @@ interface Ended {
 
 /** Runs the program as a user does, and gives what it said. */
 function skein(...args: readonly string[]): Promise<Ended> {
-  const built = fileURLToPath(new URL("../dist/cli/skein.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
   return new Promise((resolve) => {
     execFile(process.execPath, ["--no-warnings", built, ...args], (error, stdout, stderr) => {

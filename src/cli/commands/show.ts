@@ -1,0 +1,65 @@
+import { type Entry, type SessionHead, type SessionStore, SessionTree, UnknownEntryError } from "../../index.ts";
+import { summaryOf } from "../../session/listing.ts";
+import { type Command, textOption } from "../command.ts";
+import { countOption } from "../option-values.ts";
+import { printEntry } from "../print-entry.ts";
+import { findEntryId, findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+import { printable } from "../terminal.ts";
+
+/** Shows what a session says. */
+export const show: Command = {
+  name: "show",
+  summary: "Show what a session says, up to its leaf or to another entry.",
+  arguments: [SESSION_ARGUMENT],
+  options: {
+    at: { value: "ENTRY", default: "leaf", what: "the entry where the path ends" },
+    limit: { value: "N", default: "50", what: "how many entries, the latest" },
+    all: { what: "the whole path, from its root" },
+  },
+  examples: [
+    { line: "skein show last", what: "the end of the latest session" },
+    { line: "skein show 0199a3 --all | less", what: "a session from its beginning" },
+  ],
+  json: {
+    session: "the session, as in list",
+    entries: "the entries of the path, oldest first, as they are in the log",
+    before: "what to give as --at for the entries before these, or null",
+  },
+  store: "existing",
+  async run(context) {
+    const { terminal, values } = context;
+    await using store = await context.openStore();
+    const head = await findSession(store, context.positionals[0] as string);
+    const at = head.leafId === null ? null : await findEntryId(store, head, textOption(values, "at") ?? "leaf");
+    const limit = values["all"] === true ? null : countOption(values, "limit");
+    const entries = at === null ? [] : await pathTo(store, head, at, limit ?? null);
+    const before = entries[0]?.parentId ?? null;
+    if (context.json) {
+      context.printJson({ session: summaryOf(head), entries, before });
+      return 0;
+    }
+    const { header, name, status } = head;
+    terminal.line(terminal.bold(`${printable(name ?? "Session", 100)}  ${printable(header.id, 512)}  ${status}`));
+    if (before !== null) terminal.line(terminal.dim(`… what comes before: --at ${printable(before, 512)}, or --all`));
+    for (const entry of entries) printEntry(terminal, entry);
+    return 0;
+  },
+};
+
+/** The last entries of the path to an entry, oldest first; all of them without a limit. */
+async function pathTo(
+  store: SessionStore,
+  head: SessionHead,
+  at: string,
+  limit: number | null,
+): Promise<readonly Entry[]> {
+  if (limit === null) return (await SessionTree.on(store, head.header.id)).getBranch(at);
+  const entries: Entry[] = [];
+  for (let id: string | null = at; id !== null && entries.length < limit; ) {
+    const entry: Entry | null = await store.getEntry(head.header.id, id);
+    if (entry === null) throw new UnknownEntryError(head.header.id, id);
+    entries.push(entry);
+    id = entry.parentId;
+  }
+  return entries.reverse();
+}

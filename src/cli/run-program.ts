@@ -1,0 +1,127 @@
+import { readFileSync } from "node:fs";
+import { openStore, SessionError, type SessionStore } from "../index.ts";
+import { show } from "../session/errors.ts";
+import { defaultStoreUrl } from "../tree/home.ts";
+import { type Command, type CommandContext, textOption } from "./command.ts";
+import { commandHelp, programHelp } from "./help.ts";
+import { suggestion } from "./nearest.ts";
+import { openExistingStore } from "./open-existing-store.ts";
+import { type ParsedCommandLine, parseCommandLine, splitCommandLine } from "./parse-command-line.ts";
+import { createTerminal, printable } from "./terminal.ts";
+
+const LINE_CHARACTERS_MAX = 2000;
+const PROGRESS_EVERY_MS = 1000;
+
+/** Where a program's output goes, and how it is interrupted. */
+export interface ProgramOutput {
+  /** Takes a part of the result; resolves when there is room for more. */
+  out(text: string): void | Promise<void>;
+  /** Takes a line that is not the result. */
+  err(text: string): void;
+  /** Whether the result is shown in colours. */
+  readonly colours: boolean;
+  /** Whether someone looks at the error output, so that progress is worth telling. */
+  readonly watched: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs one command line of `skein`; resolves to its exit code.
+ *
+ * - 0: all is well. 1: it is not, or it could not be done. 2: the command line cannot be understood; nothing was done.
+ * - A failure is one sentence on the error output, without a stack and without the password of a URL.
+ * - Nothing that a session says can steer a terminal.
+ */
+export async function runProgram(
+  commands: readonly Command[],
+  args: readonly string[],
+  output: ProgramOutput,
+): Promise<number> {
+  try {
+    return await dispatch(commands, args, output);
+  } catch (error) {
+    complain(output, error instanceof Error ? error.message : String(error));
+    return error instanceof SessionError && error.code === "INVALID_OPTION" ? 2 : 1;
+  }
+}
+
+async function dispatch(commands: readonly Command[], args: readonly string[], output: ProgramOutput): Promise<number> {
+  const { name, rest } = splitCommandLine(args);
+  if (name === null) return withoutCommand(commands, rest, output);
+  if (name === "help" && rest.length === 0) return say(output, programHelp(commands));
+  const wanted = name === "help" ? (rest[0] as string) : name;
+  const command = commands.find((candidate) => candidate.name === wanted);
+  if (command === undefined) {
+    const names = commands.map((candidate) => candidate.name);
+    const near = suggestion(wanted, names) || " skein --help lists them.";
+    throw new SessionError("INVALID_OPTION", `There is no command ${show(wanted)};${near}`);
+  }
+  const parsed = name === "help" ? null : parseCommandLine(command, rest);
+  if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command));
+  return command.run(contextOf(command, parsed, output));
+}
+
+function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
+  if (args.includes("--version")) return say(output, versionOfPackage());
+  const [first] = args;
+  if (first === undefined || args.includes("--help") || args.includes("-h")) return say(output, programHelp(commands));
+  throw new SessionError("INVALID_OPTION", `There is no command beside ${show(first)}; skein --help lists them.`);
+}
+
+function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramOutput): CommandContext {
+  const { values, positionals } = parsed;
+  const json = values["json"] === true;
+  const colours = output.colours && values["no-color"] !== true;
+  const given = textOption(values, "store");
+  let last = 0;
+  return {
+    values,
+    positionals,
+    json,
+    storeUrl: given ?? defaultStoreUrl(),
+    terminal: createTerminal((text) => void output.out(text), colours),
+    signal: output.signal,
+    openStore: () => open(command, given),
+    print: (text) => void say(output, printable(text, LINE_CHARACTERS_MAX)),
+    printJson: (value) =>
+      void say(output, JSON.stringify(value).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escaped)),
+    write: async (text) => output.out(text),
+    progress(text) {
+      if (json || !output.watched || Date.now() - last < PROGRESS_EVERY_MS) return;
+      last = Date.now();
+      complain(output, text);
+    },
+    fail: (text) => complain(output, text),
+  };
+}
+
+async function open(command: Command, given: string | undefined): Promise<SessionStore> {
+  const url = given ?? defaultStoreUrl();
+  if (command.store === "made") return openStore(url);
+  return openExistingStore(
+    url,
+    given === undefined ? "name another with --store URL, or make it with skein chat" : "check the path",
+  );
+}
+
+function say(output: ProgramOutput, text: string): number {
+  void output.out(`${text}\n`);
+  return 0;
+}
+
+function complain(output: ProgramOutput, text: string): void {
+  // A URL that is repeated in a message must not bring its password along.
+  const harmless = text.replace(/\/\/[^/@\s]*@/g, "//…@");
+  output.err(`${printable(harmless, LINE_CHARACTERS_MAX)}\n`);
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+function versionOfPackage(): string {
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
+  return version;
+}
