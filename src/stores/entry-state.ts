@@ -212,7 +212,8 @@ function decodeUsage(counters: UsageState | undefined): Usage {
   return Object.freeze(usage) as unknown as Usage;
 }
 
-function sameUsage(a: Usage, b: Usage): boolean {
+/** Whether two usages are equal in every counter. */
+export function sameUsage(a: Usage, b: Usage): boolean {
   if (a === b) return true;
   for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;
   return true;

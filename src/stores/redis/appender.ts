@@ -4,20 +4,22 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
+import { type EncodedPlan, encodePlan, type NewRow } from "../encode-plan.ts";
+import { sameFacts } from "../entry-state.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
+import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
-import { knownArgs, type SessionLog } from "./session-log.ts";
+import { knownArgs, placeOf, type SessionLog, writeRow } from "./session-log.ts";
 import { APPEND, APPEND_ONE } from "./session-scripts.ts";
-import { type StagedRows, stageRows } from "./staged-rows.ts";
-import { nextStamp, settingsOf, type Stamp, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
+import { stageRows } from "./staged-rows.ts";
+import { nextStamp, settingsOf, type Stamp, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 200;
 const ATTEMPTS_WITHOUT_WAIT = 4;
 const WAIT_MS_MAX = 20;
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+const NOTHING_FOUND: Found = new Map();
 
 /** What an append needs of its store. */
 export interface AppenderParts {
@@ -30,10 +32,14 @@ export interface AppenderParts {
   readonly ttlSeconds: number | undefined;
 }
 
+type Found = ReadonlyMap<string, StoredEntry>;
+
 interface Planned {
   readonly plan: AppendPlan;
-  readonly found: ReadonlyMap<string, StoredEntry>;
+  readonly found: Found;
 }
+
+type Outcome = { readonly result: AppendResult } | { readonly session: StoredSession | null } | "unsure";
 
 interface Attempt {
   readonly drafts: readonly CheckedDraft[];
@@ -60,14 +66,11 @@ export class Appender {
       before === undefined
         ? this.#append(sessionId, drafts, options)
         : before.then(() => this.#append(sessionId, drafts, options));
-    const done = appending.then(
-      () => {},
-      () => {},
-    );
-    this.#last.set(sessionId, done);
-    void done.then(() => {
+    const leave = (): void => {
       if (this.#last.get(sessionId) === done) this.#last.delete(sessionId);
-    });
+    };
+    const done = appending.then(leave, leave);
+    this.#last.set(sessionId, done);
     return appending;
   }
 
@@ -88,7 +91,9 @@ export class Appender {
     let session = known?.deletedAt === null ? known : await log.load(sessionId);
     for (let count = 1; count <= ATTEMPTS_MAX; count++) {
       if (session === null) throw new SessionNotFoundError(sessionId);
-      const planned = await this.#planQuickly(session, attempt);
+      const lookUp = this.#idsToLookUp(session, attempt);
+      const found = lookUp.length === 0 ? NOTHING_FOUND : await log.find(session, lookUp);
+      const planned = planQuickly(session, attempt, found);
       const outcome = planned === null ? "unsure" : await this.#write(session, planned, attempt);
       if (outcome === "unsure") return this.#appendCarefully(sessionId, attempt);
       if ("result" in outcome) return outcome.result;
@@ -98,23 +103,12 @@ export class Appender {
     throw tooBusy(sessionId);
   }
 
-  /** Null for a refusal, and when there is nothing to write: both must be checked on the current head. */
-  async #planQuickly(session: StoredSession, { drafts, options, now }: Attempt): Promise<Planned | null> {
-    const { head, segments } = session;
+  /** The script refuses ids that the session itself has, so that usually there is nothing to look up. */
+  #idsToLookUp({ head, segments }: StoredSession, { drafts, options }: Attempt): readonly string[] {
     const wanted = idsToFind(head, drafts, options);
-    // The script refuses ids that the session itself has, so that usually there is nothing to look up.
+    if (segments.length > 1 || wanted.length === 0) return wanted;
     const own = new Set(drafts.map(({ id }) => id));
-    const lookUp = segments.length > 1 ? wanted : wanted.filter((id) => !own.has(id));
-    const found = lookUp.length === 0 ? NOTHING_FOUND : await this.#parts.log.find(session, lookUp);
-    try {
-      // The script checks the lease; here it is taken to be the right one.
-      const leaseToken = options.guard?.leaseToken ?? null;
-      const plan = planAppend({ head, drafts, options, found, leaseToken, now });
-      return plan.added.length === 0 ? null : { plan, found };
-    } catch (error) {
-      if (error instanceof SessionError) return null;
-      throw error;
-    }
+    return wanted.filter((id) => !own.has(id));
   }
 
   async #appendCarefully(sessionId: string, { drafts, options, now }: Attempt): Promise<AppendResult> {
@@ -138,67 +132,102 @@ export class Appender {
   }
 
   /** The result; or how the session stands now, when that is not as planned on; or that a look-up is needed. */
-  async #write(
-    session: StoredSession,
-    { plan, found }: Planned,
-    { options }: Attempt,
-  ): Promise<{ readonly result: AppendResult } | { readonly session: StoredSession | null } | "unsure"> {
-    const { handle, names, log, index } = this.#parts;
+  async #write(session: StoredSession, { plan, found }: Planned, { options: { guard } }: Attempt): Promise<Outcome> {
+    const { log, index } = this.#parts;
     const { id } = session.head.header;
     const encoded = encodePlan(session, plan, found);
     if (!session.marked) await index.mark(id, session.stamp.gen);
-    const staged = await stageRows(handle, names, id, encoded.rows);
     const stamp = nextStamp(session.stamp);
-    const { keys, args } = this.#argsOf(session, stamp, encoded, options, staged);
-    // Without options there are three keys.
-    const script = keys.length === 3 && encoded.rows.length === 1 ? APPEND_ONE : APPEND;
-    const reply = await handle.run(script, keys, args);
-    const [kind] = reply;
-    if (kind !== "ok") await staged.discard();
+    const options = this.#optionsOf(session.head, encoded.place.head, guard);
+    const reply =
+      options === null && encoded.rows.length === 1
+        ? await this.#writeOne(session, encoded, stamp)
+        : await this.#writeAll(session, encoded, stamp, options ?? {});
+    const kind = typeof reply === "string" ? reply : (reply as readonly RedisReply[])[0];
     if (kind === "lease" || kind === "taken") return "unsure";
     if (kind === "behind") return { session: await log.load(id) };
     if (kind !== "ok") {
-      const current = log.accept(id, reply, session);
+      const current = log.accept(id, reply as readonly RedisReply[], session);
       return { session: current?.deletedAt === null ? current : null };
     }
     const { head, leafSeq, factsSeq } = encoded.place;
-    log.remember({ ...session, stamp, marked: true, head, leafSeq, factsSeq });
+    const { deletedAt, segments } = session;
+    log.remember({ stamp, marked: true, deletedAt, segments, head, leafSeq, factsSeq });
     return { result: resultOf(plan) };
   }
 
-  #argsOf(
-    session: StoredSession,
-    stamp: Stamp,
-    { place }: EncodedPlan,
-    { guard }: AppendOptions,
-    staged: StagedRows,
-  ): { readonly keys: readonly string[]; readonly args: readonly string[] } {
-    const { names } = this.#parts;
+  /** What nearly every append is. */
+  #writeOne(session: StoredSession, { rows, place }: EncodedPlan, stamp: Stamp): Promise<RedisReply> {
+    const { handle, names } = this.#parts;
     const { id } = session.head.header;
-    const { uid } = stamp;
-    const options = this.#optionsOf(session.head, place.head, guard);
-    const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid)];
-    if (options !== "" || staged.keys.length > 0)
-      keys.push(names.lease(id), names.forks(id, uid), names.checkpoints(id, uid), ...staged.keys);
-    const next = [writeStamp(stamp), writeHead(place, stamp.gen), String(session.head.version)];
-    return { keys, args: [...knownArgs(session), ...next, names.channel(id), options, ...staged.args] };
+    const row = rows[0] as NewRow;
+    return handle.evaluate(APPEND_ONE, keysOf(names, id, stamp.uid), [
+      session.stamp.text,
+      stamp.text,
+      writeHead(place, stamp.gen),
+      names.channel(id),
+      placeOf(row.seq),
+      row.id,
+      writeRow(row),
+    ]);
   }
 
-  /** What few appends need, for the script; empty when there is nothing of it. */
-  #optionsOf(before: SessionHead, after: SessionHead, guard: Guard | undefined): string {
-    const { leases, ttlSeconds } = this.#parts;
-    const options: Record<string, string> = {};
-    if (guard?.leaseToken !== undefined) {
-      options.token = String(guard.leaseToken);
-      options.clock = leases.clockArg();
-    }
-    if (ttlSeconds !== undefined) options.ttl = String(ttlSeconds);
-    if (settingsOf(before) !== settingsOf(after)) {
-      options.ss = settingsOf(after);
-      options.set = JSON.stringify(after.path.settings);
-    }
-    return Object.keys(options).length === 0 ? "" : JSON.stringify(options);
+  async #writeAll(
+    session: StoredSession,
+    { rows, place }: EncodedPlan,
+    stamp: Stamp,
+    options: Record<string, string>,
+  ): Promise<RedisReply> {
+    const { handle, names } = this.#parts;
+    const { header, version } = session.head;
+    const { id } = header;
+    const { uid } = stamp;
+    const staged = await stageRows(handle, names, id, rows);
+    const rest = [names.lease(id), names.forks(id, uid), names.checkpoints(id, uid), ...staged.keys];
+    const [known, ...settings] = knownArgs(session);
+    const reply = await handle.run(
+      APPEND,
+      [...keysOf(names, id, uid), ...rest],
+      [
+        ...[known, stamp.text, writeHead(place, stamp.gen), names.channel(id), placeOf(version)],
+        ...[...settings, JSON.stringify(options), ...staged.args],
+      ],
+    );
+    if (reply[0] !== "ok") await staged.discard();
+    return reply;
   }
+
+  /** What few appends need, for the script; null when there is nothing of it. */
+  #optionsOf(before: SessionHead, after: SessionHead, guard: Guard | undefined): Record<string, string> | null {
+    const { leases, ttlSeconds } = this.#parts;
+    const token = guard?.leaseToken;
+    const sameSettings = before.path.settings === after.path.settings || settingsOf(before) === settingsOf(after);
+    const same = sameSettings && sameFacts(before, after);
+    if (same && token === undefined && ttlSeconds === undefined) return null;
+    return {
+      ...(token !== undefined && { token: String(token), clock: leases.clockArg() }),
+      ...(ttlSeconds !== undefined && { ttl: String(ttlSeconds) }),
+      ...(!same && { ff: writeFacts(after) }),
+      ...(!sameSettings && { ss: settingsOf(after), set: JSON.stringify(after.path.settings) }),
+    };
+  }
+}
+
+/** Null for a refusal, and when there is nothing to write: both must be checked on the current head. */
+function planQuickly({ head }: StoredSession, { drafts, options, now }: Attempt, found: Found): Planned | null {
+  try {
+    // The script checks the lease; here it is taken to be the right one.
+    const leaseToken = options.guard?.leaseToken ?? null;
+    const plan = planAppend({ head, drafts, options, found, leaseToken, now });
+    return plan.added.length === 0 ? null : { plan, found };
+  } catch (error) {
+    if (error instanceof SessionError) return null;
+    throw error;
+  }
+}
+
+function keysOf(names: KeyNames, id: string, uid: string): string[] {
+  return [names.session(id), names.entries(id, uid), names.positions(id, uid)];
 }
 
 /** Lets others go first who are in the way for the same reason. */

@@ -45,17 +45,22 @@ export class RedisHandle {
     }
   }
 
-  /** Runs a script, whose first answer is a list. */
-  async run(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<readonly RedisReply[]> {
+  /** Runs a script whose answer is a list. */
+  run(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<readonly RedisReply[]> {
+    return this.evaluate(script, keys, args) as Promise<readonly RedisReply[]>;
+  }
+
+  /** Runs a script, whatever it answers. */
+  async evaluate(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<RedisReply> {
     const [firstKey = ""] = keys;
     const rest = [String(keys.length), ...keys, ...args];
     try {
-      return (await this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script)) as readonly RedisReply[];
+      return await this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script);
     } catch (error) {
       if (!isNoScript(error)) throw this.failure(error);
     }
     // The server has not seen it yet, or has forgotten it; nothing was run.
-    return (await this.command(firstKey, ["EVAL", script.text, ...rest], script)) as readonly RedisReply[];
+    return this.command(firstKey, ["EVAL", script.text, ...rest], script);
   }
 
   async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {

@@ -3,7 +3,7 @@ import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./inde
 import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
-import { type HeadText, readStamp, type Stamp, writeStamp } from "./stored-session.ts";
+import { readStamp, readStatus, readTimes, type Stamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
@@ -86,7 +86,7 @@ export class SessionIndex {
     if (state === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
     } else if (Math.abs(Date.now() - state.writtenMs) > QUIET_MS) {
-      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], [writeStamp(state.stamp)]);
+      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], [state.stamp.text]);
       if (ended === 1) await this.#unmark(id, String(state.stamp.gen));
     }
   }
@@ -166,14 +166,21 @@ export class SessionIndex {
 
   async #stateOf(id: string): Promise<SessionState | null> {
     const key = this.#names.session(id);
-    const reply = await this.#handle.command(key, ["HMGET", key, "k", "h", "del", "dat", "ix"]);
-    const [k, h, deletedAt, deletedMs, ix] = reply as [string | null, string, string, string | null, string];
+    const reply = await this.#handle.command(key, ["HMGET", key, "k", "h", "ff", "del", "dat", "ix"]);
+    const [k, h, ff, deletedAt, deletedMs, ix] = reply as [
+      string | null,
+      string,
+      string,
+      string,
+      string | null,
+      string,
+    ];
     if (k === null) return null;
     const stamp = readStamp(k);
-    const { m: modifiedAt, u: updatedAt, st: status, at } = JSON.parse(h) as HeadText;
-    const times = { modifiedAt, updatedAt, status, deletedAt };
+    const { modifiedAt, updatedAt, writtenMs } = readTimes(h);
+    const times = { modifiedAt, updatedAt, status: readStatus(ff), deletedAt };
     const record = { uid: stamp.uid, rev: stamp.rev, ...times, ...(JSON.parse(ix) as IndexedHeader) };
-    return { stamp, writtenMs: Math.max(at, Number(deletedMs ?? 0)), record };
+    return { stamp, writtenMs: Math.max(writtenMs, Number(deletedMs ?? 0)), record };
   }
 }
 

@@ -11,7 +11,7 @@ import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { type Segment, segmentAt } from "./segments.ts";
 import { FIND, LOAD_SESSION } from "./session-scripts.ts";
-import { readSession, settingsOf, type StoredSession, writeStamp } from "./stored-session.ts";
+import { readSession, settingsOf, type StoredSession } from "./stored-session.ts";
 
 // More than the largest page of a listing, so that listing again finds every head here.
 const CACHED_SESSIONS = 1024;
@@ -146,10 +146,7 @@ export class SessionLog {
     const rows: EntryRow[] = [];
     for (let first = 0; first < ids.length; first += IDS_AT_ONCE) {
       const part = ids.slice(first, first + IDS_AT_ONCE);
-      for (const row of await this.#handle.run(FIND, keys, [String(bound), ...part])) {
-        const [seq, body, state] = row as [string, string, string];
-        rows.push({ seq: Number(seq), body, state });
-      }
+      rows.push(...rowsOf(await this.#handle.run(FIND, keys, [String(bound), ...part])));
     }
     return rows;
   }
@@ -164,12 +161,17 @@ export class SessionLog {
 
 /** What tells the server how far a session is known. */
 export function knownArgs({ stamp, head }: StoredSession): [stamp: string, uid: string, ss: string] {
-  return [writeStamp(stamp), stamp.uid, settingsOf(head)];
+  return [stamp.text, stamp.uid, settingsOf(head)];
 }
 
 /** Where in a stream a position is; a stream has nothing at 0. */
 export function placeOf(seq: number): string {
-  return Number.isFinite(seq) ? `${seq + 1}-0` : "+";
+  return Number.isFinite(seq) ? String(seq + 1) : "+";
+}
+
+/** A row as it stands in a stream: one value costs the server less than two. Neither part has a line break in it. */
+export function writeRow({ state, body }: Pick<EntryRow, "state" | "body">): string {
+  return `${state}\n${body}`;
 }
 
 function stateOf({ state }: EntryRow): EntryState {
@@ -177,11 +179,8 @@ function stateOf({ state }: EntryRow): EntryState {
 }
 
 function rowsOf(reply: RedisReply): EntryRow[] {
-  return (reply as readonly [string, readonly [string, string, string, string]][]).map(
-    ([place, [, body, , state]]) => ({
-      seq: Number.parseInt(place, 10) - 1,
-      body,
-      state,
-    }),
-  );
+  return (reply as readonly [string, readonly [string, string]][]).map(([place, [, text]]) => {
+    const at = text.indexOf("\n");
+    return { seq: Number.parseInt(place, 10) - 1, body: text.slice(at + 1), state: text.slice(0, at) };
+  });
 }

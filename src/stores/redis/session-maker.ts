@@ -15,10 +15,10 @@ import type { Limit, Quota } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { clipSegments, type Segment, segmentAt, segmentsOf, writeSegments } from "./segments.ts";
 import type { SessionIndex } from "./session-index.ts";
-import type { SessionLog } from "./session-log.ts";
+import { placeOf, type SessionLog } from "./session-log.ts";
 import { CREATE } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
-import { nextStamp, settingsOf, type StoredSession, writeHead, writeStamp } from "./stored-session.ts";
+import { nextStamp, settingsOf, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
@@ -127,9 +127,9 @@ export class SessionMaker {
     const { head } = place;
     const { header } = head;
     const { id } = header;
-    const base = inherited.at(-1)?.end ?? 0;
+    const first = placeOf(inherited.at(-1)?.end ?? 0);
     const fixed = [JSON.stringify(header), writeSegments(inherited), JSON.stringify(indexedHeader(header))];
-    const settings = [settingsOf(head), JSON.stringify(head.path.settings)];
+    const rest = [writeFacts(head), settingsOf(head), JSON.stringify(head.path.settings)];
     let gen = 0;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await index.mark(id, gen);
@@ -140,8 +140,8 @@ export class SessionMaker {
         CREATE,
         [...keys, ...staged.keys],
         [
-          ...[uid, String(gen), writeStamp(stamp), String(ttlSeconds ?? ""), String(base)],
-          ...[...fixed, writeHead(place, gen), ...settings, ...staged.args],
+          ...[uid, String(gen), stamp.text, String(ttlSeconds ?? ""), first],
+          ...[...fixed, writeHead(place, gen), ...rest, ...staged.args],
         ],
       );
       if (kind !== "ok") await staged.discard();

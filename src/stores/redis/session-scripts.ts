@@ -7,7 +7,8 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * Fields of a session's hash:
  * - `k` is its stamp: its unique name, how often it was written to, its generation (see session-index.ts) and what the
  *   last write was called. It changes with every write, so that comparing it compares everything.
- * - `h` is its head. `ss` and `set` are where the settings of the head were made, and what they are.
+ * - `h` is what every append changes of its head, and `ff` the rest of it; `ss` and `set` are where the settings of the
+ *   head were made, and what they are.
  * - `del` is when it was deleted, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
  *   wrote that.
  * - `uid`, `hd`, `sg` and `ix` never change: its unique name, its header, whose log it begins with, what the index needs.
@@ -21,7 +22,7 @@ local function load(key, stamp, uid, ss)
   local fixed, settings = false, false
   if f[2] ~= uid then fixed = redis.call('HMGET', key, 'hd', 'sg') end
   if f[2] ~= uid or f[3] ~= ss then settings = redis.call('HGET', key, 'set') end
-  return {'full', redis.call('HMGET', key, 'k', 'h', 'ss', 'del', 'dg'), fixed, settings}
+  return {'full', redis.call('HMGET', key, 'k', 'h', 'ff', 'ss', 'del', 'dg'), fixed, settings}
 end
 `;
 
@@ -36,18 +37,20 @@ local function nextOf(number) return string.format('%.0f', tonumber(number) + 1)
 
 const ROWS = `
 local function eachRow(from, staging, take)
-  for i = from, #ARGV, 3 do take(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+  for i = from, #ARGV, 2 do take(ARGV[i], ARGV[i + 1]) end
   if not staging then return end
-  for at = 0, redis.call('LLEN', staging) - 1, 300 do
-    local part = redis.call('LRANGE', staging, at, at + 299)
-    for i = 1, #part, 3 do take(part[i], part[i + 1], part[i + 2]) end
+  for at = 0, redis.call('LLEN', staging) - 1, 200 do
+    local part = redis.call('LRANGE', staging, at, at + 199)
+    for i = 1, #part, 2 do take(part[i], part[i + 1]) end
   end
 end
-local function putRows(from, staging, entries, positions, seq)
-  eachRow(from, staging, function(id, body, state)
-    redis.call('XADD', entries, string.format('%.0f-0', seq + 1), 'b', body, 's', state)
-    redis.call('HSET', positions, id, string.format('%.0f', seq))
-    seq = seq + 1
+local function putRows(from, staging, entries, positions, first)
+  local place = tonumber(first)
+  eachRow(from, staging, function(id, row)
+    local at = string.format('%.0f', place)
+    redis.call('XADD', entries, at, 'e', row)
+    redis.call('HSET', positions, id, at)
+    place = place + 1
   end)
   if staging then redis.call('DEL', staging) end
 end
@@ -70,13 +73,12 @@ export const LOAD_SESSION: RedisScript = defineScript(`${LOAD}return load(KEYS[1
 /**
  * Appends, if the session is what was planned on and, where a lease is asked for, that is the live one.
  *
- * KEYS: session, entries, positions; where `options` are given also lease, forks, checkpoints; and the staging list when
- * there is one. ARGV: stamp, uid, ss, next stamp, next h, first position, channel, options as JSON or '', and then id, body and
- * state of each row.
+ * KEYS: session, entries, positions, lease, forks, checkpoints, and the staging list when there is one. ARGV: stamp, next
+ * stamp, next h, channel, first place, uid, ss, options as JSON, and then id and text of each row.
  */
 export const APPEND: RedisScript = defineScript(`${LOAD}${ROWS}${CLOCK}
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return load(KEYS[1], ARGV[1], ARGV[2], ARGV[3]) end
-local options = ARGV[8] ~= '' and cjson.decode(ARGV[8]) or {}
+if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return load(KEYS[1], ARGV[1], ARGV[6], ARGV[7]) end
+local options = cjson.decode(ARGV[8])
 if options.token then
   local lease = redis.call('HMGET', KEYS[4], 'token', 'until')
   if lease[1] ~= options.token or tonumber(lease[2]) <= clock(options.clock) then return {'lease'} end
@@ -86,32 +88,35 @@ eachRow(9, KEYS[7], function(id)
   if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
 end)
 if taken then return {'taken'} end
-putRows(9, KEYS[7], KEYS[2], KEYS[3], tonumber(ARGV[6]))
-redis.call('HSET', KEYS[1], 'k', ARGV[4], 'h', ARGV[5])
+putRows(9, KEYS[7], KEYS[2], KEYS[3], ARGV[5])
+redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
+if options.ff then redis.call('HSET', KEYS[1], 'ff', options.ff) end
 if options.set then redis.call('HSET', KEYS[1], 'ss', options.ss, 'set', options.set) end
 if options.ttl and redis.call('EXISTS', KEYS[5]) == 0 then
   keepFor(options.ttl, {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
 end
-redis.pcall('PUBLISH', ARGV[7], '')
+redis.pcall('PUBLISH', ARGV[4], '')
 return {'ok'}`);
 
 /**
- * Appends one entry without options, as nearly every append is: the same in half the time. Takes the keys and arguments of
- * `APPEND`; says nothing of a session that is not what was planned on.
+ * Appends one entry without options, as nearly every append is: the same in half the time. A session that is not what was
+ * planned on is only said to be behind.
+ *
+ * KEYS: session, entries, positions. ARGV: the first five of `APPEND`, and then id and text of the row.
  */
 export const APPEND_ONE: RedisScript = defineScript(`
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return {'behind'} end
-if redis.call('HSETNX', KEYS[3], ARGV[9], ARGV[6]) == 0 then return {'taken'} end
-redis.call('XADD', KEYS[2], string.format('%.0f-0', ARGV[6] + 1), 'b', ARGV[10], 's', ARGV[11])
-redis.call('HSET', KEYS[1], 'k', ARGV[4], 'h', ARGV[5])
-redis.pcall('PUBLISH', ARGV[7], '')
-return {'ok'}`);
+if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return 'behind' end
+if redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[5]) == 0 then return 'taken' end
+redis.call('XADD', KEYS[2], ARGV[5], 'e', ARGV[7])
+redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
+redis.pcall('PUBLISH', ARGV[4], '')
+return 'ok'`);
 
 /**
  * Makes a session, if its id is free and its generation is the one that was marked.
  *
  * KEYS: session, entries, positions, floor, and the staging list when there is one.
- * ARGV: uid, gen, stamp, ttl or '', base, hd, sg, ix, h, ss, set, and then id, body and state of each row.
+ * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, ix, h, ff, ss, set, and then id and text of each row.
  */
 export const CREATE: RedisScript = defineScript(`${ROWS}
 local uid = redis.call('HGET', KEYS[1], 'uid')
@@ -119,9 +124,9 @@ if uid then return {'exists', uid} end
 local floor = redis.call('GET', KEYS[4]) or '0'
 if floor ~= ARGV[2] then return {'gen', floor} end
 redis.call('HSET', KEYS[1], 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'ix', ARGV[8], 'h', ARGV[9],
-  'ss', ARGV[10], 'set', ARGV[11], 'del', '')
+  'ff', ARGV[10], 'ss', ARGV[11], 'set', ARGV[12], 'del', '')
 redis.call('DEL', KEYS[4])
-putRows(12, KEYS[5], KEYS[2], KEYS[3], tonumber(ARGV[5]))
+putRows(13, KEYS[5], KEYS[2], KEYS[3], ARGV[5])
 if ARGV[4] ~= '' then keepFor(ARGV[4], {KEYS[1], KEYS[2], KEYS[3]}) end
 return {'ok'}`);
 
@@ -158,15 +163,14 @@ if tonumber(redis.call('GET', KEYS[2]) or '0') <= tonumber(ARGV[1]) then
 end
 return {1}`);
 
-/** Finds entries by id below a position. KEYS: positions, entries. ARGV: the position and then ids. */
+/** Finds entries by id up to a place. KEYS: positions, entries. ARGV: the place and then ids. */
 export const FIND: RedisScript = defineScript(`
 local found = {}
 for i = 2, #ARGV do
-  local seq = redis.call('HGET', KEYS[1], ARGV[i])
-  if seq and tonumber(seq) < tonumber(ARGV[1]) then
-    local at = string.format('%.0f-0', tonumber(seq) + 1)
-    local row = redis.call('XRANGE', KEYS[2], at, at)[1]
-    if row then found[#found + 1] = {seq, row[2][2], row[2][4]} end
+  local place = redis.call('HGET', KEYS[1], ARGV[i])
+  if place and tonumber(place) <= tonumber(ARGV[1]) then
+    local row = redis.call('XRANGE', KEYS[2], place, place)[1]
+    if row then found[#found + 1] = row end
   end
 end
 return found`);

@@ -2,6 +2,7 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import type { NewRow } from "../encode-plan.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import { writeRow } from "./session-log.ts";
 
 const ROWS_INLINE_MAX = 10_000;
 const ROWS_AT_ONCE = 1000;
@@ -35,6 +36,6 @@ export async function stageRows(
 
 function argsOf(rows: readonly NewRow[]): string[] {
   const args: string[] = [];
-  for (const { id, body, state } of rows) args.push(id, body, state);
+  for (const row of rows) args.push(row.id, writeRow(row));
   return args;
 }

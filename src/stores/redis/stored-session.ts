@@ -1,8 +1,17 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { type HeadPlace, settingsIn, settingsSeq } from "../entry-state.ts";
+import {
+  decodePath,
+  encodePath,
+  type EntryState,
+  type HeadPlace,
+  sameUsage,
+  settingsIn,
+  settingsSeq,
+} from "../entry-state.ts";
 import type { RedisReply } from "./redis-client.ts";
 import { readSegments, type Segment, segmentsOf } from "./segments.ts";
 
@@ -23,75 +32,77 @@ export interface Stamp {
   readonly rev: number;
   /** See session-index.ts. */
   readonly gen: number;
-  /** Of the last write; where a server lost writes, others may have the same count. */
-  readonly nonce: string;
+  /** All of it as it is stored, with a name of the last write: where a server lost writes, others may have the same count. */
+  readonly text: string;
 }
 
-/** What is written of a head, and of the moment it was written. */
-export interface HeadText
-  extends Omit<SessionHead, "header" | "path" | "version" | "updatedAt" | "modifiedAt" | "status"> {
-  readonly v: number;
-  readonly u: string;
-  readonly m: string;
-  readonly st: SessionStatus;
-  readonly path: Omit<PathSummary, "settings">;
-  readonly leafSeq: number | null;
-  readonly factsSeq: number | null;
-  /** The generation that it was written in. */
-  readonly g: number;
-  /** When, by the writer's clock. */
-  readonly at: number;
+/** What is read of a head when only its place in the index matters. */
+export interface HeadTimes {
+  readonly modifiedAt: string;
+  readonly updatedAt: string;
+  /** When it was written, by the writer's clock. */
+  readonly writtenMs: number;
 }
 
-/** A stamp as it is stored. */
-export function writeStamp({ uid, rev, gen, nonce }: Stamp): string {
-  return `${uid} ${rev} ${gen} ${nonce}`;
-}
+/** What every append changes of a head, in the order it is stored in. */
+type HeadText = readonly [
+  gen: number,
+  writtenMs: number,
+  version: number,
+  updatedAt: string,
+  modifiedAt: string,
+  leafId: string | null,
+  leafSeq: number | null,
+  factsSeq: number | null,
+  path: EntryState,
+  counts: Pick<SessionHead, "messageCount" | "usage" | "cost" | "closed"> | 0,
+];
+
+/** What few appends change of a head. */
+type HeadFacts = Pick<SessionHead, "status" | "statusReason" | "name" | "firstMessage" | "openRuns" | "undone">;
+
+// Together they name a write as no other is named, and cost an append less than a random name does.
+const WRITER = uuidv7();
+let writes = 0;
 
 /** The stamp of the next write to a session, or of its first one. */
 export function nextStamp({ uid, rev, gen }: Pick<Stamp, "uid" | "rev" | "gen">): Stamp {
-  return { uid, rev: rev + 1, gen, nonce: Math.random().toString(36).slice(2) };
+  return { uid, rev: rev + 1, gen, text: `${uid} ${rev + 1} ${gen} ${WRITER}.${++writes}` };
 }
 
 /** The stamp that a text tells of. */
 export function readStamp(text: string): Stamp {
-  const [uid = "", rev, gen, nonce = ""] = text.split(" ");
-  return { uid, rev: Number(rev), gen: Number(gen), nonce };
+  const [uid = "", rev, gen] = text.split(" ");
+  return { uid, rev: Number(rev), gen: Number(gen), text };
 }
 
-/** A head as it is stored, written in a generation. The settings, which may be large, are stored apart. */
-export function writeHead({ head, leafSeq, factsSeq }: HeadPlace, g: number): string {
-  const { path } = head;
-  const text: HeadText = {
-    v: head.version,
-    u: head.updatedAt,
-    m: head.modifiedAt,
-    st: head.status,
-    leafId: head.leafId,
-    statusReason: head.statusReason,
-    name: head.name,
-    messageCount: head.messageCount,
-    firstMessage: head.firstMessage,
-    usage: head.usage,
-    cost: head.cost,
-    openRuns: head.openRuns,
-    undone: head.undone,
-    closed: head.closed,
-    path: {
-      depth: path.depth,
-      turnCount: path.turnCount,
-      usage: path.usage,
-      cost: path.cost,
-      compactionId: path.compactionId,
-      model: path.model,
-      thinkingLevel: path.thinkingLevel,
-    },
-    leafSeq,
-    factsSeq,
-    g,
-    at: Date.now(),
-  };
-  return JSON.stringify(text);
+/** A head as it is stored, written in a generation. What seldom changes, or may be large, is stored apart. */
+export function writeHead({ head, leafSeq, factsSeq }: HeadPlace, gen: number): string {
+  const { path, messageCount, usage, cost, closed } = head;
+  const derived = messageCount === path.turnCount && cost === path.cost && !closed && sameUsage(usage, path.usage);
+  const counts = derived ? "0" : JSON.stringify({ messageCount, usage, cost, closed });
+  // Put together by hand, as every append does this.
+  return (
+    `[${gen},${Date.now()},${head.version},"${head.updatedAt}","${head.modifiedAt}",${JSON.stringify(head.leafId)},` +
+    `${leafSeq},${factsSeq},{"at":""${encodePath(path, leafSeq ?? 0)}},${counts}]`
+  );
+}
+
+/** The part of a head that few appends change, as it is stored. */
+export function writeFacts({ status, statusReason, name, firstMessage, openRuns, undone }: SessionHead): string {
+  const facts: HeadFacts = { status, statusReason, name, firstMessage, openRuns, undone };
+  return JSON.stringify(facts);
+}
+
+/** The times that a head's text tells of. */
+export function readTimes(text: string): HeadTimes {
+  const [, writtenMs, , updatedAt, modifiedAt] = JSON.parse(text) as HeadText;
+  return { writtenMs, updatedAt, modifiedAt };
+}
+
+/** The status that a head's facts tell of. */
+export function readStatus(text: string): SessionStatus {
+  return (JSON.parse(text) as HeadFacts).status;
 }
 
 /** Where the settings of a head were made: -1 for those before the first. */
@@ -108,22 +119,21 @@ export function readSession(
   const [kind, changing, fixed, set] = reply as [string, string[], string[] | null, string | null];
   if (kind === "none") return null;
   if (kind === "same") return known as StoredSession;
-  const [k = "", h = "", ss = "", del = "", deletedIn] = changing;
+  const [k = "", h = "", ff = "", ss = "", del = "", deletedIn] = changing;
   const stamp = readStamp(k);
   const base = fixed === null ? (known as StoredSession) : readFixed(id, stamp.uid, fixed);
-  const { v, u, m, st, path, leafSeq, factsSeq, g, at: _, ...parts } = JSON.parse(h) as HeadText;
+  const [gen, , version, updatedAt, modifiedAt, leafId, leafSeq, factsSeq, state, counts] = JSON.parse(h) as HeadText;
+  const path = decodePath(state, leafSeq ?? 0, () => readSettings(Number(ss), set, known)) as PathSummary;
+  const { turnCount: messageCount, usage, cost } = path;
   const head: SessionHead = {
     header: "head" in base ? base.head.header : base.header,
-    version: v,
-    updatedAt: u,
-    modifiedAt: m,
-    status: st,
-    ...parts,
-    path: { ...path, settings: readSettings(Number(ss), set, known) },
+    ...{ version, updatedAt, modifiedAt, leafId, path },
+    ...(JSON.parse(ff) as HeadFacts),
+    ...(counts === 0 ? { messageCount, usage, cost, closed: false } : counts),
   };
   return {
     stamp,
-    marked: g === stamp.gen || deletedIn === String(stamp.gen),
+    marked: gen === stamp.gen || deletedIn === String(stamp.gen),
     deletedAt: del === "" ? null : del,
     segments: base.segments,
     head: freezeDeep(head),
