@@ -1,0 +1,235 @@
+import type { SessionAnalytics } from "../../session/analytics.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { SessionState } from "../../session/state.ts";
+import type * as wire from "../wire.ts";
+import { allPages } from "./all-pages.ts";
+import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
+import { type Ask, type CallOptions, pathOf, type Transport } from "./transport.ts";
+
+/** A page of a path: at most so many entries, and only those before that entry. */
+export interface ReadPath {
+  readonly leafId?: string;
+  readonly limit?: number;
+  readonly before?: string;
+}
+
+/** How a session is exported. */
+export interface ExportRequest {
+  readonly format?: wire.ExportFormat;
+  /** Leave out what looks like a secret. */
+  readonly sanitize?: boolean;
+  readonly leafId?: string;
+}
+
+/** From where a session is watched: after that position, or from now on. */
+export interface WatchRequest extends FollowOptions {
+  readonly after?: number;
+}
+
+/** Sessions: their logs, trees, contexts, branches and lives. */
+export class SessionsClient {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** One page of sessions, those with the latest message first. */
+  async list(query: wire.ListSessions = {}, options: CallOptions = {}): Promise<wire.Page<wire.SessionView>> {
+    return this.#transport.json({ path: "/api/sessions", query, ...options });
+  }
+
+  /** All sessions, page by page. */
+  listAll(query: wire.ListSessions = {}, options: CallOptions = {}): AsyncIterable<wire.SessionView> {
+    return allPages((cursor) => this.list({ ...query, ...(cursor === null ? {} : { cursor }) }, options));
+  }
+
+  async create(init: wire.NewSession = {}, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post("/api/sessions", init, options);
+  }
+
+  /** Adds a session from the text of a JSONL file. */
+  async import(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.SessionView> {
+    const body = { type: "application/x-ndjson", content: jsonl };
+    return this.#transport.json({ method: "POST", path: "/api/import", body, ...options });
+  }
+
+  async get(id: string, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}`, ...options });
+  }
+
+  /** What a session adds up to, with its turns unless they are not wanted. */
+  async state(id: string, query: { readonly turns?: boolean } = {}, options: CallOptions = {}): Promise<SessionState> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/state`, query, ...options });
+  }
+
+  /** Names a session, or sets its variables. */
+  async update(id: string, patch: wire.SessionPatch, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#transport.json({ method: "PATCH", path: pathOf`/api/sessions/${id}`, json: patch, ...options });
+  }
+
+  async delete(id: string, options: CallOptions = {}): Promise<void> {
+    await this.#transport.empty({ method: "DELETE", path: pathOf`/api/sessions/${id}`, ...options });
+  }
+
+  async undelete(id: string, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/undelete`, {}, options);
+  }
+
+  /** Pauses a session: it takes no turns until it is resumed. */
+  async suspend(id: string, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/suspend`, {}, options);
+  }
+
+  async resume(id: string, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/resume`, {}, options);
+  }
+
+  /** Ends a session for good. */
+  async close(id: string, request: wire.ReasonRequest = {}, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/close`, request, options);
+  }
+
+  /** One page of a session's log. */
+  async entries(id: string, query: wire.ReadEntries = {}, options: CallOptions = {}): Promise<wire.Page<Entry>> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/entries`, query, ...options });
+  }
+
+  /** A session's log, page by page. */
+  entriesAll(id: string, query: wire.ReadEntries = {}, options: CallOptions = {}): AsyncIterable<Entry> {
+    const side = query.reverse === true ? "before" : "after";
+    return allPages((next) =>
+      this.entries(id, { ...query, ...(next === null ? {} : { [side]: Number(next) }) }, options),
+    );
+  }
+
+  async entry(id: string, entryId: string, options: CallOptions = {}): Promise<Entry> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/entries/${entryId}`, ...options });
+  }
+
+  /** Appends entries, all or none. */
+  async append(id: string, request: wire.NewEntries, options: CallOptions = {}): Promise<wire.AppendView> {
+    return this.#post(pathOf`/api/sessions/${id}/entries`, request, options);
+  }
+
+  async addTurn(id: string, turn: wire.NewTurn, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/turns`, turn, options);
+  }
+
+  /** One page of a path, the latest first; oldest first inside the page. */
+  async path(id: string, query: ReadPath = {}, options: CallOptions = {}): Promise<wire.Page<Entry>> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/path`, query, ...options });
+  }
+
+  /** The tree of a session, without what its nodes say. */
+  async tree(id: string, options: CallOptions = {}): Promise<wire.TreeView> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, ...options });
+  }
+
+  /** Moves the leaf, so that what comes next hangs on another entry. */
+  async moveLeaf(id: string, request: wire.LeafRequest, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/leaf`, request, options);
+  }
+
+  /** Labels an entry; null takes the label off. */
+  async label(id: string, entryId: string, label: string | null, options: CallOptions = {}): Promise<Entry> {
+    const path = pathOf`/api/sessions/${id}/labels/${entryId}`;
+    return this.#transport.json({ method: "PUT", path, json: { label }, ...options });
+  }
+
+  /** Hides a side branch for good. */
+  async prune(id: string, entryId: string, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/prune`, { entryId }, options);
+  }
+
+  /** What the model would see next. */
+  async context(id: string, options: CallOptions = {}): Promise<wire.ContextView> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/context`, ...options });
+  }
+
+  /** What a compaction would do. */
+  async previewCompaction(
+    id: string,
+    query: { readonly keepRecentTokens?: number } = {},
+    options: CallOptions = {},
+  ): Promise<wire.CompactionPreview> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/compaction`, query, ...options });
+  }
+
+  /** Replaces the older part of the context by a summary. */
+  async compact(id: string, request: wire.CompactRequest = {}, options: CallOptions = {}): Promise<Entry | null> {
+    return (await this.#post<wire.CompactView>(pathOf`/api/sessions/${id}/compact`, request, options)).entry;
+  }
+
+  /** Takes a compaction back: the one in force unless another is named. */
+  async undoCompaction(
+    id: string,
+    request: wire.UndoCompactionRequest = {},
+    options: CallOptions = {},
+  ): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/undo-compaction`, request, options);
+  }
+
+  /** Makes a session that begins with what this one says. */
+  async fork(id: string, request: wire.ForkRequest, options: CallOptions = {}): Promise<wire.SessionView> {
+    return this.#post(pathOf`/api/sessions/${id}/forks`, request, options);
+  }
+
+  /** One page of the sessions that were forked from this one. */
+  async forks(id: string, query: ListForks = {}, options: CallOptions = {}): Promise<wire.Page<wire.SessionView>> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/forks`, query, ...options });
+  }
+
+  /** All sessions that were forked from this one, page by page. */
+  forksAll(id: string, query: ListForks = {}, options: CallOptions = {}): AsyncIterable<wire.SessionView> {
+    return allPages((cursor) => this.forks(id, { ...query, ...(cursor === null ? {} : { cursor }) }, options));
+  }
+
+  /** Brings what a branch said back into this session; with `dryRun`, only says what that would do. */
+  async merge(id: string, request: wire.MergeRequest, options: CallOptions = {}): Promise<wire.MergeView> {
+    return this.#post(pathOf`/api/sessions/${id}/merges`, request, options);
+  }
+
+  async analytics(id: string, options: CallOptions = {}): Promise<SessionAnalytics> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/analytics`, ...options });
+  }
+
+  /** The sessions that this one came from and that came from it. */
+  async lineage(id: string, options: CallOptions = {}): Promise<wire.LineageView> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/lineage`, ...options });
+  }
+
+  /** The lineage as the text of a diagram, or of a file. */
+  async lineageText(id: string, format: "mermaid" | "dot" | "jsonl", options: CallOptions = {}): Promise<string> {
+    const ask: Ask = { path: pathOf`/api/sessions/${id}/lineage`, query: { format }, ...options };
+    return (await this.#transport.send(ask)).text();
+  }
+
+  /** The session as a file. */
+  async export(id: string, request: ExportRequest = {}, options: CallOptions = {}): Promise<Blob> {
+    const ask: Ask = { path: pathOf`/api/sessions/${id}/export`, query: request, ...options };
+    return (await this.#transport.send(ask)).blob();
+  }
+
+  /** The entries of a session as they come, whichever process appends them. */
+  watch(id: string, request: WatchRequest = {}): EventStream<Entry> {
+    const { after, ...options } = request;
+    return followEvents({
+      ...(after === undefined ? {} : { lastEventId: String(after) }),
+      ...options,
+      transport: this.#transport,
+      path: pathOf`/api/sessions/${id}/watch`,
+      isLast: () => false,
+    });
+  }
+
+  #post<T>(path: string, json: object, options: CallOptions): Promise<T> {
+    return this.#transport.json({ method: "POST", path, json, ...options });
+  }
+}
+
+/** Which forks to list. */
+export interface ListForks {
+  readonly limit?: number;
+  readonly cursor?: string;
+}

@@ -1,0 +1,108 @@
+import { encodeSegment } from "../path-segment.ts";
+import { ClientError, errorOf } from "./client-error.ts";
+
+/** A `fetch` function: the runtime's, or one that stands in for it. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** What a call may be given beside what it says. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** Where the server is, and how it is asked. */
+export interface TransportInit {
+  readonly url: string | URL;
+  readonly token?: string;
+  readonly fetch?: Fetch;
+}
+
+/** What is asked of the server. */
+export interface Ask extends CallOptions {
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  /** A list is said item by item; what is undefined is not said. */
+  readonly query?: object;
+  /** Sent as JSON. */
+  readonly json?: object;
+  /** Sent as it is, as that type. */
+  readonly body?: { readonly type: string; readonly content: string | Uint8Array | Blob };
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Asks a server, and makes errors of its refusals. */
+export class Transport {
+  readonly #url: string;
+  readonly #token: string | undefined;
+  readonly #fetch: Fetch;
+
+  constructor({ url, token, fetch: given }: TransportInit) {
+    this.#url = new URL(url).href.replace(/[?#].*$/, "").replace(/\/+$/, "");
+    this.#token = token;
+    // A browser's fetch must not be called as a method of something else.
+    this.#fetch = given ?? ((input, init) => fetch(input, init));
+  }
+
+  /** The JSON of an answer. */
+  async json<T>(ask: Ask): Promise<T> {
+    const response = await this.send(ask);
+    try {
+      return (await response.json()) as T;
+    } catch (cause) {
+      ask.signal?.throwIfAborted();
+      const { status } = response;
+      throw new ClientError("UNEXPECTED_ANSWER", "The server's answer is not whole.", { status, cause });
+    }
+  }
+
+  /** Asks for something that is answered with nothing. */
+  async empty(ask: Ask): Promise<void> {
+    await (await this.send(ask)).body?.cancel();
+  }
+
+  /** The answer, where it is a good one. @throws {ClientError} for any other. */
+  async send({ method = "GET", path, query = {}, json, body, headers = {}, signal }: Ask): Promise<Response> {
+    const init: RequestInit = {
+      method,
+      headers: {
+        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(json === undefined ? {} : { "content-type": "application/json" }),
+        ...(body === undefined ? {} : { "content-type": body.type }),
+        ...headers,
+      },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+      ...(body === undefined ? {} : { body: body.content as string }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    let response: Response;
+    try {
+      response = await this.#fetch(`${this.#url}${path}${searchOf(query)}`, init);
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw new ClientError("CONNECTION_FAILED", "The server cannot be reached.", { cause });
+    }
+    if (!response.ok) throw await errorOf(response);
+    return response;
+  }
+}
+
+/** A path with ids in it, each as one segment. @throws {ClientError} `INVALID_ID` for an id that no path can hold. */
+export function pathOf(parts: TemplateStringsArray, ...ids: readonly string[]): string {
+  return parts.map((part, index) => part + (index < ids.length ? segmentOf(ids[index] as string) : "")).join("");
+}
+
+function segmentOf(id: string): string {
+  try {
+    if (typeof id === "string" && id !== "") return encodeSegment(id);
+  } catch {
+    // Half a surrogate pair has no place in UTF-8.
+  }
+  throw new ClientError("INVALID_ID", "An id is empty, not a text, or holds half a surrogate pair.");
+}
+
+function searchOf(query: object): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item));
+  }
+  return search.size === 0 ? "" : `?${search}`;
+}
