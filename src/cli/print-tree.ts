@@ -1,4 +1,4 @@
-import type { Entry, TreeNode } from "../session/index.ts";
+import type { Entry, EntryOf, Message, TreeNode } from "../session/index.ts";
 import { textOf } from "../session/index.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
@@ -36,7 +36,7 @@ export function printTree(
 export function describeEntry(entry: Entry): string {
   switch (entry.type) {
     case "message":
-      return `${entry.message.role}: ${printable(textOf(entry.message.content), 70)}`;
+      return `${entry.message.role}: ${printable([textOf(entry.message.content), ...callsOf(entry.message)].join(" "), 70)}`;
     case "compaction":
       return `compaction of ${entry.tokensBefore} tokens: ${printable(entry.summary, 50)}`;
     case "branch_summary":
@@ -46,8 +46,19 @@ export function describeEntry(entry: Entry): string {
     case "thinking_level_change":
       return `thinking: ${printable(entry.thinkingLevel, 60)}`;
     case "variables":
-      return `variables: ${printable(Object.keys(entry.set).join(", "), 60)}`;
+      return `variables: ${printable([...Object.keys(entry.set), ...settingsOf(entry)].join(", "), 60)}`;
     default:
       return printable(entry.type, 60);
   }
+}
+
+function callsOf(message: Message): string[] {
+  return message.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => `[${name}]`) : [];
+}
+
+function settingsOf(entry: EntryOf<"variables">): string[] {
+  const { systemPrompt, activeTools, activeSkills } = entry;
+  return Object.entries({ systemPrompt, activeTools, activeSkills }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
 }

@@ -1,0 +1,219 @@
+import {
+  type Approval,
+  type Model,
+  SessionError,
+  type SessionHead,
+  type SessionManager,
+  type SessionTree,
+} from "../../index.ts";
+import { suggestion } from "../nearest.ts";
+import { type ApprovalPolicy, toolsUnder } from "./approval-policy.ts";
+import { CHAT_COMMANDS } from "./chat-commands.ts";
+import { type ChatOutput, notice } from "./chat-output.ts";
+import { type Answerer, ChatTurns } from "./chat-turns.ts";
+import { modelName } from "./model-name.ts";
+
+/** Whose the sessions of a chat are. */
+export const CHAT_USER = "local";
+
+const DEFAULT_MODEL = "offline/offline";
+const DEFAULT_PROMPT =
+  "You are an agent at a command line. Look at the files of the workspace before you answer, and answer briefly.";
+
+/** What a chat is made of. */
+export interface ChatInit {
+  readonly manager: SessionManager;
+  /** Makes the model of a name such as `openai/gpt-5-mini`. */
+  readonly models: (name: string) => Model;
+  /** The directory that the tools act in, and that new sessions belong to. */
+  readonly workspace: string;
+  readonly approve: ApprovalPolicy;
+  /** The model to ask (default: the session's last one, else one that needs no key). */
+  readonly model?: string;
+  /** The instructions (default: the session's own, else those of every chat). */
+  readonly system?: string;
+}
+
+/**
+ * A conversation at a command line, without the command line: it takes lines and says what comes of them.
+ *
+ * - A line that ends with `\` goes on in the next one. One that begins with `/` and a word is a command, others are said to the
+ *   model.
+ * - A session is made when the first turn needs one. Everything else is on record before it is told.
+ * - A refusal is told as a `problem`, and the chat goes on.
+ */
+export class ChatSession implements AsyncDisposable {
+  readonly manager: SessionManager;
+  readonly turns: ChatTurns = new ChatTurns();
+  readonly workspace: string;
+  /** What the last listing showed, for commands that take a number of it. */
+  readonly listed: { sessions: readonly string[]; checkpoints: readonly string[] } = { sessions: [], checkpoints: [] };
+  readonly #init: ChatInit;
+  #tree: SessionTree | null = null;
+  #model: Model;
+  #modelIsChosen: boolean;
+  #begun: string[] = [];
+
+  constructor(init: ChatInit) {
+    this.#init = init;
+    this.manager = init.manager;
+    this.workspace = init.workspace;
+    this.#model = init.models(init.model ?? DEFAULT_MODEL);
+    this.#modelIsChosen = init.model !== undefined;
+  }
+
+  /** The session that turns go to; null before the first one. */
+  get tree(): SessionTree | null {
+    return this.#tree;
+  }
+
+  get model(): Model {
+    return this.#model;
+  }
+
+  /** Whether the next line belongs to the last one. */
+  get continues(): boolean {
+    return this.#begun.length > 0;
+  }
+
+  /** Calls of the turn under way that wait for a person's word. */
+  get pendingApprovals(): readonly Approval[] {
+    return this.turns.pendingApprovals;
+  }
+
+  /** Takes a line of input and tells what comes of it. */
+  async *take(line: string): AsyncGenerator<ChatOutput> {
+    if (line.endsWith("\\")) {
+      this.#begun.push(line.slice(0, -1));
+      return;
+    }
+    const text = [...this.#begun, line].join("\n").trim();
+    this.#begun = [];
+    if (text === "") return;
+    const [, name, argument = ""] = /^\/(\w+)(?:\s+(.*))?$/s.exec(text) ?? [];
+    yield* this.#refusing(name === undefined ? this.#say(text) : this.#command(name, argument.trim()));
+  }
+
+  /** Forgets the lines of an input that was not finished. */
+  forgetBegun(): void {
+    this.#begun = [];
+  }
+
+  /** Goes on in a session that is there, and says how it was left. One that cannot be opened leaves the chat where it was. */
+  async *open(sessionId: string): AsyncGenerator<ChatOutput> {
+    const tree = await this.manager.open(sessionId);
+    await this.#tree?.close();
+    this.#tree = tree;
+    this.listed.checkpoints = [];
+    const head = await tree.refresh();
+    yield* this.#takeModelOf(head);
+    yield this.#opened(tree);
+    yield* this.#tellHowLeft(head);
+  }
+
+  /** Stops what is under way; whether there was anything. */
+  interrupt(): boolean {
+    return this.turns.interrupt();
+  }
+
+  /** Gives a person's word on a call. A call that no longer waits for it is left alone. */
+  async decide(callId: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
+    if (!this.pendingApprovals.some((approval) => approval.callId === callId)) return;
+    await this.turns.decide(callId, decision);
+  }
+
+  /** Asks another model from here on. */
+  async useModel(name: string): Promise<void> {
+    const model = this.#init.models(name);
+    await this.#tree?.appendModelChange(model.provider, model.id);
+    this.#model = model;
+    this.#modelIsChosen = true;
+  }
+
+  /** What answers the next turn of the session. */
+  async answererFor(tree: SessionTree): Promise<Answerer> {
+    const { system, workspace, approve } = this.#init;
+    const { path } = await tree.refresh();
+    const prompt = system ?? path.settings.systemPrompt ?? DEFAULT_PROMPT;
+    return { model: this.#model, prompt, tools: toolsUnder(approve), workspace };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.interrupt();
+    await this.#tree?.close();
+  }
+
+  async *#say(text: string): AsyncGenerator<ChatOutput> {
+    if (this.#tree === null) {
+      this.#tree = await this.#create();
+      yield this.#opened(this.#tree);
+    }
+    yield* this.turns.answer(this.#tree, text, await this.answererFor(this.#tree));
+  }
+
+  async *#command(name: string, argument: string): AsyncGenerator<ChatOutput> {
+    const command = Object.hasOwn(CHAT_COMMANDS, name) ? CHAT_COMMANDS[name] : undefined;
+    if (command === undefined) {
+      const meant = suggestion(name, Object.keys(CHAT_COMMANDS), "/");
+      throw new SessionError("INVALID_OPTION", `There is no command /${name};${meant || " /help lists them."}`);
+    }
+    if (command.argument === "needed" && argument === "") {
+      throw new SessionError("INVALID_OPTION", `Write ${command.usage}: ${command.summary}`);
+    }
+    if (command.on === "anything") return yield* command.run(this, argument);
+    if (this.#tree === null)
+      throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
+    yield* command.run(this, argument, this.#tree);
+  }
+
+  async #create(): Promise<SessionTree> {
+    const { workspace, system = DEFAULT_PROMPT } = this.#init;
+    const { sessionId } = await this.manager.create({
+      userId: CHAT_USER,
+      cwd: workspace,
+      systemPrompt: system,
+      sandbox: { backend: "local", spec: { workingDir: workspace }, handleId: null },
+    });
+    return this.manager.open(sessionId);
+  }
+
+  #opened({ id }: SessionTree): ChatOutput {
+    return { type: "session-opened", sessionId: id, model: modelName(this.#model) };
+  }
+
+  /** Asks the model that the session was last answered by, unless the user has chosen one. */
+  async *#takeModelOf({ path }: SessionHead): AsyncGenerator<ChatOutput> {
+    if (this.#modelIsChosen || path.model === null) return;
+    const name = `${path.model.provider}/${path.model.modelId}`;
+    try {
+      this.#model = this.#init.models(name);
+    } catch (error) {
+      if (!(error instanceof SessionError)) throw error;
+      yield notice(`${error.message} Until then ${modelName(this.#model)} answers, and not ${name}.`);
+    }
+  }
+
+  async *#tellHowLeft({ header, openRuns }: SessionHead): AsyncGenerator<ChatOutput> {
+    if (openRuns.length === 0) return;
+    const held = (await this.manager.store.leaseOf(header.id)) !== null;
+    yield notice(
+      held
+        ? "A run is under way in this session, or its program was killed a moment ago; /recover waits and goes on with it."
+        : "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
+    );
+  }
+
+  async *#refusing(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
+    try {
+      yield* outputs;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      yield { type: "problem", text: error.message };
+    }
+  }
+}
+
+/** Whether a chat goes on after an error: what we refuse, and what the file system does. */
+function isRefusal(error: unknown): error is Error {
+  return error instanceof SessionError || (error instanceof Error && "syscall" in error);
+}

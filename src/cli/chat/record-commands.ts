@@ -1,0 +1,120 @@
+import {
+  CheckpointNotFoundError,
+  messageTokens,
+  type Message,
+  resumeSession,
+  type SessionTree,
+  textOf,
+  type ToolCall,
+  type Usage,
+} from "../../index.ts";
+import { resumeStateOf } from "../../agent/resume-state.ts";
+import { printable } from "../terminal.ts";
+import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
+import { notice } from "./chat-output.ts";
+import { modelName } from "./model-name.ts";
+import { describeSpending } from "./describe-spending.ts";
+
+/** The commands that mark places, tell what the model sees and what it cost, and go on with what was interrupted. */
+export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
+  checkpoint: {
+    usage: "/checkpoint",
+    summary: "Mark where the session stands; files are not part of it.",
+    on: "session",
+    run: saying(async (chat, _argument, tree) => `Checkpoint ${(await chat.manager.checkpoint(tree.id)).id}`),
+  },
+  checkpoints: {
+    usage: "/checkpoints",
+    summary: "List the checkpoints, those made automatically too.",
+    on: "session",
+    run: saying(async (chat, _argument, { id, store }) => {
+      const checkpoints = await store.listCheckpoints(id);
+      chat.listed.checkpoints = checkpoints.map((checkpoint) => checkpoint.id);
+      if (checkpoints.length === 0) return "There are no checkpoints; /checkpoint makes one.";
+      return checkpoints
+        .map(
+          (checkpoint, index) =>
+            `${index + 1} ${checkpoint.id}  ${checkpoint.createdAt}, at ${checkpoint.version} entries`,
+        )
+        .join("\n");
+    }),
+  },
+  restore: {
+    usage: "/restore <checkpoint or number>",
+    summary: "Go back to a checkpoint; nothing is erased, and files stay as they are.",
+    argument: "needed",
+    on: "session",
+    run: saying(async (chat, given, { id, store }) => {
+      const checkpointId = idFrom(chat.listed.checkpoints, given);
+      const known = (await store.listCheckpoints(id)).some((checkpoint) => checkpoint.id === checkpointId);
+      if (!known) throw new CheckpointNotFoundError(checkpointId);
+      await chat.manager.restore(checkpointId, { turns: false });
+      return `Back at checkpoint ${checkpointId}.`;
+    }),
+  },
+  approvals: {
+    usage: "/approvals",
+    summary: "List the calls that wait for your word.",
+    on: "session",
+    run: saying(async (_chat, _argument, tree) => {
+      const waiting = await undecidedCalls(tree);
+      if (waiting.length === 0) return "No call waits for your word.";
+      const calls = waiting.map(({ name, arguments: given }) => `${name} ${printable(given, 200)}`);
+      return [...calls, "/recover goes on with the run and asks about them."].join("\n");
+    }),
+  },
+  context: {
+    usage: "/context",
+    summary: "Show what the model sees next, and how many tokens that is.",
+    on: "session",
+    run: saying(async (chat, _argument, tree) => {
+      const { prompt } = await chat.answererFor(tree);
+      const { messages } = await tree.buildContext();
+      const sent: readonly Message[] = [{ role: "system", content: prompt }, ...messages];
+      const total = sent.reduce((sum, message) => sum + messageTokens(message), 0);
+      const { contextWindow } = chat.model;
+      const room = contextWindow === undefined ? "" : ` of ${contextWindow}`;
+      return [...sent.map(describeMessage), `About ${total}${room} tokens for ${modelName(chat.model)}.`].join("\n");
+    }),
+  },
+  cost: {
+    usage: "/cost",
+    summary: "Show what this branch and the whole session have spent.",
+    on: "session",
+    run: saying(async (_chat, _argument, tree) => {
+      const { path, usage, cost } = await tree.refresh();
+      const line = (what: string, spent: { readonly usage: Usage; readonly cost: number }) =>
+        `${what}: ${describeSpending(spent.usage, spent.cost)}`;
+      return [line("This branch", path), line("Everything, summaries too", { usage, cost })].join("\n");
+    }),
+  },
+  recover: {
+    usage: "/recover",
+    summary: "Go on with a run that was interrupted.",
+    on: "session",
+    async *run(chat, _argument, tree) {
+      const { openRuns } = await tree.refresh();
+      if (openRuns.length === 0) return yield notice("No run was interrupted.");
+      const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
+      if (last?.role === "assistant" && (last.toolCalls ?? []).length === 0) {
+        return yield notice("The last answer is whole; say what comes next.");
+      }
+      yield* chat.turns.goOn(tree, await chat.answererFor(tree));
+    },
+  },
+};
+
+function describeMessage(message: Message): string {
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => `[${name}]`) : [];
+  const said = printable([textOf(message.content), ...calls].join(" "), 80);
+  return `${String(messageTokens(message)).padStart(7)}  ${message.role}: ${said}`;
+}
+
+/** The calls that a run asked about before it was interrupted. */
+async function undecidedCalls({ id: sessionId, store }: SessionTree): Promise<readonly ToolCall[]> {
+  const { transcript } = (await resumeSession({ store, sessionId })).user;
+  const undecided = [...(resumeStateOf(transcript)?.approvals ?? [])].filter(([, decision]) => decision === null);
+  const ids = new Set(undecided.map(([callId]) => callId));
+  const answer = transcript.rows.findLast(({ message }) => message.role === "assistant")?.message;
+  return answer?.role === "assistant" ? (answer.toolCalls ?? []).filter(({ id }) => ids.has(id)) : [];
+}

@@ -1,0 +1,311 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { drainRuns } from "../../src/agent/active-runs.ts";
+import type { ApprovalPolicy } from "../../src/cli/chat/approval-policy.ts";
+import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
+import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
+import { ModelError } from "../../src/agent/model-error.ts";
+import { scripted } from "../../src/models/scripted.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { calling, callOf, inShort, saying } from "../sample-run.ts";
+import { eventsIn, makeChat, makeWorkspace, tell, treeOf, wordsOf } from "./sample-chat.ts";
+
+async function contextOf(chat: ChatSession): Promise<string[]> {
+  return (await treeOf(chat).buildContext()).messages.map(inShort);
+}
+
+describe("a chat", () => {
+  test("makes a session of its directory with the first turn, and goes on in it", async () => {
+    const model = scripted(["one", "two"]);
+    const chat = await makeChat(model);
+    expect(wordsOf(await tell(chat, ["", "  ", "/sessions", "/tree"]))).toEqual([
+      "There are no sessions yet.",
+      "! Nothing has been said yet; say something first.",
+    ]);
+    expect(chat.tree).toBeNull();
+    const [opened] = await tell(chat, "first");
+    expect(opened).toEqual({ type: "session-opened", sessionId: treeOf(chat).id, model: "scripted/scripted" });
+    await tell(chat, "second");
+    expect(treeOf(chat).header).toMatchObject({ cwd: chat.workspace, sandbox: { backend: "local" } });
+    expect(model.requests[1]?.messages.slice(1).map(inShort)).toEqual([
+      "user: first",
+      "assistant: one",
+      "user: second",
+    ]);
+    expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: second", "assistant: two"]);
+  });
+
+  test("joins a line that ends with a backslash to the next, and forgets it when told to", async () => {
+    const chat = await makeChat(scripted(["ok"]));
+    expect(await tell(chat, "never\\")).toEqual([]);
+    expect(chat.continues).toBe(true);
+    chat.forgetBegun();
+    await tell(chat, ["one\\", "two"]);
+    expect(chat.continues).toBe(false);
+    expect((await contextOf(chat))[0]).toBe("user: one\ntwo");
+  });
+
+  test("names the command that was probably meant, writes nothing, and takes a path for something to say", async () => {
+    const chat = await makeChat(scripted(["ok"]));
+    await tell(chat, "/etc/hosts, what is that?");
+    const before = (await treeOf(chat).refresh()).version;
+    expect(wordsOf(await tell(chat, ["/retyr", "/__proto__", "/label", "/branch 99", "/branch nothing"]))).toEqual([
+      "! There is no command /retyr; did you mean /retry?",
+      "! There is no command /__proto__; /help lists them.",
+      "! Write /label <text>: Put a label on the last entry.",
+      '! This session has no entry "99"; /tree shows their numbers.',
+      '! This session has no entry "nothing"; /tree shows their numbers.',
+    ]);
+    expect((await treeOf(chat).refresh()).version).toBe(before);
+  });
+
+  test("tells why a model gave no answer, and goes on", async () => {
+    const chat = await makeChat(
+      scripted([new ModelError("authentication", "The key is wrong.", { provider: "x" }), "better"]),
+    );
+    const failed = eventsIn(await tell(chat, "hello")).at(-1);
+    expect(failed).toMatchObject({ type: "run-failed", error: { message: "The key is wrong." } });
+    expect(eventsIn(await tell(chat, "/retry")).at(-1)).toMatchObject({ type: "run-finished" });
+    expect(await contextOf(chat)).toEqual(["user: hello", "assistant: better"]);
+  });
+
+  test("stops a turn when it is interrupted, keeps what was said, and goes on", async () => {
+    const endless = async function* () {
+      yield { type: "text-delta", text: "half an " } as const;
+      await new Promise(() => {});
+    };
+    const chat = await makeChat(scripted([endless, "whole"]));
+    expect(chat.interrupt()).toBe(false);
+    const outputs = await tell(chat, "hello", (output) => {
+      if (output.type === "run-event" && output.event.type === "text-delta") expect(chat.interrupt()).toBe(true);
+    });
+    expect(eventsIn(outputs).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
+    await tell(chat, "again");
+    expect(await contextOf(chat)).toEqual(["user: hello", "assistant: half an ", "user: again", "assistant: whole"]);
+  });
+});
+
+describe("the commands of a chat", () => {
+  test("undo goes back to before the last turn, and erases nothing", async () => {
+    const chat = await makeChat(scripted(["one", "two"]));
+    await tell(chat, ["first", "second"]);
+    const before = await treeOf(chat).entries();
+    expect(wordsOf(await tell(chat, "/undo"))).toEqual(["Back to before: second"]);
+    expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
+    expect(wordsOf(await tell(chat, ["/undo", "/undo"]))).toEqual([
+      "Back to before: first",
+      "! You have not said anything on this branch.",
+    ]);
+    expect((await treeOf(chat).entries()).slice(0, before.length)).toEqual(before);
+  });
+
+  test("retry asks the same question again, beside the first answer", async () => {
+    const model = scripted(["one", "two"]);
+    const chat = await makeChat(model);
+    await tell(chat, ["question", "/retry"]);
+    expect(model.requests[1]?.messages.map(inShort)).toEqual(model.requests[0]?.messages.map(inShort));
+    expect(await contextOf(chat)).toEqual(["user: question", "assistant: two"]);
+    const [drawn] = wordsOf(await tell(chat, "/tree"));
+    expect(drawn?.split("\n")).toEqual([
+      "0 variables: systemPrompt",
+      "1 user: question",
+      "├─ 3 assistant: one",
+      "└─ 7 assistant: two ← leaf",
+    ]);
+  });
+
+  test("branch goes on from an entry, by its number or its id", async () => {
+    const chat = await makeChat(scripted(["one", "two", "three"]));
+    await tell(chat, ["first", "second"]);
+    expect(wordsOf(await tell(chat, "/branch 3"))).toEqual(["The next turn follows entry 3."]);
+    await tell(chat, "other");
+    expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: other", "assistant: three"]);
+    const question = (await treeOf(chat).getBranch()).find(({ seq }) => seq === 1);
+    await tell(chat, `/branch ${question?.id}`);
+    expect(await contextOf(chat)).toEqual(["user: first"]);
+    expect(wordsOf(await tell(chat, "/branch 2"))[0]).toMatch(/^! /);
+  });
+
+  test("fork goes on in another session and leaves the first as it was; open goes back", async () => {
+    const chat = await makeChat(scripted(["one", "two", "three"]));
+    await tell(chat, ["first", "/name The trunk"]);
+    const trunk = treeOf(chat).id;
+    await tell(chat, ["/fork twig", "second"]);
+    expect(treeOf(chat).id).not.toBe(trunk);
+    expect(treeOf(chat).header).toMatchObject({ cwd: chat.workspace, forkedFrom: { branchName: "twig" } });
+    expect(await contextOf(chat)).toHaveLength(4);
+    const [listing] = wordsOf(await tell(chat, "/sessions"));
+    expect(listing).toMatch(/^1 \S+ {2}The trunk \/ twig \(4 turns\) ← this one\n2 \S+ {2}The trunk \(2 turns\)$/);
+    await tell(chat, "/open 2");
+    expect([treeOf(chat).id, await contextOf(chat)]).toEqual([trunk, ["user: first", "assistant: one"]]);
+    expect(wordsOf(await tell(chat, "/open nobody"))[0]).toMatch(/^! There is no session "nobody"/);
+    expect(treeOf(chat).id).toBe(trunk);
+  });
+
+  test("compact summarises what is old, and only that", async () => {
+    const model = scripted([saying("x".repeat(90_000)), "short", "The summary."]);
+    const chat = await makeChat(model);
+    await tell(chat, "first");
+    expect(wordsOf(await tell(chat, "/compact"))).toEqual(["Nothing is old enough to be summarised yet."]);
+    await tell(chat, "y".repeat(90_000));
+    const [told] = wordsOf(await tell(chat, "/compact keep the names"));
+    expect(told).toMatch(/^\d+ tokens were summarised:\nThe summary\.$/);
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("keep the names");
+    expect((await contextOf(chat))[0]).toContain("The summary.");
+  });
+
+  test("label and name are on record, and checkpoints bring back where the session stood", async () => {
+    const chat = await makeChat(scripted(["one", "two"]));
+    await tell(chat, ["first", "/label here", "/name A talk", "/checkpoint", "second"]);
+    const tree = treeOf(chat);
+    expect([[...(await tree.getLabels()).values()], await tree.getName()]).toEqual([["here"], "A talk"]);
+    const [listed] = wordsOf(await tell(chat, "/checkpoints"));
+    expect(listed).toMatch(/^1 \S+ {2}\S+, at 7 entries$/);
+    await tell(chat, "/restore 1");
+    expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
+    const other = await makeChat(scripted(["three"]), { store: chat.manager.store });
+    await tell(other, "elsewhere");
+    const foreign = await other.manager.checkpoint(treeOf(other).id);
+    expect(wordsOf(await tell(chat, `/restore ${foreign.id}`))[0]).toMatch(/^! There is no checkpoint/);
+  });
+
+  test("model asks another one from here on, and a later chat asks it too, where it can", async () => {
+    const store = await openMemoryStore();
+    const chat = await makeChat(scripted(["one", "two"]), { store });
+    await tell(chat, "first");
+    expect(wordsOf(await tell(chat, ["/model", "/model other/big", "/model locked/x"]))).toEqual([
+      "scripted/scripted answers.",
+      "other/big answers.",
+      "! There is no key for locked.",
+    ]);
+    const later = await makeChat(scripted([]), { store });
+    for await (const _output of later.open(treeOf(chat).id));
+    expect(wordsOf(await tell(later, "/model"))).toEqual(["other/big answers."]);
+    await treeOf(chat).appendModelChange("locked", "x");
+    const without = await makeChat(scripted([]), { store });
+    const outputs: ChatOutput[] = [];
+    for await (const output of without.open(treeOf(chat).id)) outputs.push(output);
+    expect(wordsOf(outputs)).toEqual([
+      "There is no key for locked. Until then scripted/scripted answers, and not locked/x.",
+    ]);
+  });
+
+  test("context and cost tell what the model sees and what was spent", async () => {
+    const usage = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
+    const chat = await makeChat(scripted([saying("one", { usage, cost: 0.5 }), saying("two", { usage, cost: 0.25 })]));
+    await tell(chat, ["first", "/retry"]);
+    expect(wordsOf(await tell(chat, "/cost"))).toEqual([
+      "This branch: 10 tokens in, 2 out, $0.2500\nEverything, summaries too: 20 tokens in, 4 out, $0.7500",
+    ]);
+    const [seen] = wordsOf(await tell(chat, "/context"));
+    expect(seen).toMatch(
+      /^ +\d+ {2}system: You are .*\n +2 {2}user: first\n +1 {2}assistant: two\nAbout \d+ tokens for scripted\/scripted\.$/,
+    );
+  });
+
+  test("help lists every command, and quit ends the chat", async () => {
+    const chat = await makeChat(scripted([]));
+    const [help] = wordsOf(await tell(chat, "/help"));
+    for (const name of "tree branch undo retry fork compact label name model checkpoint checkpoints restore".split(
+      " ",
+    )) {
+      expect(help).toMatch(new RegExp(`^/${name}\\b`, "m"));
+    }
+    expect(await tell(chat, "/quit")).toEqual([{ type: "chat-ended" }]);
+  });
+});
+
+describe("calls that write or run", () => {
+  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
+  const run = callOf("r", "run_shell_command", { command: "cat a.txt" });
+  const look = callOf("l", "list_workspace_files");
+
+  test.for<[ApprovalPolicy, string[]]>([
+    ["none", ["w", "r"]],
+    ["writes", ["r"]],
+    ["all", []],
+  ])("ask for a word under the policy %s: %j", async ([approve, asked]) => {
+    const chat = await makeChat(scripted([calling(look), calling(write), calling(run), "done"]), { approve });
+    const calls: string[] = [];
+    const outputs = await tell(chat, "go", async (output) => {
+      if (output.type !== "run-event" || output.event.type !== "approval-required") return;
+      calls.push(output.event.approval.callId);
+      await chat.decide(output.event.approval.callId, { approved: true });
+    });
+    expect(calls).toEqual(asked);
+    expect(await readFile(join(chat.workspace, "a.txt"), "utf8")).toBe("hi");
+    expect(eventsIn(outputs).at(-1)).toMatchObject({ type: "run-finished" });
+    expect((await contextOf(chat)).at(-2)).toContain('"stdout":"hi"');
+  });
+
+  test("do not run when a person says no, and the model hears why", async () => {
+    const chat = await makeChat(scripted([calling(write), "then not"]));
+    await tell(chat, "go", async (output) => {
+      if (output.type === "run-event" && output.event.type === "approval-required") {
+        await chat.decide("w", { approved: false, reason: "Not today." });
+      }
+    });
+    expect((await contextOf(chat))[2]).toContain("Not today.");
+    await expect(readFile(join(chat.workspace, "a.txt"))).rejects.toThrow("ENOENT");
+  });
+
+  test("wait for a word across a crash: the next chat says so, lists them, and goes on", async () => {
+    const store = await openMemoryStore();
+    const workspace = await makeWorkspace();
+    const dying = await makeChat(scripted([calling(write)]), { store, workspace });
+    await tell(dying, "go", async (output) => {
+      // Lets go of the run without a word, as the end of a process does.
+      if (output.type === "run-event" && output.event.type === "approval-required") await drainRuns({ timeoutMs: 0 });
+    });
+    const chat = await makeChat(scripted(["done"]), { store, workspace });
+    const outputs: ChatOutput[] = [];
+    for await (const output of chat.open(treeOf(dying).id)) outputs.push(output);
+    expect(wordsOf(outputs)).toEqual([
+      "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
+    ]);
+    expect(wordsOf(await tell(chat, "/approvals"))).toEqual([
+      'write_workspace_file {"path":"a.txt","content":"hi"}\n/recover goes on with the run and asks about them.',
+    ]);
+    await tell(chat, "/recover", async (output) => {
+      if (output.type === "run-event" && output.event.type === "approval-required") {
+        await chat.decide("w", { approved: true });
+      }
+    });
+    expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
+    expect((await contextOf(chat)).at(-1)).toBe("assistant: done");
+    expect(wordsOf(await tell(chat, ["/recover", "/approvals"]))).toEqual([
+      "No run was interrupted.",
+      "No call waits for your word.",
+    ]);
+  });
+});
+
+describe("a session that another run has", () => {
+  test("is waited for while that run may be dead, until it is free", async () => {
+    const chat = await makeChat(scripted(["one", "two"]));
+    await tell(chat, "first");
+    const lease = await chat.manager.store.lease(treeOf(chat).id, "dead", 60_000);
+    const outputs = await tell(chat, "second", async (output) => {
+      if (output.type === "notice") await lease.release();
+    });
+    expect(wordsOf(outputs)[0]).toMatch(/^Another run has this session\. .* in \d+ seconds; waiting\.$/);
+    expect((await contextOf(chat)).at(-1)).toBe("assistant: two");
+  });
+
+  test("is left alone when that run is alive, and the waiting can be stopped", async () => {
+    const chat = await makeChat(scripted(["one"]));
+    await tell(chat, "first");
+    const { version } = await treeOf(chat).refresh();
+    const lease = await chat.manager.store.lease(treeOf(chat).id, "alive", 60_000);
+    const busy = await tell(chat, "/retry", async (output) => {
+      if (output.type === "notice") await lease.renew(90_000);
+    });
+    expect(wordsOf(busy)[1]).toMatch(/^! .*alive/);
+    const stopped = await tell(chat, "second", (output) => {
+      if (output.type === "notice") chat.interrupt();
+    });
+    expect(wordsOf(stopped)[1]).toBe("! Stopped.");
+    expect((await treeOf(chat).refresh()).version).toBe(version);
+  });
+});
