@@ -1,0 +1,139 @@
+import { link, open, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, extname, join } from "node:path";
+import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../export/index.ts";
+import { SessionError } from "../../index.ts";
+import { show } from "../../session/errors.ts";
+import { type Command, type CommandContext, textOption } from "../command.ts";
+import { findEntryId, findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+
+const BATCH_CHARACTERS = 64 * 1024;
+const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
+  ".jsonl": "jsonl",
+  ".md": "markdown",
+  ".markdown": "markdown",
+  ".html": "html",
+  ".htm": "html",
+};
+
+/** Writes a session to a file, or to the standard output. */
+export const exportCommand: Command = {
+  name: "export",
+  summary: "Write a session as Markdown, as a page of HTML, or as JSONL that can be imported again.",
+  details:
+    "JSONL holds all of the log, or with --leaf the path to that entry; the others hold one path. --sanitize looks for keys, tokens and passwords by how they look and by their names: read what comes out before you share it.",
+  arguments: [SESSION_ARGUMENT],
+  options: {
+    format: {
+      value: "FORMAT",
+      choices: EXPORT_FORMATS,
+      what: "what to write (default: by the ending of the file, otherwise markdown)",
+    },
+    output: { value: "FILE", what: "the file to write (default: the standard output)" },
+    force: { what: "replace the file if it is there" },
+    sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
+    leaf: { value: "ENTRY", what: "the entry where the path ends (default: the session's leaf)" },
+  },
+  examples: [
+    { line: "skein export last --output talk.html", what: "a page to share, which opens without a network" },
+    {
+      line: "skein export 0199a3 --format jsonl --sanitize > talk.jsonl",
+      what: "a file for skein import, without secrets",
+    },
+  ],
+  json: {
+    session: "the id of the session",
+    format: "what was written",
+    output: "the file",
+    bytes: "how large it is",
+  },
+  store: "existing",
+  async run(context) {
+    const { values } = context;
+    const output = textOption(values, "output");
+    if (output === undefined && context.json)
+      throw new SessionError("INVALID_OPTION", "export prints JSON about a file only; name one with --output.");
+    if (output === "") throw new SessionError("INVALID_OPTION", "--output is empty; give the name of a file.");
+    const ending = extname(output ?? "").toLowerCase();
+    const format = (textOption(values, "format") ?? FORMAT_OF[ending] ?? "markdown") as ExportFormat;
+    if (output !== undefined && values["force"] !== true && (await exists(output))) throw alreadyThere(output);
+    await using store = await context.openStore();
+    const head = await findSession(store, context.positionals[0] as string);
+    const leaf = textOption(values, "leaf");
+    const pieces = exportSession(store, head.header.id, {
+      format,
+      sanitize: values["sanitize"] === true,
+      ...(leaf === undefined ? {} : { leafId: await findEntryId(store, head, leaf) }),
+    });
+    if (output === undefined) {
+      for await (const batch of batches(pieces, context.signal)) await context.write(escapeControls(batch));
+      return 0;
+    }
+    const bytes = await writeFile(output, batches(pieces, context.signal), values["force"] === true);
+    const session = head.header.id;
+    if (context.json) context.printJson({ session, format, output, bytes });
+    else context.print(`${output}: ${format}, ${bytes} bytes.`);
+    return 0;
+  },
+};
+
+async function* batches(
+  pieces: AsyncIterable<string>,
+  signal: CommandContext["signal"],
+): AsyncGenerator<string, void, undefined> {
+  let batch = "";
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    batch += piece;
+    if (batch.length < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = "";
+  }
+  if (batch !== "") yield batch;
+}
+
+/** Writes beside the file and puts it in place when it is whole. Resolves to how many bytes it has. */
+async function writeFile(path: string, batches: AsyncIterable<string>, replace: boolean): Promise<number> {
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  try {
+    const handle = await open(temporary, "w");
+    let bytes = 0;
+    try {
+      for await (const batch of batches) {
+        await handle.appendFile(batch);
+        bytes += Buffer.byteLength(batch);
+      }
+    } finally {
+      await handle.close();
+    }
+    // A link never takes the place of a file that came in the meantime.
+    await (replace ? rename(temporary, path) : link(temporary, path));
+    return bytes;
+  } catch (cause) {
+    if (cause instanceof SessionError) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === undefined) throw cause;
+    if (code === "EEXIST") throw alreadyThere(path, cause);
+    throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it is as it was.`, { cause });
+  } finally {
+    await unlink(temporary).catch(() => {});
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function alreadyThere(path: string, cause?: unknown): SessionError {
+  return new SessionError("INVALID_OPTION", `${show(path)} is there already; give --force to replace it.`, { cause });
+}
+
+/** The same JSON, with escapes for what steers a terminal; Markdown and HTML hold nothing of the kind. */
+function escapeControls(text: string): string {
+  return text.replace(
+    /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

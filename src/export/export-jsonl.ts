@@ -1,0 +1,48 @@
+import { type Entry, isNode } from "../session/entry.ts";
+import type { SessionHeader } from "../session/header.ts";
+import { isSessionId } from "../session/id.ts";
+import { formatEntry } from "../stores/jsonl/log-line.ts";
+import { type ExportSource, readEntries, readPathIds } from "./export-source.ts";
+import type { Sanitizer } from "./sanitizer.ts";
+
+/**
+ * The session as a file of the jsonl store: the header's line, then a line for each entry.
+ *
+ * All of the log, or, `onlyPath`, the nodes of the path and the names, labels and undone compactions that count for it.
+ */
+export async function* exportJsonl(source: ExportSource, onlyPath: boolean): AsyncGenerator<string, void, undefined> {
+  const { store, head, leafId, sanitizer } = source;
+  const onPath = onlyPath ? await readPathIds(store, head.header.id, leafId) : null;
+  if (sanitizer !== null) {
+    sanitizer.learn(head.header);
+    for await (const entry of readEntries(source)) sanitizer.learn(entry);
+  }
+  yield `${JSON.stringify(sanitizer === null ? head.header : sanitizeHeader(head.header, sanitizer))}\n`;
+  for await (const entry of readEntries(source)) {
+    if (onPath !== null && !belongs(entry, onPath)) continue;
+    yield `${formatEntry(sanitizer === null ? entry : sanitizer.sanitize(entry))}\n`;
+  }
+}
+
+function belongs(entry: Entry, onPath: ReadonlySet<string>): boolean {
+  if (isNode(entry)) return onPath.has(entry.id);
+  if (entry.type === "label" || entry.type === "compaction_undone") return onPath.has(entry.targetId);
+  return entry.type === "session_info";
+}
+
+/** The placeholder of a secret is no session id, and a header whose ids are none could not be read again. */
+function sanitizeHeader(header: SessionHeader, sanitizer: Sanitizer): SessionHeader {
+  const harmless = sanitizer.sanitize(header);
+  const { lineage, forkedFrom } = harmless;
+  return {
+    ...harmless,
+    id: asSessionId(harmless.id),
+    lineage: { ...lineage, parents: lineage.parents.map(asSessionId) },
+    forkedFrom: forkedFrom === null ? null : { ...forkedFrom, sessionId: asSessionId(forkedFrom.sessionId) },
+  };
+}
+
+function asSessionId(id: string): string {
+  const whole: boolean = isSessionId(id);
+  return whole ? id : id.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
+}

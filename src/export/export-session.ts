@@ -1,0 +1,57 @@
+import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
+import type { SessionStore } from "../session/store.ts";
+import { exportHtml } from "./export-html.ts";
+import { exportJsonl } from "./export-jsonl.ts";
+import { exportMarkdown } from "./export-markdown.ts";
+import type { ExportSource } from "./export-source.ts";
+import { createSanitizer } from "./sanitizer.ts";
+
+/** What a session can be exported as. */
+export type ExportFormat = "jsonl" | "markdown" | "html";
+
+/** Every format of an export. */
+export const EXPORT_FORMATS: readonly ExportFormat[] = ["jsonl", "markdown", "html"];
+
+/** How a session is exported. */
+export interface ExportOptions {
+  readonly format: ExportFormat;
+  /** Take out secrets and home directories; `Sanitizer` says how. */
+  readonly sanitize?: boolean;
+  /** Export the path that ends here (null: before the root) instead of the active one, and in JSONL nothing else. */
+  readonly leafId?: string | null;
+}
+
+/**
+ * A session as text, in pieces.
+ *
+ * - `jsonl` is a file of the jsonl store, with every entry of the log: `SessionTree.open` opens it and `importSession`
+ *   takes it in. With `leafId` it holds that path, its labels and the name. Checkpoints are not part of a log; `copySession`
+ *   takes them along.
+ * - `markdown` is the path for reading, what tools did folded away. What was said cannot pass for anything else in it.
+ * - `html` is the path as one page that opens without a network and runs nothing, whatever was said.
+ * - What is appended meanwhile is left out, and a session that is deleted meanwhile ends the export with an error.
+ * - The log is read as it is written out, more than once where that saves memory; only ids and labels are held.
+ *
+ * @throws {SessionError} `SESSION_NOT_FOUND`; `UNKNOWN_ENTRY` or `INVALID_ENTRY` for a leaf that is not there or is a
+ * fact; `INVALID_OPTION` for an unknown format.
+ */
+export async function* exportSession(
+  store: SessionStore,
+  sessionId: string,
+  options: ExportOptions,
+): AsyncGenerator<string, void, undefined> {
+  const { format, sanitize = false } = options;
+  if (!EXPORT_FORMATS.includes(format)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `A session cannot be exported as ${show(format)}; choose one of ${EXPORT_FORMATS.join(", ")}.`,
+    );
+  }
+  const head = await store.head(sessionId);
+  if (head === null) throw new SessionNotFoundError(sessionId);
+  const leafId = options.leafId === undefined ? head.leafId : options.leafId;
+  const source: ExportSource = { store, head, leafId, sanitizer: sanitize ? createSanitizer() : null };
+  if (format === "jsonl") yield* exportJsonl(source, options.leafId !== undefined);
+  else if (format === "markdown") yield* exportMarkdown(source);
+  else yield* exportHtml(source);
+}

@@ -1,0 +1,102 @@
+import { type Entry, isNode } from "../session/entry.ts";
+import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
+import type { SessionStore } from "../session/store.ts";
+import { walkUp } from "../tree/path-reader.ts";
+import { cleanValue } from "./clean-text.ts";
+import type { Sanitizer } from "./sanitizer.ts";
+
+/** The session that is exported, as it stood when the export began. */
+export interface ExportSource {
+  readonly store: SessionStore;
+  readonly head: SessionHead;
+  /** Where the path that is exported ends. */
+  readonly leafId: string | null;
+  readonly sanitizer: Sanitizer | null;
+}
+
+/** What must be known of a log before its path can be shown. */
+export interface Survey {
+  /** The ids of the nodes on the path. */
+  readonly onPath: ReadonlySet<string>;
+  readonly path: PathSummary;
+  readonly labels: ReadonlyMap<string, string>;
+  /** The nodes beside the path, by the node of the path that they hang on; null is before the root. */
+  readonly branches: ReadonlyMap<string | null, BranchPoint>;
+}
+
+/** A place where a path has branches beside it. */
+export interface BranchPoint {
+  readonly count: number;
+  /** The first few of them. */
+  readonly firstIds: readonly string[];
+}
+
+const BRANCHES_NAMED_MAX = 5;
+
+/**
+ * The entries of the log, oldest first, up to where it ended when the export began.
+ *
+ * @throws {SessionNotFoundError} when the session was deleted meanwhile, so that no export ends early in silence.
+ */
+export async function* readEntries({ store, head }: ExportSource): AsyncGenerator<Entry, void, undefined> {
+  let read = 0;
+  if (head.version > 0) {
+    for await (const entry of store.read(head.header.id, { before: head.version })) {
+      read++;
+      yield entry;
+    }
+  }
+  if (read < head.version) throw new SessionNotFoundError(head.header.id);
+}
+
+/** The ids of the nodes from the root to a leaf. @throws {SessionError} for a leaf that is not there, or is a fact. */
+export async function readPathIds(store: SessionStore, sessionId: string, leafId: string | null): Promise<Set<string>> {
+  const ids = new Set<string>();
+  if (leafId === null) return ids;
+  const leaf = await store.getEntry(sessionId, leafId);
+  if (leaf === null) throw new UnknownEntryError(sessionId, leafId);
+  if (!isNode(leaf)) throw notANode(sessionId, leafId);
+  for await (const { id } of walkUp(store, sessionId, leafId)) ids.add(id);
+  return ids;
+}
+
+/** Reads the log once: for what hangs on the path, for the labels, and for the secrets that are to be taken out. */
+export async function surveyLog(source: ExportSource): Promise<Survey> {
+  const { store, head, leafId, sanitizer } = source;
+  const onPath = await readPathIds(store, head.header.id, leafId);
+  const labels = new Map<string, string>();
+  const beside = new Map<string, string | null>();
+  sanitizer?.learn(cleanValue([head.header, head.name]));
+  for await (const entry of readEntries(source)) {
+    sanitizer?.learn(cleanValue(entry));
+    if (entry.type === "label" && onPath.has(entry.targetId)) {
+      if (entry.label === null) labels.delete(entry.targetId);
+      else labels.set(entry.targetId, entry.label);
+    }
+    // A branch that was pruned is hidden for good, also in an export.
+    if (entry.type === "prune") beside.delete(entry.targetId);
+    if (!isNode(entry) || onPath.has(entry.id)) continue;
+    if (entry.parentId === null || onPath.has(entry.parentId)) beside.set(entry.id, entry.parentId);
+  }
+  const path = leafId === null ? EMPTY_PATH : ((await store.path(head.header.id, leafId)) ?? EMPTY_PATH);
+  return { onPath, path, labels, branches: groupByParent(beside) };
+}
+
+/** What of a value is shown: without what steers a terminal, and without secrets where those are not wanted. */
+export function shown<T>({ sanitizer }: ExportSource, value: T): T {
+  // Cleaned first: taking a control character out of a secret that it hid would bring the secret back.
+  const clean = cleanValue(value);
+  return sanitizer === null ? clean : sanitizer.sanitize(clean);
+}
+
+function groupByParent(beside: ReadonlyMap<string, string | null>): Map<string | null, BranchPoint> {
+  const branches = new Map<string | null, { count: number; firstIds: string[] }>();
+  for (const [id, parentId] of beside) {
+    const point = branches.get(parentId) ?? { count: 0, firstIds: [] };
+    point.count++;
+    if (point.firstIds.length < BRANCHES_NAMED_MAX) point.firstIds.push(id);
+    branches.set(parentId, point);
+  }
+  return branches;
+}

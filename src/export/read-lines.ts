@@ -1,0 +1,39 @@
+import { TextDecoder } from "node:util";
+import { SessionError } from "../session/errors.ts";
+import { LINE_BYTES_MAX } from "../stores/jsonl/log-line.ts";
+
+/**
+ * The lines of a file that comes in pieces, without their ends; only a newline ends a line.
+ *
+ * @throws {SessionError} `DAMAGED` when it is not UTF-8, `TOO_LARGE` for a line that no session's file can hold.
+ */
+export async function* readLines(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let open: string[] = [];
+  let length = 0;
+  for await (const piece of pieces) {
+    const lines = decode(decoder, piece).split("\n");
+    const last = lines.pop() as string;
+    for (const line of lines) {
+      yield `${open.join("")}${line}`;
+      open = [];
+      length = 0;
+    }
+    open.push(last);
+    length += last.length;
+    if (length > LINE_BYTES_MAX)
+      throw new SessionError("TOO_LARGE", `The file has a line of more than ${LINE_BYTES_MAX} characters.`);
+  }
+  const rest = `${open.join("")}${decode(decoder)}`;
+  if (rest !== "") yield rest;
+}
+
+function decode(decoder: TextDecoder, piece?: Uint8Array): string {
+  try {
+    return decoder.decode(piece, { stream: piece !== undefined });
+  } catch (cause) {
+    throw new SessionError("DAMAGED", "The file is not UTF-8, so it cannot be read as a session.", { cause });
+  }
+}

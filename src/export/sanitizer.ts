@@ -1,0 +1,205 @@
+import { homedir } from "node:os";
+import { JSON_DEPTH_MAX } from "../internal/json.ts";
+import { isSecretName, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
+
+/**
+ * Takes secrets and home directories out of what is exported.
+ *
+ * - A secret becomes `[secret 1]`, with the same number wherever the same secret stands.
+ * - A secret that was recognised once is replaced everywhere, also where nothing around it says what it is, if it is long
+ *   and irregular enough not to be a word; `learn` first from everything that is to be sanitized.
+ * - Every text of a value is looked at, also one that is JSON itself, and what a `file` or `image` carries if that is text.
+ *   The keys of objects stay.
+ * - What was sanitized once stays as it is when it is sanitized again.
+ */
+export interface Sanitizer {
+  /** Remembers the secrets of a text or a JSON value. */
+  learn(value: unknown): void;
+  /** A copy of a text or a JSON value without secrets. */
+  sanitize<T>(value: T): T;
+}
+
+/** How a sanitizer is made. */
+export interface SanitizerOptions {
+  /** A directory to write as `~`, beside those that are known as home directories by their path (default: the user's). */
+  readonly homeDirectory?: string;
+}
+
+/** A sanitizer that has not seen any secret yet. */
+export function createSanitizer(options: SanitizerOptions = {}): Sanitizer {
+  return new SecretSanitizer(options.homeDirectory ?? ownHomeDirectory());
+}
+
+/** A text without its secrets. */
+export function sanitizeText(text: string): string {
+  const sanitizer = createSanitizer();
+  sanitizer.learn(text);
+  return sanitizer.sanitize(text);
+}
+
+/** How many secrets are also looked for where nothing around them says what they are. */
+const LITERALS_MAX = 1000;
+/** How many texts may be nested in each other as JSON and still be looked into. */
+const NESTED_TEXTS_MAX = 4;
+
+const SEPARATOR = String.raw`(?:\\?\/|%2F)`;
+const BACKSLASH = String.raw`(?:\\{1,4}|\/|%5C)`;
+const HOME_DIRECTORIES = new RegExp(
+  [
+    String.raw`(?:(?<![\w.~-])|(?<=%[0-9A-F]{2})|(?<=\\[nrtbf]))(?:`,
+    String.raw`${SEPARATOR}(?:home|Users)${SEPARATOR}[^\s\/\\"'\x60<>|:;,()\[\]{}%&?#]{1,64}`,
+    String.raw`|${SEPARATOR}root(?![\w.-])`,
+    String.raw`|[A-Z]:${BACKSLASH}(?:Users|Documents and Settings)${BACKSLASH}(?:[^\\\/"'<>|:;\r\n]{1,64}(?=\\)|[^\s\/\\"'\x60<>|:;,()%]{1,64})`,
+    ")",
+  ].join(""),
+  "gi",
+);
+
+class SecretSanitizer implements Sanitizer {
+  readonly #numbers = new Map<string, number>();
+  readonly #literals = new Set<string>();
+  readonly #home: RegExp | null;
+  #known: RegExp | null = null;
+  #learning = false;
+
+  constructor(homeDirectory: string) {
+    const usable = homeDirectory.length > 3;
+    this.#home = usable ? new RegExp(`${escapePattern(homeDirectory)}(?![\\w.-])`, "g") : null;
+  }
+
+  learn(value: unknown): void {
+    this.#learning = true;
+    try {
+      this.#walk(value, false, 0, 0);
+    } finally {
+      this.#learning = false;
+    }
+  }
+
+  sanitize<T>(value: T): T {
+    return this.#walk(value, false, 0, 0) as T;
+  }
+
+  #walk(value: unknown, named: boolean, depth: number, nested: number): unknown {
+    if (typeof value === "string") return named && isTelling(value) ? this.#hide(value) : this.#text(value, nested);
+    if (typeof value !== "object" || value === null) return value;
+    if (depth > JSON_DEPTH_MAX) throw new TooDeep();
+    if (Array.isArray(value)) return value.map((item) => this.#walk(item, named, depth + 1, nested));
+    const carried = dataOf(value);
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [
+        key,
+        key === "data" && carried !== null
+          ? this.#carried(item as string, carried)
+          : this.#walk(item, isSecretName(key), depth + 1, nested),
+      ]),
+    );
+  }
+
+  #carried(data: string, text: string): string {
+    const harmless = this.#text(text, 0);
+    return harmless === text ? data : Buffer.from(harmless, "utf8").toString("base64");
+  }
+
+  #text(text: string, nested: number): string {
+    let result = text;
+    for (const { pattern, confirms } of SECRET_PATTERNS) {
+      result = result.replace(pattern, (...found) => {
+        const { before = "", secret = "" } = found.at(-1) as { before?: string; secret?: string };
+        return confirms?.(secret) === false ? (found[0] as string) : `${before}${this.#hide(secret)}`;
+      });
+    }
+    if (!this.#learning) result = this.#replaceKnown(result);
+    if (this.#home !== null) result = result.replace(this.#home, "~");
+    result = result.replace(HOME_DIRECTORIES, "~");
+    return nested < NESTED_TEXTS_MAX && /^\s*[[{]/.test(result) ? this.#json(result, nested + 1) : result;
+  }
+
+  /** A text that is JSON may spell a secret in escapes, or name it by a key. */
+  #json(text: string, nested: number): string {
+    try {
+      const value: unknown = JSON.parse(text);
+      const before = JSON.stringify(value);
+      const after = JSON.stringify(this.#walk(value, false, 0, nested));
+      return before === after ? text : after;
+    } catch (error) {
+      // Not JSON, or nested so deep that nobody will decode it: it is a text like others.
+      if (error instanceof SyntaxError || error instanceof TooDeep || error instanceof RangeError) return text;
+      throw error;
+    }
+  }
+
+  #replaceKnown(text: string): string {
+    if (this.#known === null && this.#literals.size > 0) {
+      const spellings = [...this.#literals].flatMap((secret) => [
+        secret,
+        JSON.stringify(secret).slice(1, -1),
+        encodeURIComponent(secret),
+      ]);
+      // The longest first, so that none of them hides the end of another.
+      const ordered = [...new Set(spellings)].sort((a, b) => b.length - a.length);
+      this.#known = new RegExp(ordered.map(escapePattern).join("|"), "g");
+    }
+    return this.#known === null
+      ? text
+      : text.replace(this.#known, (found) => this.#hide(decoded(found, this.#numbers)));
+  }
+
+  #hide(secret: string): string {
+    let number = this.#numbers.get(secret);
+    if (number === undefined) {
+      number = this.#numbers.size + 1;
+      this.#numbers.set(secret, number);
+      if (this.#literals.size < LITERALS_MAX && isUnmistakable(secret)) {
+        this.#literals.add(secret);
+        this.#known = null;
+      }
+    }
+    return `[secret ${number}]`;
+  }
+}
+
+class TooDeep extends Error {}
+
+/** The secret that one of its spellings stands for. */
+function decoded(spelling: string, secrets: ReadonlyMap<string, number>): string {
+  if (secrets.has(spelling)) return spelling;
+  for (const decode of [(text: string) => JSON.parse(`"${text}"`) as string, decodeURIComponent]) {
+    try {
+      const secret = decode(spelling);
+      if (secrets.has(secret)) return secret;
+    } catch {
+      // It is spelled in the other way.
+    }
+  }
+  return spelling;
+}
+
+/** Whether a text that equals this secret is this secret, and not a word that is used as one. */
+function isUnmistakable(secret: string): boolean {
+  if (secret.length < 8 || secret.length > 4096) return false;
+  return /[A-Za-z]/.test(secret) && /[^A-Za-z_-]/.test(secret) && !/[\s\p{Cs}]/u.test(secret);
+}
+
+/** The text that a content part carries in base64, or null when it carries none. */
+function dataOf(value: object): string | null {
+  const { type, data } = value as { readonly type?: unknown; readonly data?: unknown };
+  if ((type !== "file" && type !== "image") || typeof data !== "string") return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Buffer.from(data, "base64"));
+  } catch {
+    return null;
+  }
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+}
+
+function ownHomeDirectory(): string {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
+}

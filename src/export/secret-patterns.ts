@@ -1,0 +1,135 @@
+/** One way in which a secret shows itself: the group `secret` is what must go, `before` what stays in front of it. */
+export interface SecretPattern {
+  readonly pattern: RegExp;
+  /** Whether what the pattern found is a secret; it always is when this is not given. */
+  readonly confirms?: (found: string) => boolean;
+}
+
+/**
+ * Where a word may begin: also right after an escape of JSON, a percent-encoded byte, or a colour of a terminal, whose
+ * last character is a letter or a digit.
+ */
+const AFTER_ESCAPE = String.raw`(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\u001b\[[0-9;]{0,10}m)`;
+const START = `(?:(?<![A-Za-z0-9])|${AFTER_ESCAPE})`;
+/** For words that dashes belong to: otherwise each of them would be read to its end from each of its dashes. */
+const START_OF_WORD = `(?:(?<![A-Za-z0-9_-])|${AFTER_ESCAPE})`;
+const SPACE = "(?:[ \\t+]|%20)";
+
+/** The keys and tokens of vendors, each known by how it begins. */
+const VENDOR_TOKENS: readonly string[] = [
+  "sk-[A-Za-z0-9_-]{16,}",
+  "[prs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+  "whsec_[A-Za-z0-9+/=]{16,}",
+  "gh[opsru]_[A-Za-z0-9]{20,}",
+  "github_pat_[A-Za-z0-9_]{20,}",
+  "gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}",
+  "xox[a-z]-[A-Za-z0-9-]{10,}",
+  "xapp-[A-Za-z0-9-]{20,}",
+  "AIza[A-Za-z0-9_-]{30,}",
+  "ya29\\.[A-Za-z0-9._-]{20,}",
+  "GOCSPX-[A-Za-z0-9_-]{20,}",
+  "1//0[A-Za-z0-9_-]{30,}",
+  "A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}",
+  "hf_[A-Za-z0-9]{20,}",
+  "npm_[A-Za-z0-9]{30,}",
+  "pypi-[A-Za-z0-9_-]{40,}",
+  "dckr_pat_[A-Za-z0-9_-]{20,}",
+  "SG\\.[A-Za-z0-9_-]{16,}\\.[A-Za-z0-9_-]{16,}",
+  "do[opr]_v1_[a-f0-9]{40,}",
+  "shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}",
+  "gsk_[A-Za-z0-9]{20,}",
+  "xai-[A-Za-z0-9]{20,}",
+  "r8_[A-Za-z0-9]{20,}",
+  "pplx-[A-Za-z0-9]{20,}",
+  "nvapi-[A-Za-z0-9_-]{20,}",
+  "lin_api_[A-Za-z0-9]{20,}",
+  "AGE-SECRET-KEY-1[A-Z0-9]{40,}",
+  "\\d{8,10}:AA[A-Za-z0-9_-]{33}",
+];
+
+const JSON_WEB_TOKEN = "eyJ[A-Za-z0-9_-]{10,}\\.[A-Za-z0-9_-]{10,}(?:\\.[A-Za-z0-9_-]*){0,3}";
+const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?:${SPACE}BLOCK)?-----`;
+
+/** How the name of a secret ends, whatever comes before. */
+const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
+/** The same as the environment spells it, where a name that ends in `_KEY` or `_PASS` is a secret too. */
+const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|PWD|CREDENTIALS?)\d{0,3}`;
+const QUOTE = String.raw`\\{0,7}["'\x60]`;
+const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";
+const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
+
+/** Every way in which a secret is recognised, the most certain first. */
+export const SECRET_PATTERNS: readonly SecretPattern[] = [
+  // A key that was cut off before its end is a secret up to the end of the text.
+  { pattern: new RegExp(`(?<secret>-----BEGIN${PRIVATE_KEY}[\\s\\S]*?(?:-----END${PRIVATE_KEY}|$))`, "g") },
+  { pattern: new RegExp(`${START}(?<secret>${VENDOR_TOKENS.join("|")})`, "g"), confirms: (found) => /\d/.test(found) },
+  { pattern: new RegExp(`${START_OF_WORD}(?<secret>${JSON_WEB_TOKEN})`, "g") },
+  { pattern: /(?<before>:\\?\/\\?\/[^\s/:@"'<>]{0,256}:)(?<secret>[^\s/"'<>]{1,256})(?=@)/g, confirms: isTelling },
+  {
+    pattern: /(?<before>%3A%2F%2F(?:(?!%3A|%40)[^\s&"'<>]){0,256}%3A)(?<secret>(?:(?!%40)[^\s&"'<>]){1,256})(?=%40)/gi,
+    confirms: isTelling,
+  },
+  { pattern: /(?<before>hooks\.slack\.com\/(?:services|workflows)\/)(?<secret>[A-Za-z0-9/_-]{20,})/g },
+  { pattern: /(?<before>discord(?:app)?\.com\/api\/webhooks\/\d{1,30}\/)(?<secret>[A-Za-z0-9_-]{20,})/g },
+  {
+    pattern: new RegExp(
+      `(?<before>${START}(?:Bearer|Basic)${SPACE}{1,8})(?<secret>[A-Za-z0-9._~+/%-]{8,}={0,2})`,
+      "gi",
+    ),
+    confirms: (found) => found.length >= 20 || /[\d=]/.test(found),
+  },
+  named(`${VARIABLE}=(?<quote>${QUOTE})`, QUOTED, { exactCase: true }),
+  named(`${VARIABLE}=`, bare(1), { exactCase: true }),
+  named(`${NAME}(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
+  named(`[?&;][\\w.-]{0,40}?(?:${NAME}|sig|signature)=`, "[^&#\\s\"'<>\\\\]{1,4096}"),
+  named(`--[\\w-]{0,40}?${NAME}(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
+  named(`${NAME}(?:${QUOTE})?${ASSIGN}`, bare(8), { random: true }),
+];
+
+/** What stands for a secret without being one: a placeholder, a variable, a word of a schema. */
+const HARMLESS =
+  /^(?:\[secret \d+\].*|[*x.…]+|<[^>]*>|\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*|\$\(.*|%\w+%|\{\{.*\}\}|process\.env\b.*|os\.environ\b.*|null|undefined|[Nn]one|nil|[Tt]rue|[Ff]alse|string|number|required|optional|\d{1,3})$/s;
+const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass)$`, "i");
+
+/** Whether a name says that its value is a secret. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
+/** Whether a value that stands where a secret stands tells anything: a placeholder or a variable does not. */
+export function isTelling(value: string): boolean {
+  return value.trim() !== "" && !HARMLESS.test(value.trim());
+}
+
+/** Whether a text is too irregular for a word, a path or a call. */
+export function looksRandom(text: string): boolean {
+  if (text.length < 8 || /[()]/.test(text)) return false;
+  const mixed = /[A-Za-z]/.test(text) && /\d/.test(text);
+  const long = text.length >= 20 && /[a-z]/.test(text) && /[A-Z]/.test(text);
+  return (mixed || long) && bitsPerCharacter(text.slice(0, 256)) >= 2.5;
+}
+
+/** A value that has a name, which alone makes it a secret unless it must look random too. */
+function named(
+  before: string,
+  secret: string,
+  { exactCase = false, random = false }: { readonly exactCase?: boolean; readonly random?: boolean } = {},
+): SecretPattern {
+  return {
+    pattern: new RegExp(`(?<before>${before})(?<secret>${secret})`, exactCase ? "g" : "gi"),
+    confirms: (found) => isTelling(found) && (!random || looksRandom(found)),
+  };
+}
+
+/** A value without quotes, of at least so many characters; what may end a sentence or a list is not its end. */
+function bare(charactersMin: number): string {
+  return String.raw`(?:[^\s"'\x60\\]|\\[^nrt"'\s]){${charactersMin},4096}(?<![,;)\]}])`;
+}
+
+function bitsPerCharacter(text: string): number {
+  const counts = new Map<string, number>();
+  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  let bits = 0;
+  for (const count of counts.values()) bits -= (count / text.length) * Math.log2(count / text.length);
+  return bits;
+}

@@ -1,0 +1,165 @@
+import type { Entry, EntryOf } from "../session/entry.ts";
+import type { Content, ContentPart, Message, ToolCall } from "../session/message.ts";
+import type { Usage } from "../session/usage.ts";
+
+/** One node of a path, as a reader sees it. */
+export interface TranscriptItem {
+  readonly kind: "system" | "user" | "assistant" | "tool" | "summary" | "note";
+  /** Who speaks, or what happened. */
+  readonly title: string;
+  /** Small print: the model, tokens and cost, why it stopped. */
+  readonly details: readonly string[];
+  readonly blocks: readonly TranscriptBlock[];
+}
+
+/** A part of what a node says. */
+export type TranscriptBlock =
+  | { readonly type: "text"; readonly text: string }
+  /** Shown when it is asked for; `language` is a word that a fence may carry. */
+  | { readonly type: "folded"; readonly title: string; readonly text: string; readonly language: "json" | "text" }
+  | Extract<ContentPart, { readonly type: "image" | "file" }>;
+
+/** A JSON text that is longer than this is shown as it is. */
+const INDENTED_CHARACTERS_MAX = 1024 * 1024;
+
+/** What to show of an entry; null when there is nothing to see. */
+export function itemOf(entry: Entry, undone = false): TranscriptItem | null {
+  switch (entry.type) {
+    case "message":
+      return messageItem(entry.message);
+    case "compaction":
+      return compactionItem(entry, undone);
+    case "branch_summary":
+      return summaryItem("Summary of another branch", entry, [], entry.summary);
+    case "custom_message":
+      if (!entry.display) return null;
+      return { kind: "note", title: entry.customType, details: [], blocks: blocksOf(entry.content) };
+    case "model_change":
+      return note(`Model: ${entry.provider}/${entry.modelId}`);
+    case "thinking_level_change":
+      return note(`Thinking: ${entry.thinkingLevel}`);
+    case "variables":
+      return variablesItem(entry);
+    case "lost":
+      return note(`An entry could not be read: ${entry.reason}`);
+    default:
+      return null;
+  }
+}
+
+/** Tokens and cost in words; empty when nothing is known of them. */
+export function spendingOf(usage: Usage | undefined, cost: number | undefined): string[] {
+  const tokens = usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`];
+  return cost === undefined || cost === 0 ? tokens : [...tokens, formatCost(cost)];
+}
+
+/** The beginning of a text, on one line. */
+export function openingOf(text: string, charactersMax: number): string {
+  const line = text
+    .trimStart()
+    .slice(0, charactersMax * 4)
+    .replace(/\s+/g, " ")
+    .trimEnd();
+  const characters = [...line];
+  return characters.length <= charactersMax ? line : `${characters.slice(0, charactersMax - 1).join("")}…`;
+}
+
+/** A JSON text on several lines; another text as it is. */
+export function indentJson(text: string): string {
+  if (text.length > INDENTED_CHARACTERS_MAX) return text;
+  try {
+    // What JSON leaves as it is and what steers a terminal or turns a text around is escaped like the other controls.
+    return JSON.stringify(JSON.parse(text), null, 2).replace(
+      /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g,
+      (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
+  } catch {
+    return text;
+  }
+}
+
+function messageItem(message: Message): TranscriptItem {
+  switch (message.role) {
+    case "assistant":
+      return {
+        kind: "assistant",
+        title: titled("Assistant", message.agent),
+        details: [
+          ...(message.model === undefined ? [] : [message.model]),
+          ...spendingOf(message.usage, message.cost),
+          ...(message.stopReason === undefined || ["stop", "tool_calls"].includes(message.stopReason)
+            ? []
+            : [`ended: ${message.stopReason}`]),
+        ],
+        blocks: [...blocksOf(message.content), ...(message.toolCalls ?? []).map(callBlock)],
+      };
+    case "tool":
+      return {
+        kind: "tool",
+        title: titled("Tool", message.name),
+        details: message.isError === true ? ["failed"] : [],
+        blocks: blocksOf(message.content).map((block) =>
+          block.type === "text"
+            ? folded(`${message.isError === true ? "Error" : "Result"} of ${message.name}`, block.text)
+            : block,
+        ),
+      };
+    default:
+      return {
+        kind: message.role,
+        title: titled(message.role === "user" ? "User" : "System", message.agent),
+        details: [],
+        blocks: blocksOf(message.content),
+      };
+  }
+}
+
+function blocksOf(content: Content | null): TranscriptBlock[] {
+  if (content === null || content === "") return [];
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return content.map((part) => (part.type === "thinking" ? folded("Thinking", part.text) : part));
+}
+
+function callBlock({ name, arguments: text }: ToolCall): TranscriptBlock {
+  return { type: "folded", title: `Call of ${name}`, text: indentJson(text), language: "json" };
+}
+
+function compactionItem(entry: EntryOf<"compaction">, undone: boolean): TranscriptItem {
+  const details = [`${entry.tokensBefore} tokens before`, ...(undone ? ["undone"] : [])];
+  return summaryItem("Compaction: a summary of what came before", entry, details, entry.summary);
+}
+
+function summaryItem(
+  title: string,
+  { usage, cost }: { readonly usage?: Usage; readonly cost?: number },
+  details: readonly string[],
+  summary: string,
+): TranscriptItem {
+  return {
+    kind: "summary",
+    title,
+    details: [...details, ...spendingOf(usage, cost)],
+    blocks: summary === "" ? [] : [{ type: "text", text: summary }],
+  };
+}
+
+function variablesItem({ set, unset, systemPrompt }: EntryOf<"variables">): TranscriptItem {
+  const blocks = typeof systemPrompt === "string" ? [folded("System prompt", systemPrompt)] : [];
+  return { ...note(`Variables: ${Object.keys(set).length} set, ${unset.length} unset`), blocks };
+}
+
+function note(title: string): TranscriptItem {
+  return { kind: "note", title, details: [], blocks: [] };
+}
+
+function folded(title: string, text: string): TranscriptBlock {
+  return { type: "folded", title, text, language: "text" };
+}
+
+function titled(role: string, name: string | undefined): string {
+  return name === undefined || name === "" ? role : `${role}: ${name}`;
+}
+
+function formatCost(cost: number): string {
+  return `$${cost >= 0.01 ? cost.toFixed(2) : cost.toFixed(6).replace(/0+$/, "")}`;
+}
