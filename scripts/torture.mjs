@@ -1,53 +1,115 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { main, root, run, SetupError } from "./run.mjs";
+import { ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
-const usage = `Usage: npm run torture [-- --minutes N] [--store kind] [--seed N] [--seeds N]
+const usage = `Usage: npm run torture [-- --kind kind] [--store kind] [--minutes N] [--seed N] [--seeds N]
 
-Asks stores random things and compares each answer with that of memory; a seed that fails is printed and fails again.
+Does harm to processes that write to stores, and then looks whether each store has kept what it acknowledged.
 
-  --minutes N   for how long, at least one round (default 10)
+  --kind kind   only this kind, or several: give it again (default: all, or seeds when a seed is given)
+                  writers      kill -9 of a random one of several processes that write, every 100 ms
+                  connections  the server ends a random connection, every 100 ms
+                  restarts     the server ends in order, at once, or by kill -9, and starts again
+                  seeds        random requests, whose answers are compared with those of memory
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
+  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; seeds: 10)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time`;
 
+const kinds = ["writers", "connections", "restarts", "seeds"];
 const seedsARound = 250;
+
+/** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null }} Options */
 
 await main(async () => {
   const options = readOptions();
   if (options === null) return 0;
-  const { store, minutes, seeds } = options;
-  const end = Date.now() + minutes * 60_000;
-  const limit = seeds === null ? Number.MAX_SAFE_INTEGER : options.first + seeds;
-  let first = options.first;
+  await ensurePackages();
+  await ensureBuild();
+  await ensureRedis();
+  const stopping = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stopping.abort());
+  const kept = await runTrials(options, stopping.signal);
+  if (stopping.signal.aborted) throw new SetupError("Stopped before the end.");
+  const same = !options.kinds.includes("seeds") || (await runSeeds(options));
+  return kept && same ? 0 : 1;
+});
+
+/**
+ * Prints a table of what became of each trial; resolves to whether every promise was kept.
+ * @param {Options} options
+ * @param {AbortSignal} signal
+ */
+async function runTrials(options, signal) {
+  // What they stand on has only now been built.
+  const { trials } = await import("../test/torture/trials.mjs");
+  const { runTrial } = await import("../test/torture/run-trial.mjs");
+  const chosen = trials.filter(({ kind, store }) => options.kinds.includes(kind) && store.startsWith(options.store));
+  if (chosen.length === 0 && !options.kinds.includes("seeds"))
+    throw new SetupError(`There is no such trial for a store that begins with "${options.store}".\n\n${usage}`);
+  const rows = [];
+  let kept = true;
+  for (const trial of chosen) {
+    if (signal.aborted) break;
+    const name = `${trial.kind} on ${trial.store}`;
+    const missing = trial.missing();
+    if (missing !== null) {
+      console.log(`${name}: left out because ${missing}.`);
+      continue;
+    }
+    const report = (/** @type {string} */ sentence) => console.log(`${name}: ${sentence}`);
+    const { violations, ...outcome } = await runTrial(trial, {
+      durationMs: (options.minutes ?? 0.5) * 60_000,
+      signal,
+      report,
+    });
+    for (const violation of violations) console.error(`${name}: VIOLATION ${violation}`);
+    rows.push({ trial: name, ...outcome, violations: violations.length });
+    kept &&= violations.length === 0;
+  }
+  if (rows.length > 0) console.table(rows);
+  return kept;
+}
+
+/**
+ * Goes through seeds until the time is over or one has failed; resolves to whether none has.
+ * @param {Options} options
+ */
+async function runSeeds({ store, minutes, first: begin, seeds }) {
+  const end = Date.now() + (minutes ?? 10) * 60_000;
+  const limit = seeds === null ? Number.MAX_SAFE_INTEGER : begin + seeds;
+  let first = begin;
   do {
     const last = Math.min(first + seedsARound, limit) - 1;
-    console.log(`Seeds ${first} to ${last}${store === null ? "" : ` on ${store}`}.`);
-    const env = {
-      SKEIN_SIMULATION_SEEDS: `${first}-${last}`,
-      ...(store !== null && { SKEIN_SIMULATION_STORE: store }),
-    };
+    console.log(`Seeds ${first} to ${last}${store === "" ? "" : ` on ${store}`}.`);
+    const env = { SKEIN_SIMULATION_SEEDS: `${first}-${last}`, ...(store !== "" && { SKEIN_SIMULATION_STORE: store }) };
     // What a store needs to run, the tests bring.
     const code = await run(process.execPath, [join(root, "scripts/test.mjs"), "test/simulation.test.ts"], { env });
     if (code !== 0) {
       console.error("A seed failed; the message above names it and says how to run it again.");
-      return 1;
+      return false;
     }
     first = last + 1;
-    console.log(`${first - options.first} seeds done, none failed.`);
+    console.log(`${first - begin} seeds done, none failed.`);
   } while (first < limit && (seeds !== null || Date.now() < end));
-  return 0;
-});
+  return true;
+}
 
+/** @returns {Options | null} */
 function readOptions() {
   const { values } = parse();
   if (values.help) {
     console.log(usage);
     return null;
   }
+  const chosen = values.kind ?? (values.seed === undefined && values.seeds === undefined ? kinds : ["seeds"]);
+  const unknown = chosen.find((kind) => !kinds.includes(kind));
+  if (unknown !== undefined) throw new SetupError(`--kind is "${unknown}"; it must be one of ${kinds.join(", ")}.`);
   return {
-    store: values.store ?? null,
-    minutes: numberOf(values.minutes ?? "10", "minutes"),
+    kinds: chosen,
+    store: values.store ?? "",
+    minutes: values.minutes === undefined ? null : numberOf(values.minutes, "minutes"),
     first: values.seed === undefined ? 1 + Math.floor(Math.random() * 1e9) : numberOf(values.seed, "seed"),
     seeds: values.seeds === undefined ? null : numberOf(values.seeds, "seeds"),
   };
@@ -57,6 +119,7 @@ function parse() {
   try {
     return parseArgs({
       options: {
+        kind: { type: "string", multiple: true },
         minutes: { type: "string" },
         store: { type: "string" },
         seed: { type: "string" },

@@ -6,7 +6,7 @@ import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements
 const CONNECT_TIMEOUT_SECONDS = 10;
 const CLOSE_TIMEOUT_SECONDS = 1;
 /** How long what still runs on a client that is given up may take. */
-const REPLACED_TIMEOUT_SECONDS = 30;
+const REPLACED_TIMEOUT_MS = 30_000;
 const RECONNECT_SECONDS_MAX = 1;
 
 /** A client made by the `postgres` package, as far as it can be told by its type; the rest is checked when it is given. */
@@ -81,6 +81,14 @@ async function loadPostgres(): Promise<Postgres> {
   }
 }
 
+/** A client and how many calls run on it. */
+interface ClientInUse {
+  readonly client: Sql;
+  running: number;
+  /** When a client that was given up is ended, whatever still runs on it. */
+  expiry: NodeJS.Timeout | null;
+}
+
 /** Connections over a client of the `postgres` package, which lives longer than some of its faults allow. */
 class ClientConnection implements PostgresConnection {
   readonly place: string;
@@ -88,12 +96,13 @@ class ClientConnection implements PostgresConnection {
   readonly #prepare: boolean;
   /** Makes another client of the store's own; null where the client is the caller's. */
   readonly #make: (() => Sql) | null;
-  #client: Sql;
+  #current: ClientInUse;
+  readonly #replaced = new Set<ClientInUse>();
 
   constructor(client: Sql, postgres: Postgres, { prepare, make }: { prepare: boolean; make: (() => Sql) | null }) {
     const { host, port, database } = client.options;
     this.place = `${host[0]}:${port[0]}/${database}`;
-    this.#client = client;
+    this.#current = { client, running: 0, expiry: null };
     this.#postgres = postgres;
     this.#prepare = prepare;
     this.#make = make;
@@ -121,7 +130,7 @@ class ClientConnection implements PostgresConnection {
 
   async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
     // A client whose server was away for a while never listens again, so that each ear has one that can be thrown away.
-    const options = { ...this.#client.options, max: 1, shared: { retries: 0, typeArrayMap: {} } };
+    const options = { ...this.#current.client.options, max: 1, shared: { retries: 0, typeArrayMap: {} } };
     const client = this.#postgres(options as unknown as Options<never>);
     const close = (): Promise<void> => client.end({ timeout: 0 });
     try {
@@ -134,24 +143,38 @@ class ClientConnection implements PostgresConnection {
   }
 
   async close(): Promise<void> {
-    if (this.#make !== null) await this.#client.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+    if (this.#make === null) return;
+    const ends = [...this.#replaced].map((used) => this.#discard(used));
+    await Promise.all([this.#current.client.end({ timeout: CLOSE_TIMEOUT_SECONDS }), ...ends]);
   }
 
   async #attempt<T>(work: (client: Sql) => Promise<T>): Promise<T> {
-    const client = this.#client;
+    const used = this.#current;
+    used.running += 1;
     try {
-      return await work(client);
+      return await work(used.client);
     } catch (error) {
-      if (isConnectionLost(error)) this.#replace(client);
+      if (isConnectionLost(error)) this.#replace(used);
       throw error;
+    } finally {
+      used.running -= 1;
+      if (used.running === 0 && this.#replaced.has(used)) void this.#discard(used);
     }
   }
 
   /** A connection that breaks with something left to write is never of use again to the client that has it. */
-  #replace(broken: Sql): void {
-    if (this.#make === null || this.#client !== broken) return;
-    this.#client = this.#make();
-    broken.end({ timeout: REPLACED_TIMEOUT_SECONDS }).catch(() => {});
+  #replace(broken: ClientInUse): void {
+    if (this.#make === null || this.#current !== broken) return;
+    this.#current = { client: this.#make(), running: 0, expiry: null };
+    broken.expiry = setTimeout(() => void this.#discard(broken), REPLACED_TIMEOUT_MS);
+    this.#replaced.add(broken);
+  }
+
+  /** Without waiting for its connections, as one that is broken never says that it has ended. */
+  async #discard(used: ClientInUse): Promise<void> {
+    clearTimeout(used.expiry ?? undefined);
+    this.#replaced.delete(used);
+    await used.client.end({ timeout: 0 }).catch(() => {});
   }
 }
 
