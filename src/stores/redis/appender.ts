@@ -6,13 +6,14 @@ import type { SessionHead } from "../../session/fold.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import { type EncodedPlan, encodePlan, type NewRow } from "../encode-plan.ts";
 import { sameFacts } from "../entry-state.ts";
+import { LruCache } from "../lru-cache.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
-import { knownArgs, placeOf, type SessionLog, writeRow } from "./session-log.ts";
-import { APPEND, APPEND_ONE } from "./session-scripts.ts";
+import { CACHED_SESSIONS, knownArgs, placeOf, type SessionLog, writeRow } from "./session-log.ts";
+import { APPEND, APPEND_ONE, ONE_KINDS } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
 import { nextStamp, settingsOf, type Stamp, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
 
@@ -39,12 +40,18 @@ interface Planned {
   readonly found: Found;
 }
 
-type Outcome = { readonly result: AppendResult } | { readonly session: StoredSession | null } | "unsure";
+type Outcome = AppendResult | { readonly session: StoredSession | null } | "unsure";
 
 interface Attempt {
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
   readonly now: string;
+}
+
+/** What a script is told of where a session is. */
+interface SessionNames {
+  readonly keys: readonly string[];
+  readonly channel: string;
 }
 
 /**
@@ -55,6 +62,8 @@ interface Attempt {
 export class Appender {
   readonly #parts: AppenderParts;
   readonly #last = new Map<string, Promise<unknown>>();
+  /** By unique names, as a text that was just put together costs more to send than one that was sent before. */
+  readonly #names = new LruCache<string, SessionNames>(CACHED_SESSIONS);
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
@@ -76,39 +85,27 @@ export class Appender {
 
   async #append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const { log, clock } = this.#parts;
+    const attempt = { drafts, options, now: clock().toISOString() };
     try {
-      return await this.#attempt(sessionId, { drafts, options, now: clock().toISOString() });
+      const known = log.cached(sessionId);
+      let session = known?.deletedAt === null ? known : await log.load(sessionId);
+      for (let count = 1; count <= ATTEMPTS_MAX; count++) {
+        if (session === null) throw new SessionNotFoundError(sessionId);
+        const lookUp = idsToLookUp(session, attempt);
+        const found = lookUp.length === 0 ? NOTHING_FOUND : await log.find(session, lookUp);
+        const planned = planQuickly(session, attempt, found);
+        const outcome = planned === null ? "unsure" : await this.#write(session, planned, options);
+        if (outcome === "unsure") return await this.#appendCarefully(sessionId, attempt);
+        if ("entries" in outcome) return outcome;
+        session = outcome.session;
+        await breathe(count);
+      }
+      throw tooBusy(sessionId);
     } catch (error) {
       // Whether a write that failed left something behind is for the server to say.
       log.forget(sessionId);
       throw error;
     }
-  }
-
-  async #attempt(sessionId: string, attempt: Attempt): Promise<AppendResult> {
-    const { log } = this.#parts;
-    const known = log.cached(sessionId);
-    let session = known?.deletedAt === null ? known : await log.load(sessionId);
-    for (let count = 1; count <= ATTEMPTS_MAX; count++) {
-      if (session === null) throw new SessionNotFoundError(sessionId);
-      const lookUp = this.#idsToLookUp(session, attempt);
-      const found = lookUp.length === 0 ? NOTHING_FOUND : await log.find(session, lookUp);
-      const planned = planQuickly(session, attempt, found);
-      const outcome = planned === null ? "unsure" : await this.#write(session, planned, attempt);
-      if (outcome === "unsure") return this.#appendCarefully(sessionId, attempt);
-      if ("result" in outcome) return outcome.result;
-      session = outcome.session;
-      await breathe(count);
-    }
-    throw tooBusy(sessionId);
-  }
-
-  /** The script refuses ids that the session itself has, so that usually there is nothing to look up. */
-  #idsToLookUp({ head, segments }: StoredSession, { drafts, options }: Attempt): readonly string[] {
-    const wanted = idsToFind(head, drafts, options);
-    if (segments.length > 1 || wanted.length === 0) return wanted;
-    const own = new Set(drafts.map(({ id }) => id));
-    return wanted.filter((id) => !own.has(id));
   }
 
   async #appendCarefully(sessionId: string, { drafts, options, now }: Attempt): Promise<AppendResult> {
@@ -124,15 +121,15 @@ export class Appender {
       const leaseToken = options.guard?.leaseToken === undefined ? null : await leases.tokenOf(sessionId);
       const plan = planAppend({ head, drafts: attempt.drafts, options, found, leaseToken, now });
       if (plan.added.length === 0) return resultOf(plan);
-      const outcome = await this.#write(session, { plan, found }, attempt);
-      if (outcome !== "unsure" && "result" in outcome) return outcome.result;
+      const outcome = await this.#write(session, { plan, found }, options);
+      if (outcome !== "unsure" && "entries" in outcome) return outcome;
       await breathe(count);
     }
     throw tooBusy(sessionId);
   }
 
   /** The result; or how the session stands now, when that is not as planned on; or that a look-up is needed. */
-  async #write(session: StoredSession, { plan, found }: Planned, { options: { guard } }: Attempt): Promise<Outcome> {
+  async #write(session: StoredSession, { plan, found }: Planned, { guard }: AppendOptions): Promise<Outcome> {
     const { log, index } = this.#parts;
     const { id } = session.head.header;
     const encoded = encodePlan(session, plan, found);
@@ -143,7 +140,7 @@ export class Appender {
       options === null && encoded.rows.length === 1
         ? await this.#writeOne(session, encoded, stamp)
         : await this.#writeAll(session, encoded, stamp, options ?? {});
-    const kind = typeof reply === "string" ? reply : (reply as readonly RedisReply[])[0];
+    const kind = typeof reply === "number" ? ONE_KINDS[reply] : (reply as readonly RedisReply[])[0];
     if (kind === "lease" || kind === "taken") return "unsure";
     if (kind === "behind") return { session: await log.load(id) };
     if (kind !== "ok") {
@@ -153,19 +150,18 @@ export class Appender {
     const { head, leafSeq, factsSeq } = encoded.place;
     const { deletedAt, segments } = session;
     log.remember({ stamp, marked: true, deletedAt, segments, head, leafSeq, factsSeq });
-    return { result: resultOf(plan) };
+    return resultOf(plan);
   }
 
   /** What nearly every append is. */
   #writeOne(session: StoredSession, { rows, place }: EncodedPlan, stamp: Stamp): Promise<RedisReply> {
-    const { handle, names } = this.#parts;
-    const { id } = session.head.header;
+    const { keys, channel } = this.#namesOf(session);
     const row = rows[0] as NewRow;
-    return handle.evaluate(APPEND_ONE, keysOf(names, id, stamp.uid), [
+    return this.#parts.handle.evaluate(APPEND_ONE, keys, [
       session.stamp.text,
       stamp.text,
       writeHead(place, stamp.gen),
-      names.channel(id),
+      channel,
       placeOf(row.seq),
       row.id,
       writeRow(row),
@@ -182,19 +178,31 @@ export class Appender {
     const { header, version } = session.head;
     const { id } = header;
     const { uid } = stamp;
+    const { keys, channel } = this.#namesOf(session);
     const staged = await stageRows(handle, names, id, rows);
     const rest = [names.lease(id), names.forks(id, uid), names.checkpoints(id, uid), ...staged.keys];
     const [known, ...settings] = knownArgs(session);
     const reply = await handle.run(
       APPEND,
-      [...keysOf(names, id, uid), ...rest],
+      [...keys, ...rest],
       [
-        ...[known, stamp.text, writeHead(place, stamp.gen), names.channel(id), placeOf(version)],
+        ...[known, stamp.text, writeHead(place, stamp.gen), channel, placeOf(version)],
         ...[...settings, JSON.stringify(options), ...staged.args],
       ],
     );
     if (reply[0] !== "ok") await staged.discard();
     return reply;
+  }
+
+  #namesOf({ stamp: { uid }, head }: StoredSession): SessionNames {
+    const known = this.#names.get(uid);
+    if (known !== undefined) return known;
+    const { names } = this.#parts;
+    const { id } = head.header;
+    const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid)];
+    const made = { keys, channel: names.channel(id) };
+    this.#names.set(uid, made);
+    return made;
   }
 
   /** What few appends need, for the script; null when there is nothing of it. */
@@ -213,6 +221,14 @@ export class Appender {
   }
 }
 
+/** The script refuses ids that the session itself has, so that usually there is nothing to look up. */
+function idsToLookUp({ head, segments }: StoredSession, { drafts, options }: Attempt): readonly string[] {
+  const wanted = idsToFind(head, drafts, options);
+  if (segments.length > 1 || wanted.length === 0) return wanted;
+  const own = new Set(drafts.map(({ id }) => id));
+  return wanted.filter((id) => !own.has(id));
+}
+
 /** Null for a refusal, and when there is nothing to write: both must be checked on the current head. */
 function planQuickly({ head }: StoredSession, { drafts, options, now }: Attempt, found: Found): Planned | null {
   try {
@@ -224,10 +240,6 @@ function planQuickly({ head }: StoredSession, { drafts, options, now }: Attempt,
     if (error instanceof SessionError) return null;
     throw error;
   }
-}
-
-function keysOf(names: KeyNames, id: string, uid: string): string[] {
-  return [names.session(id), names.entries(id, uid), names.positions(id, uid)];
 }
 
 /** Lets others go first who are in the way for the same reason. */

@@ -39,7 +39,7 @@ export class RedisHandle {
 
   async command(firstKey: string, args: readonly string[], options: Repeating = REPEATABLE): Promise<RedisReply> {
     try {
-      return await this.#send(firstKey, args, options);
+      return await this.#send(firstKey, args).catch((error) => this.#sendAgain(firstKey, args, options, error));
     } catch (error) {
       throw this.failure(error);
     }
@@ -51,16 +51,10 @@ export class RedisHandle {
   }
 
   /** Runs a script, whatever it answers. */
-  async evaluate(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<RedisReply> {
+  evaluate(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<RedisReply> {
     const [firstKey = ""] = keys;
-    const rest = [String(keys.length), ...keys, ...args];
-    try {
-      return await this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script);
-    } catch (error) {
-      if (!isNoScript(error)) throw this.failure(error);
-    }
-    // The server has not seen it yet, or has forgotten it; nothing was run.
-    return this.command(firstKey, ["EVAL", script.text, ...rest], script);
+    const command = ["EVALSHA", script.sha, String(keys.length), ...keys, ...args];
+    return this.#send(firstKey, command).catch((error) => this.#evaluateAgain(firstKey, command, script, error));
   }
 
   async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {
@@ -85,18 +79,43 @@ export class RedisHandle {
     }
   }
 
-  /** A short absence of the server, as when it is restarted, is waited for, and the command sent again. */
-  async #send(firstKey: string, args: readonly string[], { repeatable }: Repeating): Promise<RedisReply> {
-    const until = Date.now() + ABSENCE_MS_MAX;
-    for (;;) {
-      if (this.#closed) throw storeClosed();
-      try {
-        return await this.#connection.send(firstKey, args);
-      } catch (error) {
-        if (!repeatable || !isPassing(error) || Date.now() >= until) throw error;
-      }
-      await wait(ABSENCE_WAIT_MS);
+  async #evaluateAgain(
+    firstKey: string,
+    command: readonly string[],
+    script: RedisScript,
+    error: unknown,
+  ): Promise<RedisReply> {
+    try {
+      if (!isNoScript(error)) return await this.#sendAgain(firstKey, command, script, error);
+    } catch (later) {
+      if (!isNoScript(later)) throw this.failure(later);
     }
+    // The server has not seen it yet, or has forgotten it; nothing was run.
+    return this.command(firstKey, ["EVAL", script.text, ...command.slice(2)], script);
+  }
+
+  #send(firstKey: string, args: readonly string[]): Promise<RedisReply> {
+    return this.#closed ? Promise.reject(storeClosed()) : this.#connection.send(firstKey, args);
+  }
+
+  /** A short absence of the server, as when it is restarted, is waited for, and the command sent again. */
+  async #sendAgain(
+    firstKey: string,
+    args: readonly string[],
+    { repeatable }: Repeating,
+    error: unknown,
+  ): Promise<RedisReply> {
+    const until = Date.now() + ABSENCE_MS_MAX;
+    let problem = error;
+    while (repeatable && isPassing(problem) && Date.now() < until) {
+      await wait(ABSENCE_WAIT_MS);
+      try {
+        return await this.#send(firstKey, args);
+      } catch (again) {
+        problem = again;
+      }
+    }
+    throw problem;
   }
 
   /** What a client threw, as an error of ours. */

@@ -13,8 +13,8 @@ import { type Segment, segmentAt } from "./segments.ts";
 import { FIND, LOAD_SESSION } from "./session-scripts.ts";
 import { readSession, settingsOf, type StoredSession } from "./stored-session.ts";
 
-// More than the largest page of a listing, so that listing again finds every head here.
-const CACHED_SESSIONS = 1024;
+/** More than the largest page of a listing, so that listing again finds every head here. */
+export const CACHED_SESSIONS = 1024;
 const IDS_AT_ONCE = 1000;
 
 /** A row of a log: an entry, and what is written beside it. */

@@ -1,5 +1,4 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { uuidv7 } from "../../internal/uuid.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
@@ -62,7 +61,7 @@ type HeadText = readonly [
 type HeadFacts = Pick<SessionHead, "status" | "statusReason" | "name" | "firstMessage" | "openRuns" | "undone">;
 
 // Together they name a write as no other is named, and cost an append less than a random name does.
-const WRITER = uuidv7();
+const WRITER = Math.random().toString(36).slice(2);
 let writes = 0;
 
 /** The stamp of the next write to a session, or of its first one. */
