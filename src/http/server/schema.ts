@@ -7,7 +7,7 @@ import { HttpError } from "./http-error.ts";
 export const components: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
 
 /** What a schema may say of a type: JSON knows no `undefined`, so that an optional property is either there or not. */
-export type Loose<T> = JsonObject extends T
+export type Loose<T> = string extends keyof T
   ? T
   : T extends readonly (infer Item)[]
     ? readonly Loose<Item>[]

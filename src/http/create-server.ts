@@ -1,0 +1,93 @@
+import type { Agent } from "../agent/agent.ts";
+import type { Model } from "../agent/model.ts";
+import type { GroupSession } from "../group/group-session.ts";
+import type { SessionManager } from "../lifecycle/session-manager.ts";
+import { SessionError } from "../session/errors.ts";
+import type { SessionStore } from "../session/store.ts";
+import type { ApiToken } from "./api-token.ts";
+import type { ServerLogger } from "./server/server-services.ts";
+
+/** How much the server takes from a client. */
+export interface ServerLimits {
+  /** The most bytes of a request's body (default 16 MiB). */
+  readonly bodyBytesMax?: number;
+  /** The most characters of a URL (default 16,384). */
+  readonly urlCharactersMax?: number;
+  /** How long a client may take to send the headers of a request (default 10 s). */
+  readonly headersTimeoutMs?: number;
+  /** How long a client may take to send a whole request (default 120 s). */
+  readonly requestTimeoutMs?: number;
+  /** How many requests a caller may make; null for any number (default: 50 a second with tokens, any number without). */
+  readonly rate?: { readonly requestsPerSecond: number; readonly burst: number } | null;
+}
+
+/** What a server is made of. */
+export interface ServerInit {
+  /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
+  readonly manager?: SessionManager;
+  readonly store?: SessionStore;
+  /** The agents that can be run; each needs a name. */
+  readonly agents?: readonly Agent[];
+  /** The groups that can be run, by name. */
+  readonly groups?: Readonly<Record<string, GroupSession>>;
+  /** The models that can be asked for, beside those of the agents. */
+  readonly models?: readonly Model[];
+  /** Who may come in. Left out, everyone on this machine may, and the server listens on loopback only. */
+  readonly tokens?: readonly ApiToken[];
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 0: any that is free. */
+  readonly port?: number;
+  readonly limits?: ServerLimits;
+  /** Origins whose pages may use the server from a browser, such as `https://studio.example.org`. */
+  readonly allowedOrigins?: readonly string[];
+  /** The files of the browser program to serve at `/`. */
+  readonly studioDirectory?: string;
+  /** Takes the lines of the log (default: there is none). */
+  readonly logger?: ServerLogger;
+}
+
+/** How a server is shut down. */
+export interface CloseOptions {
+  /** How long runs may go on (default 10 s); those that are not done then are aborted and can be gone on with later. */
+  readonly drainMs?: number;
+}
+
+/**
+ * Sessions over HTTP.
+ *
+ * - `close` takes no new requests, ends the streams of watchers, lets runs finish, aborts those that take too long, and
+ *   resolves when no connection is left. The store stays open: it is the caller's.
+ */
+export interface SkeinServer extends AsyncDisposable {
+  /** Where it listens; before `listen`, where it was told to. */
+  readonly url: string;
+  /** Answers a request without the network, by the same rules. */
+  fetch(request: Request): Promise<Response>;
+  /** Begins to listen; resolves to the URL. */
+  listen(): Promise<string>;
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/**
+ * A server for sessions; it listens once it is told to.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` without the packages hono, @hono/node-server and zod, `INVALID_OPTION` for an
+ * option that makes no sense or is not safe.
+ */
+export async function createServer(init: ServerInit): Promise<SkeinServer> {
+  const { startServer } = await loadServer();
+  return startServer(init);
+}
+
+async function loadServer(): Promise<typeof import("./server/start-server.ts")> {
+  try {
+    return await import("./server/start-server.ts");
+  } catch (cause) {
+    throw new SessionError(
+      "DRIVER_MISSING",
+      "The server needs the packages hono, @hono/node-server and zod: install them.",
+      { cause },
+    );
+  }
+}

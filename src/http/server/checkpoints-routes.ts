@@ -1,0 +1,111 @@
+import { z } from "zod";
+import type { JsonObject } from "../../internal/json.ts";
+import { CheckpointManager } from "../../lifecycle/checkpoint-manager.ts";
+import { CheckpointNotFoundError } from "../../session/errors.ts";
+import { StateDiff } from "../../session/state-diff.ts";
+import { encodeSegment } from "../path-segment.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint } from "../wire.ts";
+import { answer, noContent, route, type ServerApp } from "./route.ts";
+import { jsonObject, named, refuse } from "./schema.ts";
+import type { ServerServices } from "./server-services.ts";
+import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
+import { checkpoint, sessionView } from "./wire-schemas.ts";
+
+const newCheckpoint = named<NewCheckpoint>("NewCheckpoint", z.strictObject({ metadata: jsonObject.optional() }));
+const restoreRequest = named<Record<string, never>>("RestoreRequest", z.strictObject({}));
+const checkpointList = named<CheckpointList>("CheckpointList", z.object({ items: z.array(checkpoint) }));
+
+const checkpointDiff = named<CheckpointDiff>(
+  "CheckpointDiff",
+  z.object({
+    from: checkpoint,
+    to: checkpoint,
+    state: jsonObject,
+    files: z.array(z.object({ path: z.string(), change: z.enum(["added", "removed", "changed"]) })).nullable(),
+  }),
+);
+
+/** Positions in a log that can be returned to. */
+export function mountCheckpoints(app: ServerApp, services: ServerServices): void {
+  mountOfSession(app, services);
+  mountOne(app, services);
+}
+
+function mountOfSession(app: ServerApp, services: ServerServices): void {
+  const { manager, store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/checkpoints",
+    operationId: "listCheckpoints",
+    summary: "The checkpoints of a session, oldest first.",
+    answers: { 200: { description: "The checkpoints.", schema: checkpointList } },
+    async handle({ param, caller }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      return answer({ items: await store.listCheckpoints(header.id) });
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/checkpoints",
+    operationId: "createCheckpoint",
+    summary: "Marks where the session stands now.",
+    body: newCheckpoint,
+    answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
+    async handle({ param, body, as }) {
+      const made = await manager.checkpoint(param("id"), { ...body, ...as });
+      const headers = { location: `/api/checkpoints/${encodeSegment(made.id)}` };
+      return answer(made, { status: 201, headers });
+    },
+  });
+}
+
+function mountOne(app: ServerApp, services: ServerServices): void {
+  const { manager, store } = services;
+  const checkpoints = new CheckpointManager(store);
+  route(app, {
+    method: "get",
+    path: "/api/checkpoints/:checkpointId",
+    operationId: "getCheckpoint",
+    summary: "One checkpoint.",
+    answers: { 200: { description: "The checkpoint.", schema: checkpoint } },
+    handle: async ({ param, caller }) => answer(await visibleCheckpoint(services, param("checkpointId"), caller)),
+  });
+  route(app, {
+    method: "delete",
+    path: "/api/checkpoints/:checkpointId",
+    operationId: "deleteCheckpoint",
+    summary: "Removes a checkpoint, with the files that it holds.",
+    answers: { 204: { description: "It is removed." } },
+    async handle({ param, caller }) {
+      const { id } = await visibleCheckpoint(services, param("checkpointId"), caller);
+      if (!(await checkpoints.delete(id))) throw new CheckpointNotFoundError(id);
+      return noContent();
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/checkpoints/:checkpointId/restore",
+    operationId: "restoreCheckpoint",
+    summary: "Moves the session's leaf back to where it stood; nothing is erased.",
+    body: restoreRequest,
+    answers: { 200: { description: "The session after it.", schema: sessionView } },
+    async handle({ param, caller, as }) {
+      const { sessionId } = await manager.restore(param("checkpointId"), { ...as, turns: false });
+      return answer(await readView(services, sessionId, caller));
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/checkpoints/:from/diff/:to",
+    operationId: "compareCheckpoints",
+    summary: "What is different between two checkpoints of a session.",
+    answers: { 200: { description: "The difference.", schema: checkpointDiff } },
+    async handle({ param, caller }) {
+      const from = await visibleCheckpoint(services, param("from"), caller);
+      const to = await visibleCheckpoint(services, param("to"), caller);
+      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
+      const diff = StateDiff.compute(await checkpoints.restore(from.id), await checkpoints.restore(to.id));
+      return answer({ from, to, state: diff as unknown as JsonObject, files: null } satisfies CheckpointDiff);
+    },
+  });
+}

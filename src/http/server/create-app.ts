@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { Hono, type MiddlewareHandler } from "hono";
+import { mountAbout } from "./about-routes.ts";
+import { mountAnalytics } from "./analytics-routes.ts";
+import { mountBranches } from "./branches-routes.ts";
+import { mountCheckpoints } from "./checkpoints-routes.ts";
+import { mountContext } from "./context-routes.ts";
+import { mountEntries } from "./entries-routes.ts";
+import type { Gate } from "./gate.ts";
+import { HttpError } from "./http-error.ts";
+import { problemResponse } from "./problem.ts";
+import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
+import { mountRuns } from "./runs/mount-runs.ts";
+import { mountSearch } from "./search-routes.ts";
+import type { ServerLogger, ServerRuns, ServerServices } from "./server-services.ts";
+import { mountSessions } from "./sessions-routes.ts";
+import type { StudioFiles } from "./studio-files.ts";
+import { mountTransfer } from "./transfer-routes.ts";
+import { mountTree } from "./tree-routes.ts";
+
+const HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "x-frame-options": "DENY",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+/** What an application is made of. */
+export interface AppInit {
+  readonly services: ServerServices;
+  readonly gate: Gate;
+  readonly bodyBytesMax: number;
+  readonly studio: StudioFiles;
+  readonly logger: ServerLogger | null;
+}
+
+/** All routes behind the gate; and the runs, for whoever shuts the server down. */
+export function createApp(init: AppInit): { readonly app: ServerApp; readonly runs: ServerRuns } {
+  const hono = new Hono<ServerEnvironment>();
+  const app: ServerApp = { hono, routes: [], limits: { bodyBytesMax: init.bodyBytesMax } };
+  hono.use("*", finish(init));
+  hono.use("*", admit(init, app.routes));
+  const { services } = init;
+  for (const mount of MOUNTS) mount(app, services);
+  const runs = mountRuns(app, services);
+  hono.notFound((context) => missing(context, app.routes, init.studio));
+  hono.onError((error, context) => {
+    const response = problemResponse(error, context.get("requestId"));
+    if (response.status >= 500) context.set("failure", error);
+    return response;
+  });
+  return { app, runs };
+}
+
+const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = [
+  mountAbout,
+  mountSessions,
+  mountEntries,
+  mountTree,
+  mountContext,
+  mountBranches,
+  mountCheckpoints,
+  mountAnalytics,
+  mountSearch,
+  mountTransfer,
+];
+
+/** Gives every answer its headers and the log its line. */
+function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment> {
+  return async (context, next) => {
+    const startMs = performance.now();
+    const requestId = randomUUID();
+    context.set("requestId", requestId);
+    context.set("route", "none");
+    await next();
+    const { headers, status } = context.res;
+    for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
+    headers.set("x-request-id", requestId);
+    const shared = gate.sharedWith(context.req.raw);
+    if (shared !== null) {
+      headers.set("access-control-allow-origin", shared);
+      headers.set("access-control-expose-headers", "location, retry-after, x-request-id");
+      headers.set("cross-origin-resource-policy", "cross-origin");
+      headers.append("vary", "origin");
+    }
+    if (logger === null) return;
+    const failure: unknown = context.get("failure");
+    const durationMs = performance.now() - startMs;
+    const { method } = context.req;
+    const line = { requestId, method, route: context.get("route"), status, durationMs };
+    logger(failure === undefined ? { level: "info", ...line } : { level: "error", ...line, error: describe(failure) });
+  };
+}
+
+/** Lets a request in, or not. */
+function admit({ gate }: AppInit, routes: readonly Route[]): MiddlewareHandler<ServerEnvironment> {
+  return async (context, next) => {
+    const request = context.req.raw;
+    gate.checkOrigin(request);
+    if (request.method === "OPTIONS" && gate.sharedWith(request) !== null) return preflight();
+    const { path } = context.req;
+    const address = addressOf(context);
+    const open = routes.some((route) => route.open === true && route.path === path);
+    if (path.startsWith("/api/") && !open) context.set("caller", gate.admit(request, address));
+    else gate.admitAnyone(address);
+    return next();
+  };
+}
+
+function preflight(): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+      "access-control-allow-headers": "authorization, content-type, last-event-id",
+      "access-control-max-age": "600",
+    },
+  });
+}
+
+/** A path that is no route with this method: of another method, a file of the studio, or nothing. */
+async function missing(context: ServerContext, routes: readonly Route[], studio: StudioFiles): Promise<Response> {
+  const { method, path } = context.req;
+  const segments = path.split("/");
+  const allowed = routes.filter((route) => matches(route.path, segments)).map((route) => route.method.toUpperCase());
+  if (allowed.length > 0) {
+    const allow = [...new Set(allowed.includes("GET") ? ["HEAD", ...allowed] : allowed)].sort().join(", ");
+    throw new HttpError("METHOD_NOT_ALLOWED", `This takes ${allow}, not ${method}.`, { headers: { allow } });
+  }
+  const page = path.startsWith("/api/") || !["GET", "HEAD"].includes(method) ? null : await studio.find(path);
+  if (page === null)
+    throw new HttpError("ROUTE_NOT_FOUND", "There is nothing here; /openapi.json lists what there is.");
+  return page;
+}
+
+function matches(pattern: string, segments: readonly string[]): boolean {
+  const names = pattern.split("/");
+  return names.length === segments.length && names.every((name, i) => name.startsWith(":") || name === segments[i]);
+}
+
+function addressOf(context: ServerContext): string {
+  const { incoming } = (context.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
+  return incoming?.socket?.remoteAddress ?? "unknown";
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,103 @@
+import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { SessionError } from "../../session/errors.ts";
+import { HttpError } from "./http-error.ts";
+import { problemOf, problemResponse } from "./problem.ts";
+
+/** So much that a URL of twice the usual size is still told what is wrong with it. */
+const HEADER_BYTES_MAX = 128 * 1024;
+
+/** Where and how to listen. */
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+/** The application on a port of this machine, with time limits against clients that dawdle. */
+export class NodeListener {
+  readonly #server: Server;
+  readonly #options: ListenOptions;
+  #listening: Promise<string> | null = null;
+
+  constructor(fetch: (request: Request, env: object) => Response | Promise<Response>, options: ListenOptions) {
+    this.#options = options;
+    const { headersTimeoutMs, requestTimeoutMs } = options;
+    const listener = getRequestListener(fetch, {
+      overrideGlobalObjects: false,
+      errorHandler: () => problemResponse(new HttpError("INVALID_REQUEST", "The URL or the Host cannot be read.")),
+    });
+    this.#server = createServer(
+      {
+        maxHeaderSize: HEADER_BYTES_MAX,
+        headersTimeout: headersTimeoutMs,
+        requestTimeout: requestTimeoutMs,
+        connectionsCheckingInterval: Math.min(1000, Math.ceil(headersTimeoutMs / 2)),
+      },
+      listener,
+    );
+    this.#server.on("clientError", refuseUnreadable);
+  }
+
+  get url(): string {
+    const { host, port } = this.#options;
+    const address = this.#server.address();
+    const actual = typeof address === "object" && address !== null ? address.port : port;
+    return `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
+  }
+
+  /** @throws {SessionError} `INVALID_OPTION` when the port cannot be had. */
+  listen(): Promise<string> {
+    this.#listening ??= new Promise((resolve, reject) => {
+      const { host, port } = this.#options;
+      const failed = (cause: Error): void => {
+        this.#listening = null;
+        reject(
+          new SessionError("INVALID_OPTION", `The server cannot listen on ${host}:${port}; choose another port.`, {
+            cause,
+          }),
+        );
+      };
+      this.#server.once("error", failed);
+      this.#server.listen(port, host, () => {
+        this.#server.off("error", failed);
+        resolve(this.url);
+      });
+    });
+    return this.#listening;
+  }
+
+  /** Takes no connection any more; resolves when the last one is closed. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return;
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+    });
+  }
+
+  /** Closes what is still open. */
+  hangUp(): void {
+    this.#server.closeAllConnections();
+  }
+}
+
+/** Node cannot make a request of what came in: too long, too slow, or not HTTP. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, title] = STATUS_LINES[error.code ?? ""] ?? [400, "Bad Request"];
+  const refusal = new HttpError("INVALID_REQUEST", "This is not a request that can be read, or it came too slowly.");
+  const body = JSON.stringify({ ...problemOf(refusal), status, title });
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+const STATUS_LINES: Readonly<Record<string, readonly [number, string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large"],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout"],
+};

@@ -1,0 +1,87 @@
+import { type Entry, isNode } from "../../session/entry.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { textOf } from "../../session/message.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { branchTo, buildTree, type TreeNode } from "../../session/tree.ts";
+import type { TreeNodeView, TreeView } from "../wire.ts";
+
+const PREVIEW_CHARACTERS = 120;
+
+/** The tree of a session: every node but the pruned ones, without what it says. Reads the whole log. */
+export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {
+  const { id } = head.header;
+  const entries: Entry[] = [];
+  // Not beyond the head: leaf, version and nodes are then of one moment.
+  for await (const entry of store.read(id, { before: head.version })) entries.push(entry);
+  const checkpoints = await checkpointsByLeaf(store, id);
+  const index = new Map(entries.filter(isNode).map((entry) => [entry.id, entry]));
+  const nodes = flatten(buildTree(entries)).map((node) => nodeView(node, checkpoints.get(node.entry.id) ?? []));
+  return {
+    leafId: head.leafId,
+    version: head.version,
+    nodes: nodes.sort((a, b) => a.seq - b.seq),
+    activePath: head.leafId === null ? [] : branchTo(index, head.leafId).map((entry) => entry.id),
+  };
+}
+
+/** All nodes of some trees; without recursion, as a path can be as long as the log. */
+function flatten(roots: readonly TreeNode[]): TreeNode[] {
+  const all = [...roots];
+  for (const node of all) for (const child of node.children) all.push(child);
+  return all;
+}
+
+function nodeView({ entry, label }: TreeNode, checkpoints: readonly string[]): TreeNodeView {
+  const { id, parentId, seq, type, timestamp } = entry;
+  const message = entry.type === "message" ? entry.message : null;
+  return {
+    id,
+    parentId,
+    seq,
+    type,
+    timestamp,
+    role: message?.role ?? null,
+    preview: previewOf(entry),
+    label: label ?? null,
+    checkpoints,
+    toolCalls: message?.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => name) : [],
+  };
+}
+
+async function checkpointsByLeaf(store: SessionStore, sessionId: string): Promise<ReadonlyMap<string, string[]>> {
+  const byLeaf = new Map<string, string[]>();
+  for (const { id, leafId } of await store.listCheckpoints(sessionId)) {
+    if (leafId !== null) byLeaf.set(leafId, [...(byLeaf.get(leafId) ?? []), id]);
+  }
+  return byLeaf;
+}
+
+function previewOf(entry: Entry): string {
+  const line = saidBy(entry)
+    .slice(0, 4 * PREVIEW_CHARACTERS)
+    .replace(/\s+/g, " ")
+    .trim();
+  // By characters and not by units, so that no half of a surrogate pair is left.
+  const characters = [...line];
+  return characters.length > PREVIEW_CHARACTERS ? `${characters.slice(0, PREVIEW_CHARACTERS).join("")}…` : line;
+}
+
+function saidBy(entry: Entry): string {
+  switch (entry.type) {
+    case "message":
+      return textOf(entry.message.content);
+    case "custom_message":
+      return textOf(entry.content);
+    case "compaction":
+    case "branch_summary":
+      return entry.summary;
+    case "model_change":
+      return `${entry.provider}/${entry.modelId}`;
+    case "thinking_level_change":
+      return entry.thinkingLevel;
+    case "custom":
+      return entry.customType;
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,54 @@
+import type { Model } from "../../agent/model.ts";
+import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { Checkpoint } from "../../session/store.ts";
+import type { SessionTree } from "../../tree/session-tree.ts";
+import type { SessionView } from "../wire.ts";
+import { HttpError } from "./http-error.ts";
+import type { Caller, ServerServices } from "./server-services.ts";
+
+/** A session that the caller may see. @throws {SessionNotFoundError} for a missing one and for another's alike. */
+export async function visibleHead({ manager }: ServerServices, id: string, caller: Caller): Promise<SessionHead> {
+  const head = await manager.head(id, { actor: caller });
+  if (head === null) throw new SessionNotFoundError(id);
+  return head;
+}
+
+/** A session for whoever writes to it; one that is not active is refused, and stays as it is. */
+export async function openTree({ manager }: ServerServices, id: string, caller: Caller): Promise<SessionTree> {
+  return manager.open(id, { actor: caller, resume: false });
+}
+
+/** A session as it is answered. */
+export async function viewOf(services: ServerServices, head: SessionHead): Promise<SessionView> {
+  // A run puts its start on record, so that most sessions need not be asked for.
+  const lease = head.openRuns.length === 0 ? null : await services.store.leaseOf(head.header.id);
+  return { ...head, running: lease && { runId: lease.runId, here: services.isRunHere(lease.runId) } };
+}
+
+/** A session as it is answered, read anew. */
+export async function readView(services: ServerServices, id: string, caller: Caller): Promise<SessionView> {
+  return viewOf(services, await visibleHead(services, id, caller));
+}
+
+/** A checkpoint of a session that the caller may see. */
+export async function visibleCheckpoint(services: ServerServices, id: string, caller: Caller): Promise<Checkpoint> {
+  const checkpoint = await services.store.loadCheckpoint(id);
+  const head = checkpoint && (await services.manager.head(checkpoint.sessionId, { actor: caller }));
+  if (checkpoint === null || head === null) throw new CheckpointNotFoundError(id);
+  return checkpoint;
+}
+
+/** The model to ask: the one that is named, else the session's own, else the first that the server offers. */
+export function modelFor({ models, modelInfos }: ServerServices, named: string | undefined, head: SessionHead): Model {
+  const { model: own } = head.path;
+  const model =
+    named === undefined
+      ? ((own && models(`${own.provider}/${own.modelId}`)) ?? models(modelInfos[0]?.id ?? ""))
+      : models(named);
+  if (model !== null) return model;
+  throw new HttpError(
+    "MODEL_NOT_FOUND",
+    named === undefined ? "The server offers no model." : `The server offers no model ${show(named)}.`,
+  );
+}
