@@ -51,7 +51,7 @@ export {
   type TurnStrategy,
   validateForEnvironment,
 } from "./session-config.ts";
-export { type ContextToken, SessionContext } from "./session-context.ts";
+export { type ContextToken, type RequestBinding, SessionContext } from "./session-context.ts";
 export { type SessionEvent, type SessionEventDetails, SessionEvents, type SessionEventType } from "./session-events.ts";
 export { type ManagedStateOptions, SessionManager, type SessionManagerInit } from "./session-manager.ts";
 export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./summary-merge.ts";

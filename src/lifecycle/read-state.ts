@@ -9,6 +9,8 @@ import { readBranch } from "../tree/path-reader.ts";
 export interface StateOptions {
   /** False leaves the turns out, which makes reading a state cost the same whatever the session's length. */
   readonly turns?: boolean;
+  /** False leaves the latest checkpoint out, which makes reading a state one look into the store. */
+  readonly checkpoint?: boolean;
 }
 
 /** The state of a session at its leaf, or at another node (null: before the root). */
@@ -18,7 +20,7 @@ export async function readState(
   options: StateOptions & { readonly leafId?: string | null } = {},
 ): Promise<SessionState> {
   const { leafId = head.leafId } = options;
-  const checkpoints = await store.listCheckpoints(head.header.id);
+  const checkpoints = options.checkpoint === false ? [] : await store.listCheckpoints(head.header.id);
   const path = leafId === head.leafId ? head.path : await pathAt(store, head.header.id, leafId);
   const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId);
   return stateOf(head, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });

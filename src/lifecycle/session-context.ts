@@ -9,10 +9,22 @@ export interface ContextToken {
   readonly sessionId: string;
 }
 
+/** A request whose session is bound by whoever wraps requests, from its beginning to its end. */
+export interface RequestBinding {
+  /** Runs a part of the request, as often as it has parts. */
+  run<T>(work: () => T): T;
+  /** The session of the request, made now where there is none yet; one for all who ask. */
+  getOrCreate(): Promise<SessionState>;
+  /** Ends the binding, also for code that still runs. */
+  end(): void;
+}
+
 /** Where the session of one request stands. */
 interface Slot extends ContextToken {
   state: SessionState | null;
   creating: Promise<SessionState> | null;
+  /** How its session is made, where that is not for `getOrCreate` to say. */
+  readonly create: (() => Promise<SessionState>) | null;
   bound: boolean;
   /** The slot that this one hides. */
   readonly outer: Slot | null;
@@ -45,6 +57,18 @@ export class SessionContext {
     return slot;
   }
 
+  /** A request that has a session, or makes one with `create` on first use, whoever `getOrCreate` names. */
+  begin(state: SessionState | null, create: () => Promise<SessionState>): RequestBinding {
+    const slot = this.#slotOf(state, create);
+    return {
+      run: (work) => this.#slots.run(slot, work),
+      getOrCreate: () => fill(slot, create),
+      end: () => {
+        slot.bound = false;
+      },
+    };
+  }
+
   /** Ends a binding: what was bound before it counts again, also for code that still runs. */
   unbind(token: ContextToken): void {
     const slot = token as Slot;
@@ -70,19 +94,12 @@ export class SessionContext {
    */
   async getOrCreate(userId: string): Promise<SessionState> {
     const slot = this.#live();
-    if (slot === null) return this.#manager.create({ userId });
-    if (slot.state !== null) return slot.state;
-    slot.creating ??= this.#manager.create({ userId });
-    try {
-      slot.state = await slot.creating;
-      return slot.state;
-    } finally {
-      slot.creating = null;
-    }
+    const create = slot?.create ?? (() => this.#manager.create({ userId }));
+    return slot === null ? create() : fill(slot, create);
   }
 
-  #slotOf(state: SessionState | null): Slot {
-    return { sessionId: state?.sessionId ?? "", state, creating: null, bound: true, outer: this.#live() };
+  #slotOf(state: SessionState | null, create: Slot["create"] = null): Slot {
+    return { sessionId: state?.sessionId ?? "", state, creating: null, create, bound: true, outer: this.#live() };
   }
 
   /** The innermost slot that is still bound. A slot outlives its request in whatever inherited it. */
@@ -90,5 +107,16 @@ export class SessionContext {
     let slot = this.#slots.getStore() ?? null;
     while (slot !== null && !slot.bound) slot = slot.outer;
     return slot;
+  }
+}
+
+async function fill(slot: Slot, create: () => Promise<SessionState>): Promise<SessionState> {
+  if (slot.state !== null) return slot.state;
+  slot.creating ??= create();
+  try {
+    slot.state = await slot.creating;
+    return slot.state;
+  } finally {
+    slot.creating = null;
   }
 }

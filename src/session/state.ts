@@ -47,7 +47,7 @@ export interface SessionState {
   readonly activeSkills: readonly string[];
   readonly createdAt: string;
   readonly updatedAt: string;
-  /** The latest checkpoint of the session, or null. */
+  /** The latest checkpoint of the session; null when there is none, or it was not asked for. */
   readonly checkpointId: string | null;
   /** What the turns on the active path spent. */
   readonly totalTokens: number;

@@ -1,1 +1,3 @@
-export {};
+export { RequestSession } from "../middleware/request-session.ts";
+export type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
+export { honoSession, type SessionEnv } from "./hono-session.ts";

@@ -1,0 +1,40 @@
+import type { ServerResponse } from "node:http";
+import { bindNodeRequest, type NodeRequest } from "../middleware/node-request.ts";
+import type { RequestSession } from "../middleware/request-session.ts";
+import { RequestSessions } from "../middleware/request-sessions.ts";
+import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** The session of the request, once `expressSession` was in use. */
+      session: RequestSession;
+    }
+  }
+}
+
+/** A middleware as Express takes it, and whatever else hands on the requests of Node's HTTP server. */
+export type ExpressMiddleware = (
+  request: NodeRequest,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => Promise<void>;
+
+/**
+ * Sessions for an Express application, in `request.session`; `app.use` it before or after what parses bodies.
+ *
+ * The session is bound until the answer is complete or the client has left; a handler that has not begun to answer by then
+ * keeps the session until it has answered.
+ */
+export function expressSession(options: SessionMiddlewareOptions<NodeRequest>): ExpressMiddleware {
+  const requests = new RequestSessions(options);
+  return async (request, response, next) => {
+    try {
+      const bound = await bindNodeRequest(requests, request, response, request);
+      Object.assign(request, { session: bound.session });
+      bound.run(next);
+    } catch (error) {
+      next(error);
+    }
+  };
+}

@@ -1,0 +1,52 @@
+import type { Context, MiddlewareHandler } from "hono";
+import { addHeaders, answerRequest } from "../middleware/answer-request.ts";
+import { partsOfRequest } from "../middleware/request-parts.ts";
+import type { RequestSession } from "../middleware/request-session.ts";
+import { RequestSessions } from "../middleware/request-sessions.ts";
+import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
+
+/** The environment of an application with sessions: `new Hono<SessionEnv>()` knows what `c.get("session")` gives. */
+export interface SessionEnv {
+  Variables: { session: RequestSession };
+}
+
+/** Sessions for a Hono application, in `c.get("session")`. Bound until the body of the answer was read or dropped. */
+export function honoSession(options: SessionMiddlewareOptions<Context>): MiddlewareHandler<SessionEnv> {
+  const requests = new RequestSessions(options);
+  return async (c, next) => {
+    const bound = await requests.begin(partsOfRequest(c.req.raw), c);
+    c.set("session", bound.session);
+    const isWhole = watchAnswers(c);
+    try {
+      await bound.run(next);
+      if (isWhole(c.res)) {
+        addHeaders(c.res.headers, bound);
+        bound.end();
+        return;
+      }
+      const response = answerRequest(bound, c.req.raw, c.res);
+      // Hono would lay the headers of the one before over the new one.
+      c.res = undefined;
+      c.res = response;
+    } catch (error) {
+      bound.end();
+      throw error;
+    }
+  };
+}
+
+/**
+ * Tells the answers that are whole when the handler has ended. A look at the body would tell too, and cost more than all
+ * the rest: a server may send a text as it is as long as nobody has asked for it as a stream.
+ */
+function watchAnswers(c: Context): (response: Response) => boolean {
+  let latest: Response | null = null;
+  const watch = <F extends (...given: never[]) => Response>(make: F): F =>
+    ((...given) => {
+      latest = make(...given);
+      return latest;
+    }) as F;
+  c.json = watch(c.json);
+  c.text = watch(c.text);
+  return (response) => response === latest;
+}

@@ -1,0 +1,17 @@
+import type { SessionContext } from "../../lifecycle/session-context.ts";
+import type { SessionManager } from "../../lifecycle/session-manager.ts";
+
+/** How requests get their sessions. The names of the header and the cookie are those of the manager's config. */
+export interface SessionMiddlewareOptions<R = Request> {
+  readonly manager: SessionManager;
+  /** Where the session of a request is bound while it is handled (default: a context of the middleware's own). */
+  readonly context?: SessionContext;
+  /** Who calls: a user's id; null or undefined for a visitor who is nobody's user (default: everyone is one). */
+  user?(request: R): string | null | undefined | Promise<string | null | undefined>;
+  /** The parameter of the query that may name the session (default `session_id`); null for none. */
+  readonly queryName?: string | null;
+  /** Whether the cookie is for https only (default: when the request came by https). */
+  readonly secure?: boolean;
+  /** Whether `X-Forwarded-Proto` is believed, which only a proxy in front of the program makes safe (default false). */
+  readonly trustProxy?: boolean;
+}

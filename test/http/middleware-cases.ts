@@ -1,0 +1,477 @@
+import assert from "node:assert/strict";
+import { AsyncResource } from "node:async_hooks";
+import { once } from "node:events";
+import { request as sendRequest, type Server } from "node:http";
+import { connect } from "node:net";
+import { setImmediate, setTimeout } from "node:timers/promises";
+import { serve } from "@hono/node-server";
+import { vi } from "vitest";
+import type { RequestSession } from "../../src/http/middleware/request-session.ts";
+import type { SessionConfig } from "../../src/lifecycle/session-config.ts";
+import { SessionContext } from "../../src/lifecycle/session-context.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+
+/*
+ * What sessions promise in every framework. Each has a small application with the same routes, behind a real server; these
+ * cases talk to it from outside.
+ */
+
+/** What the routes of an application do, whatever the framework. */
+export class Routes {
+  readonly context: SessionContext;
+  readonly #strays: (() => unknown)[] = [];
+  /** Called when an endless answer has ended, with what was bound then. */
+  ended: (bound: unknown) => void = () => undefined;
+  /** Holds a handler up until the test lets it go on. */
+  gate: Promise<unknown> = Promise.resolve();
+  /** Called when a handler waits at the gate. */
+  arrived: () => void = () => undefined;
+
+  constructor(context: SessionContext) {
+    this.context = context;
+  }
+
+  /** POST /say: adds what the body says, and tells what there is now. */
+  async say(session: RequestSession, body: unknown): Promise<Record<string, unknown>> {
+    const { text } = body as { text: string };
+    await session.addTurn({ role: "user", content: text });
+    const { turns } = await session.state();
+    const { id, userId, isNew } = session;
+    return { id, userId, isNew, bound: this.bound(), said: turns.map(({ content }) => content) };
+  }
+
+  /** GET /steps: many small steps, each of which looks at what is bound. */
+  async steps(session: RequestSession): Promise<Record<string, unknown>> {
+    const { sessionId, userId } = await session.state({ turns: false });
+    const seen = new Set<unknown>();
+    for (let step = 0; step < 4; step++) {
+      await (step % 2 === 0 ? setImmediate() : setTimeout(1));
+      seen.add(this.bound());
+      await Promise.all([setImmediate().then(() => seen.add(this.bound()))]);
+    }
+    return { id: sessionId, userId, seen: [...seen] };
+  }
+
+  /** GET /fail: throws with a session in use. */
+  async fail(session: RequestSession): Promise<never> {
+    await session.state();
+    this.#leaveBehind();
+    throw new Error("as asked");
+  }
+
+  /** GET /stream: three chunks that say what is bound. */
+  async stream(session: RequestSession): Promise<AsyncIterable<string>> {
+    await session.state();
+    this.#leaveBehind();
+    return this.#chunks(3);
+  }
+
+  /** GET /late: uses the session for the first time when the answer has begun. */
+  async *late(session: RequestSession): AsyncIterable<string> {
+    yield "begun ";
+    await setImmediate();
+    yield await session.state().then(
+      () => "made",
+      (error) => error.code,
+    );
+  }
+
+  /** GET /endless: chunks until nobody wants more. */
+  async endless(session: RequestSession): Promise<AsyncIterable<string>> {
+    await session.state();
+    this.#leaveBehind();
+    return this.#chunks(Number.POSITIVE_INFINITY);
+  }
+
+  /** GET /wait: answers when the test says so, with what is bound then. */
+  async wait(session: RequestSession): Promise<Record<string, unknown>> {
+    await session.state();
+    this.#leaveBehind();
+    this.arrived();
+    await this.gate;
+    const bound = this.bound();
+    this.ended(bound);
+    return { bound };
+  }
+
+  /** The id that is bound, or the code of the refusal. */
+  bound(): unknown {
+    try {
+      return this.context.sessionId;
+    } catch (error) {
+      return (error as { code: unknown }).code;
+    }
+  }
+
+  /** Resolves once code that a request has left behind sees no session any more; there must be some. */
+  async unbound(): Promise<void> {
+    assert.notEqual(this.#strays.length, 0);
+    await vi.waitFor(() => assert.deepEqual(new Set(this.#strays.map((look) => look())), new Set(["NO_SESSION"])));
+  }
+
+  #leaveBehind(): void {
+    const look = AsyncResource.bind(() => this.bound());
+    assert.notEqual(look(), "NO_SESSION");
+    this.#strays.push(look);
+  }
+
+  async *#chunks(count: number): AsyncIterable<string> {
+    try {
+      for (let chunk = 0; chunk < count; chunk++) {
+        await setTimeout(1);
+        yield `${this.bound()} `;
+      }
+    } finally {
+      this.ended(this.bound());
+    }
+  }
+}
+
+/** What an application is made of. */
+export interface WebAppInit {
+  readonly manager: SessionManager;
+  readonly routes: Routes;
+  /** Whether bodies are parsed before the session is looked for, or after. */
+  readonly parse: "before" | "after";
+  readonly trustProxy?: boolean;
+}
+
+/** A running application: `user` of a request is its header `x-user`. */
+export interface WebApp {
+  readonly url: string;
+  readonly server: Server;
+  close(): Promise<void>;
+}
+
+/** An application on a store of its own, for the time of a test. */
+export interface Trial extends WebApp {
+  readonly manager: SessionManager;
+  readonly routes: Routes;
+}
+
+/** What an application's answers are checked for. */
+export interface WebCase {
+  readonly name: string;
+  readonly config?: Partial<SessionConfig>;
+  readonly parse?: "before" | "after";
+  readonly trustProxy?: boolean;
+  run(trial: Trial): Promise<void>;
+}
+
+/** Runs a case on a framework's application. */
+export async function runWebCase(
+  { config = {}, parse = "after", trustProxy = false, run }: WebCase,
+  openApp: (init: WebAppInit) => Promise<WebApp>,
+): Promise<void> {
+  await using store = openMemoryStore();
+  const manager = new SessionManager({ store, config });
+  const routes = new Routes(new SessionContext(manager));
+  const app = await openApp({ manager, routes, parse, trustProxy });
+  try {
+    await run({ ...app, manager, routes });
+  } finally {
+    await app.close();
+  }
+}
+
+const COOKIE = /^skein_session=([0-9a-f-]{36}); HttpOnly; SameSite=Lax; Path=\/; Max-Age=86400$/;
+
+/** Says something with the headers given. */
+export async function say(
+  { url }: Pick<WebApp, "url">,
+  headers: Record<string, string> = {},
+  path = "/say",
+): Promise<{ readonly response: Response; readonly body: Record<string, unknown> }> {
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: '{"text":"hello"}',
+  });
+  return { response, body: (await response.json()) as Record<string, unknown> };
+}
+
+/** Every promise, as cases. */
+export const webCases: readonly WebCase[] = [
+  ...(["before", "after"] as const).map(
+    (parse): WebCase => ({
+      name: `makes a session on first use, with bodies parsed ${parse} it, and finds it again by cookie, query and header`,
+      parse,
+      async run(trial) {
+        const first = await say(trial);
+        const { id, userId } = first.body;
+        assert.equal(first.response.headers.get("x-session-id"), id);
+        const [cookie, ...more] = first.response.headers.getSetCookie();
+        assert.deepEqual(more, []);
+        assert.match(cookie ?? "", COOKIE);
+        assert.equal(COOKIE.exec(cookie ?? "")?.[1], id);
+        assert.deepEqual(first.body, { id, userId, isNew: true, bound: id, said: ["hello"] });
+        assert.match(String(userId), /^anonymous:[0-9a-f-]{36}$/);
+        const again = [
+          await say(trial, { cookie: `other=1; skein_session=${id}` }),
+          await say(trial, {}, `/say?session_id=${id}`),
+          await say(trial, { "X-Session-ID": String(id) }),
+        ];
+        for (const [index, { response, body }] of again.entries()) {
+          const said = Array.from({ length: index + 2 }, () => "hello");
+          assert.deepEqual(body, { id, userId, isNew: false, bound: id, said });
+          assert.equal(response.headers.get("x-session-id"), id);
+          assert.deepEqual(response.headers.getSetCookie(), []);
+        }
+        assert.equal(await trial.manager.store.count(), 1);
+      },
+    }),
+  ),
+  {
+    name: "stores nothing and sets no cookie for a handler that does not use its session",
+    async run({ url, manager }) {
+      const response = await fetch(`${url}/idle`);
+      assert.equal(await response.text(), "idle");
+      assert.equal(response.headers.get("x-session-id"), null);
+      assert.deepEqual(response.headers.getSetCookie(), ["own=1"]);
+      assert.equal(await manager.store.count(), 0);
+      const { sessionId } = await manager.create({ userId: "anonymous:x" });
+      const found = await fetch(`${url}/idle`, { headers: { "x-session-id": sessionId } });
+      assert.equal(found.headers.get("x-session-id"), sessionId);
+    },
+  },
+  {
+    name: "takes the header before the query and the query before the cookie, and passes over what is no use",
+    async run(trial) {
+      const { manager } = trial;
+      const [a, b, c] = await Promise.all(["a", "b", "c"].map((id) => manager.create({ userId: "ann", id })));
+      const as = (header: string, query: string, cookie: string) =>
+        say(
+          trial,
+          { "x-user": "ann", "x-session-id": header, cookie: `skein_session=${cookie}` },
+          `/say?session_id=${query}`,
+        );
+      assert.equal((await as("a", "b", "c")).body["id"], a?.sessionId);
+      assert.equal((await as("nobody", "b", "c")).body["id"], b?.sessionId);
+      assert.equal((await as("nobody", "__proto__", "c")).body["id"], c?.sessionId);
+      await manager.close("a");
+      await manager.suspend("b");
+      const resumed = await as("a", "b", "c");
+      assert.equal(resumed.body["id"], "b");
+      assert.equal((await manager.getState("b"))?.status, "active");
+      await manager.delete("c");
+      await manager.create({ userId: "bob", id: "d" });
+      await manager.create({ userId: "anonymous:someone", id: "e" });
+      const made = await as("a", "d", "e");
+      assert.equal(made.body["isNew"], true);
+      assert.equal(made.body["userId"], "ann");
+      assert.ok(!["a", "d", "e"].includes(String(made.body["id"])));
+      assert.equal((await manager.getState("d"))?.turnCount, 0);
+    },
+  },
+  {
+    name: "gives each visitor a quota of their own, and nobody a session of a user they are not",
+    config: { maxSessionsPerUser: 1 },
+    async run(trial) {
+      const visits = await Promise.all(Array.from({ length: 5 }, () => say(trial)));
+      assert.equal(new Set(visits.map(({ body }) => body["userId"])).size, 5);
+      const ann = await say(trial, { "x-user": "ann" });
+      const stolen = await say(trial, { "x-session-id": String(ann.body["id"]) });
+      assert.notEqual(stolen.body["id"], ann.body["id"]);
+      assert.deepEqual(stolen.body["said"], ["hello"]);
+      assert.equal((await fetch(`${trial.url}/steps`, { headers: { "x-user": "ann" } })).status, 500);
+      assert.equal((await fetch(`${trial.url}/steps`, { headers: { "x-user": "anonymous:ann" } })).status, 500);
+      assert.equal(await trial.manager.store.count({ userId: "ann" }), 1);
+    },
+  },
+  {
+    name: "passes over ids that are long, doubled, broken or none",
+    async run(trial) {
+      const { manager, url } = trial;
+      const { sessionId } = await manager.create({ userId: "anonymous:x" });
+      const hostile = [
+        "x".repeat(7000),
+        "__proto__",
+        "constructor",
+        "../../etc/passwd",
+        "%0d%0aSet-Cookie:a=b",
+        '"',
+        "é",
+      ];
+      for (const id of hostile.map(encodeURI)) {
+        const { response, body } = await say(trial, { "x-session-id": id, cookie: `__proto__=1; skein_session=${id}` });
+        assert.equal(response.status, 200);
+        assert.equal(body["isNew"], true);
+        assert.equal(response.headers.get("x-session-id"), body["id"]);
+        assert.equal(response.headers.getSetCookie().length, 1);
+      }
+      const doubled = await say(
+        trial,
+        { cookie: `skein_session=; skein_session=stale; skein_session=${sessionId}; skein_session` },
+        "/say?session_id=nothing&session_id",
+      );
+      assert.equal(doubled.body["id"], sessionId);
+      assert.equal((await say(trial, {}, `/say?session_id=${"y".repeat(8000)}`)).response.status, 200);
+      assert.equal(await rawStatus(url, `X-Session-ID: ${sessionId}\r\nX-Session-ID: ${sessionId}`), 200);
+      assert.equal(await rawStatus(url, `X-Session-ID: ${sessionId}\rX-Smuggled: 1`), 400);
+      assert.ok((await rawStatus(url, `Cookie: skein_session=${"z".repeat(100_000)}`)) >= 400);
+    },
+  },
+  {
+    name: "keeps 500 requests at once apart",
+    config: { maxSessionsPerUser: 1000 },
+    async run({ url, manager, routes }) {
+      const answers = await Promise.all(
+        Array.from({ length: 500 }, async (_, index) => {
+          const headers: Record<string, string> = index % 2 === 0 ? {} : { "x-user": `user-${index % 7}` };
+          const response = await fetch(`${url}/steps`, { headers });
+          const body = (await response.json()) as { id: string; userId: string; seen: string[] };
+          assert.deepEqual(body.seen, [body.id]);
+          assert.equal(response.headers.get("x-session-id"), body.id);
+          if (index % 2 === 1) assert.equal(body.userId, headers["x-user"]);
+          return body.id;
+        }),
+      );
+      assert.equal(new Set(answers).size, 500);
+      assert.equal(await manager.store.count(), 500);
+      assert.equal(routes.bound(), "NO_SESSION");
+    },
+  },
+  {
+    name: "unbinds the session of a handler that throws, and still tells the client its id",
+    async run({ url, manager, routes }) {
+      const response = await fetch(`${url}/fail`);
+      assert.equal(response.status, 500);
+      await response.text();
+      const id = response.headers.get("x-session-id") ?? "";
+      assert.equal((await manager.getState(id))?.status, "active");
+      assert.equal(response.headers.getSetCookie().length, 1);
+      await routes.unbound();
+    },
+  },
+  {
+    name: "keeps the session bound until a streamed answer has ended",
+    async run({ url, routes }) {
+      const response = await fetch(`${url}/stream`);
+      const id = response.headers.get("x-session-id");
+      assert.equal(await response.text(), `${id} ${id} ${id} `);
+      await routes.unbound();
+    },
+  },
+  {
+    name: "refuses to make a session that the answer can no longer name",
+    async run({ url, manager }) {
+      const response = await fetch(`${url}/late`);
+      assert.equal(await response.text(), "begun NO_SESSION");
+      assert.equal(response.headers.get("x-session-id"), null);
+      assert.equal(await manager.store.count(), 0);
+      const { sessionId } = await manager.create({ userId: "anonymous:x" });
+      const found = await fetch(`${url}/late?session_id=${sessionId}`);
+      assert.equal(await found.text(), "begun made");
+    },
+  },
+  {
+    name: "unbinds the session when the client leaves in the middle of an answer",
+    async run({ url, routes }) {
+      const ended = signal();
+      routes.ended = ended.resolve;
+      const request = sendRequest(`${url}/endless`).end();
+      const [response] = await once(request, "response");
+      await once(response, "data");
+      response.on("error", () => undefined);
+      request.destroy();
+      await ended.promise;
+      await routes.unbound();
+    },
+  },
+  {
+    name: "leaves a handler its session when the client leaves before the answer, until it has answered",
+    async run({ url, server, manager, routes }) {
+      const [gate, arrived, ended, left] = [signal(), signal(), signal(), signal()];
+      Object.assign(routes, { gate: gate.promise, arrived: arrived.resolve, ended: ended.resolve });
+      server.once("request", (_request, response) => response.once("close", left.resolve));
+      const request = sendRequest(`${url}/wait`).on("error", () => undefined);
+      request.end();
+      await arrived.promise;
+      request.destroy();
+      await left.promise;
+      gate.resolve();
+      const [session] = (await manager.list()).items;
+      assert.equal(await ended.promise, session?.header.id);
+      await routes.unbound();
+    },
+  },
+  {
+    name: "marks the cookie as secure when a proxy that is trusted says https",
+    trustProxy: true,
+    async run(trial) {
+      const { response } = await say(trial, { "x-forwarded-proto": "https" });
+      assert.match(response.headers.getSetCookie()[0] ?? "", /; Secure$/);
+      assert.match((await say(trial)).response.headers.getSetCookie()[0] ?? "", COOKIE);
+    },
+  },
+  {
+    name: "does not believe a proxy that is not trusted",
+    async run(trial) {
+      const { response } = await say(trial, { "x-forwarded-proto": "https" });
+      assert.match(response.headers.getSetCookie()[0] ?? "", COOKIE);
+    },
+  },
+  {
+    name: "does nothing while sessions are turned off, and says so to whoever uses one",
+    config: { enabled: false },
+    async run({ url, manager }) {
+      const { sessionId } = await manager.create({ userId: "anonymous:x" });
+      const response = await fetch(`${url}/idle`, { headers: { "x-session-id": sessionId } });
+      assert.equal(response.headers.get("x-session-id"), null);
+      assert.equal(await (await fetch(`${url}/late`)).text(), "begun NO_SESSION");
+    },
+  },
+];
+
+/** Serves Web-standard requests. */
+export async function listen(fetch: (request: Request) => Response | Promise<Response>): Promise<WebApp> {
+  return new Promise((resolve) => {
+    const server = serve({ fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => {
+      const close = (): Promise<void> =>
+        new Promise((closed) => {
+          (server as Server).closeAllConnections();
+          server.close(() => closed());
+        });
+      resolve({ server: server as Server, url: `http://127.0.0.1:${port}`, close });
+    });
+  });
+}
+
+/** A body of chunks that are made when they are wanted. */
+export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await iterator.next();
+      if (done === true) controller.close();
+      else controller.enqueue(new TextEncoder().encode(value));
+    },
+    async cancel() {
+      await iterator.return?.();
+    },
+  });
+}
+
+function signal(): { readonly promise: Promise<unknown>; readonly resolve: (value?: unknown) => void } {
+  let resolve: (value?: unknown) => void = () => undefined;
+  const promise = new Promise<unknown>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+/** The status that a server answers a request with, whose headers are sent as they stand here. */
+async function rawStatus(url: string, headers: string): Promise<number> {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  try {
+    let text = "";
+    socket.setEncoding("latin1").on("error", () => undefined);
+    socket.write(`GET /idle HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\nConnection: close\r\n\r\n`);
+    for await (const chunk of socket) text += chunk;
+    return Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? 0);
+  } finally {
+    socket.destroy();
+  }
+}
