@@ -2,7 +2,7 @@ import { ClientError } from "./client-error.ts";
 import { EventParser, type ParsedEvent } from "./event-parser.ts";
 import type { Transport } from "./transport.ts";
 
-const PAUSE_FIRST_MS = 250;
+const PAUSE_FIRST_MS = 100;
 const PAUSE_LAST_MS = 10_000;
 /** The server says something at least every 15 seconds, so that a connection that is silent for this long is lost. */
 const IDLE_MS = 45_000;

@@ -1,13 +1,19 @@
 import { SessionCapacityError } from "../../../session/errors.ts";
 
 /** How much of a source goes into one piece, about. */
-export const FRAME_CHARACTERS_MAX = 64 * 1024;
+export const FRAME_CHARACTERS_MAX: number = 64 * 1024;
 
 const HEARTBEAT_MS = 15_000;
 const STREAMS_MAX = 10_000;
 const encoder = new TextEncoder();
 /** A comment, which readers skip; it keeps proxies from closing a connection that seems idle. */
 const HEARTBEAT = encoder.encode(":\n\n");
+
+const HEADERS: Readonly<Record<string, string>> = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-accel-buffering": "no",
+};
 
 /** Where the frames of one event stream come from. */
 export interface FrameSource {
@@ -37,20 +43,16 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Sends a source to a client as Server-Sent Events. */
-  open(source: FrameSource): Response {
+  /** Sends a source as Server-Sent Events to whoever asked for it. */
+  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">): Response {
+    // Nobody would read what a client gets that wants the headers only, or that has left already.
+    if (method === "HEAD" || signal.aborted) return new Response(null, { headers: HEADERS });
     if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
-    const stream = new EventStream(source, () => this.#forget(stream));
+    const stream = new EventStream(source, signal, () => this.#forget(stream));
     this.#open.add(stream);
     this.#timer ??= setInterval(() => this.#beat(), this.#heartbeatMs).unref();
     // Nothing is read ahead: each piece is taken when the connection can hold it.
-    return new Response(new ReadableStream(stream, { highWaterMark: 0 }), {
-      headers: {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-store",
-        "x-accel-buffering": "no",
-      },
-    });
+    return new Response(new ReadableStream(stream, { highWaterMark: 0 }), { headers: HEADERS });
   }
 
   /** Ends every stream; clients come back, here or to whoever takes over. */
@@ -73,6 +75,8 @@ export class EventStreams {
 /** One open stream; a source of bytes for its connection. */
 class EventStream {
   readonly #source: FrameSource;
+  readonly #signal: AbortSignal;
+  readonly #end: () => void = () => this.end();
   readonly #forget: () => void;
   readonly #detach: () => void;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
@@ -81,9 +85,11 @@ class EventStream {
   /** The source may have more than when it was last asked. */
   #stale = false;
 
-  constructor(source: FrameSource, forget: () => void) {
+  constructor(source: FrameSource, signal: AbortSignal, forget: () => void) {
     this.#source = source;
+    this.#signal = signal;
     this.#forget = forget;
+    signal.addEventListener("abort", this.#end);
     this.#detach = source.attach(() => this.#wake());
   }
 
@@ -141,6 +147,7 @@ class EventStream {
     if (this.#controller === null) return;
     this.#controller = null;
     this.#waiting = false;
+    this.#signal.removeEventListener("abort", this.#end);
     this.#detach();
     this.#forget();
   }

@@ -1,8 +1,8 @@
-import { SessionNotFoundError } from "../../../session/errors.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { ServerRuns, ServerServices } from "../server-services.ts";
+import { visibleHead } from "../session-access.ts";
 import { EventStreams } from "./event-streams.ts";
 import type { HostedRun } from "./hosted-run.ts";
 import { RunRegistry } from "./run-registry.ts";
@@ -122,9 +122,9 @@ interface Live {
   readonly watches: SessionWatches;
 }
 
-function mountStreams(app: ServerApp, { manager, drain }: ServerServices, { registry, streams, watches }: Live): void {
+function mountStreams(app: ServerApp, services: ServerServices, { registry, streams, watches }: Live): void {
   const checkOpen = (): void => {
-    if (drain.aborted) throw new HttpError("DRAINING", "The server is shutting down; try again later.");
+    if (services.drain.aborted) throw new HttpError("DRAINING", "The server is shutting down; try again later.");
   };
   route(app, {
     method: "get",
@@ -135,7 +135,7 @@ function mountStreams(app: ServerApp, { manager, drain }: ServerServices, { regi
     handle({ param, caller, request }) {
       checkOpen();
       const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
-      return source === null ? noContent() : streams.open(source);
+      return source === null ? noContent() : streams.open(source, request);
     },
   });
   route(app, {
@@ -145,14 +145,13 @@ function mountStreams(app: ServerApp, { manager, drain }: ServerServices, { regi
     summary: "The entries of a session as they come, whichever process appends them.",
     query: schemas.watchQuery,
     answers: STREAM,
-    async handle({ param, query, as, request }) {
+    async handle({ param, query, caller, request }) {
       checkOpen();
       const sessionId = param("id");
-      const head = await manager.head(sessionId, as);
-      if (head === null) throw new SessionNotFoundError(sessionId);
+      await visibleHead(services, sessionId, caller);
       const last = request.headers.get("last-event-id");
       const after = last === null ? (query.after ?? null) : positionOf(last);
-      return streams.open(await watches.join(sessionId, after));
+      return streams.open(await watches.join(sessionId, after), request);
     },
   });
 }

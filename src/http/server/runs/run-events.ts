@@ -80,12 +80,14 @@ export class RunEvents {
     return {
       take: () => {
         const frames = this.#framesAfter(number);
-        const next = frames[0];
-        if (next === undefined) return this.#ended ? null : "";
-        const missing = next.number - number - 1;
-        const notice = missing === 0 ? "" : frameOf({ type: "events-dropped", count: missing });
-        number = frames.at(-1)?.number ?? number;
-        return notice + frames.map(({ text }) => text).join("");
+        if (frames.length === 0) return this.#ended ? null : "";
+        return frames
+          .map((frame) => {
+            const missing = frame.number - number - 1;
+            number = frame.number;
+            return missing === 0 ? frame.text : frameOf({ type: "events-dropped", count: missing }) + frame.text;
+          })
+          .join("");
       },
       attach: (wake) => {
         this.#wakes.add(wake);
@@ -159,7 +161,8 @@ export class RunEvents {
   #keep(frames: Frame[]): void {
     if (frames.length === this.#frames.length) return;
     const kept = new Set(frames);
-    this.#goneThrough = this.#frames.findLast((frame) => !kept.has(frame))?.number ?? this.#goneThrough;
+    const dropped = this.#frames.findLast((frame) => !kept.has(frame))?.number ?? 0;
+    this.#goneThrough = Math.max(this.#goneThrough, dropped);
     this.#frames = frames;
     this.#characters = frames.reduce((sum, { text }) => sum + text.length, 0);
   }

@@ -1,11 +1,12 @@
 import { drainRuns } from "../../../agent/active-runs.ts";
 import { resumeSession } from "../../../agent/resume-session.ts";
 import { statusError } from "../../../session/append-plan.ts";
-import { SessionBusyError, SessionCapacityError, SessionNotFoundError, show } from "../../../session/errors.ts";
+import { SessionBusyError, SessionCapacityError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import type { RunRequest } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
+import { visibleHead } from "../session-access.ts";
 import { HostedRun, type StartedRun } from "./hosted-run.ts";
 import { inputOf, readRunOrigin } from "./run-origin.ts";
 import { startAgentRun, startGroupRun } from "./start-run.ts";
@@ -15,12 +16,6 @@ const ENDED_MAX = 1000;
 const ENDED_CHARACTERS_MAX = 64_000_000;
 const ENDED_KEPT_MS = 5 * 60_000;
 
-/** The part of the services that runs need. */
-export type RunServices = Pick<
-  ServerServices,
-  "manager" | "store" | "agents" | "groups" | "models" | "drain" | "report"
->;
-
 /**
  * The runs of a server, and for a while those that have ended.
  *
@@ -29,7 +24,7 @@ export type RunServices = Pick<
  * - Of two runs on one session, one waits, gives way or is refused; they never work in it at once.
  */
 export class RunRegistry implements ServerRuns {
-  readonly #services: RunServices;
+  readonly #services: ServerServices;
   /** In the order in which they began. */
   readonly #runs = new Map<string, HostedRun>();
   /** In the order in which they ended. */
@@ -37,7 +32,7 @@ export class RunRegistry implements ServerRuns {
   readonly #recovering = new Set<string>();
   #starting = 0;
 
-  constructor(services: RunServices) {
+  constructor(services: ServerServices) {
     this.#services = services;
   }
 
@@ -104,7 +99,7 @@ export class RunRegistry implements ServerRuns {
 
   /** The runs of a session, the latest first. */
   async list(sessionId: string, caller: Caller): Promise<readonly HostedRun[]> {
-    await this.#visible(sessionId, caller);
+    await visibleHead(this.#services, sessionId, caller);
     return [...this.#runs.values()].filter(({ about }) => about.sessionId === sessionId).reverse();
   }
 
@@ -176,26 +171,20 @@ export class RunRegistry implements ServerRuns {
     }
   }
 
-  async #visible(sessionId: string, actor: Caller): Promise<SessionHead> {
-    const head = await this.#services.manager.head(sessionId, { actor });
-    if (head === null) throw new SessionNotFoundError(sessionId);
-    return head;
-  }
-
   async #writable(sessionId: string, actor: Caller): Promise<SessionHead> {
-    const head = await this.#visible(sessionId, actor);
+    const head = await visibleHead(this.#services, sessionId, actor);
     if (head.status !== "active") throw statusError(sessionId, head.status);
     return head;
   }
 
-  #agentNamed(name: string | null): readonly [string, NonNullable<ReturnType<RunServices["agents"]["get"]>>] {
+  #agentNamed(name: string | null): readonly [string, NonNullable<ReturnType<ServerServices["agents"]["get"]>>] {
     const { agents } = this.#services;
     const found = [...agents].find(([candidate]) => name === null || candidate === name);
     if (found !== undefined) return found;
     throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
   }
 
-  #groupNamed(name: string): NonNullable<ReturnType<RunServices["groups"]["get"]>> {
+  #groupNamed(name: string): NonNullable<ReturnType<ServerServices["groups"]["get"]>> {
     const group = this.#services.groups.get(name);
     if (group === undefined) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${show(name)}.`);
     return group;
@@ -207,7 +196,7 @@ export class RunRegistry implements ServerRuns {
     throw new HttpError("GROUP_NOT_FOUND", "The log does not say which group was at work; go on with it in a program.");
   }
 
-  #modelNamed(id: string): NonNullable<ReturnType<RunServices["models"]>> {
+  #modelNamed(id: string): NonNullable<ReturnType<ServerServices["models"]>> {
     const model = this.#services.models(id);
     if (model === null) throw new HttpError("MODEL_NOT_FOUND", `The server has no model ${show(id)}.`);
     return model;

@@ -1,0 +1,129 @@
+import { expect, test } from "vitest";
+import { GroupSession } from "../../src/group/group-session.ts";
+import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { scripted } from "../../src/models/index.ts";
+import { callOf, calling, saying, toolOf } from "../sample-run.ts";
+import { answering, gate, pausing } from "./runs-agents.ts";
+import { allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
+
+/** Shuts a server down while its run cannot end. */
+async function shutDown({ drain, runs }: RunServer): Promise<void> {
+  drain();
+  runs.abortAll();
+  await runs.idle();
+}
+
+test("a run that waits for approval when its server shuts down is found again by the next, which knows who was asked", async () => {
+  const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
+  const asking = answering([calling(callOf("1", "pay"))], [pay]);
+  const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
+  const { store, sessionId } = first;
+  const before = await first.client.runs.start(sessionId, { input: "Pay.", agent: "payer" });
+  await nextOf(first.client, before.runId, "approval-required");
+  await shutDown(first);
+
+  const second = await openRunServer({ store, agents: { other: answering([]), payer: answering(["Paid."], [pay]) } });
+  const run = await second.client.runs.recover(sessionId);
+  expect(run).toMatchObject({ agent: "payer", sessionId, status: "running" });
+  const runId = run?.runId ?? "";
+  expect(await nextOf(second.client, runId, "approval-required")).toMatchObject({ approval: { callId: "1" } });
+  await second.client.runs.approve(runId, "1");
+  await nextOf(second.client, runId, "run-finished");
+  expect((await logOf(store, sessionId)).slice(-4)).toEqual([
+    "started",
+    "tool: paid 1",
+    "assistant: Paid.",
+    "finished",
+  ]);
+  expect(await second.client.runs.recover(sessionId)).toBe(null);
+});
+
+test("a run goes on with the model that was asked for", async () => {
+  const first = await openRunServer({
+    agents: { helper: answering([]) },
+    models: { "other/one": scripted([pausing(["half", "whole"], gate())]) },
+  });
+  const { store, sessionId } = first;
+  const { runId } = await first.client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
+  await nextOf(first.client, runId, "text-delta");
+  await shutDown(first);
+  const models = { "other/one": scripted([saying("From the other.")]) };
+  const second = await openRunServer({ store, agents: { helper: answering([]) }, models });
+  const run = await second.client.runs.recover(sessionId);
+  await nextOf(second.client, run?.runId ?? "", "run-finished");
+  expect((await logOf(store, sessionId)).at(-2)).toBe("assistant: From the other.");
+});
+
+test("a group that was at work goes on where it stopped, and not from its beginning", async () => {
+  const crew = (last: Parameters<typeof answering>[0]) => (manager: SessionManager) => {
+    const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
+    return { crew: group.addAgent(answering(["A plan."], [], "planner")).addAgent(answering(last, [], "critic")) };
+  };
+  const first = await openRunServer({ groups: crew([pausing(["Hm", "."], gate())]) });
+  const { store, sessionId } = first;
+  const { runId } = await first.client.runs.start(sessionId, { input: "What now?", group: "crew" });
+  for await (const event of first.client.runs.events(runId)) {
+    if (event.type === "text-delta" && "agent" in event && event.agent === "critic") break;
+  }
+  await shutDown(first);
+  const second = await openRunServer({ store, groups: crew(["Agreed."]), agents: { helper: answering([]) } });
+  const run = await second.client.runs.recover(sessionId);
+  expect(run).toMatchObject({ agent: null, group: "crew" });
+  const events = await allOf(second.client, run?.runId ?? "");
+  expect(events[0]).toMatchObject({ type: "group-started", resumed: true });
+  const log = await logOf(store, sessionId);
+  expect(log.filter((line) => line === "assistant: A plan.")).toHaveLength(1);
+  expect(log.slice(-2)).toEqual(["assistant: Agreed.", "finished"]);
+});
+
+test("a session without an interrupted run has nothing to recover, and one with a run that goes on is busy", async () => {
+  const hold = gate();
+  const { client, sessionId } = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], hold)]) } });
+  expect(await client.runs.recover(sessionId)).toBe(null);
+  const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
+  await nextOf(client, runId, "text-delta");
+  await expect(client.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
+  hold.open();
+  await nextOf(client, runId, "run-finished");
+  expect(await client.runs.recover(sessionId)).toBe(null);
+});
+
+test("of several that recover a session at once, one goes on with it", async () => {
+  const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
+  const { store, sessionId } = first;
+  const { runId } = await first.client.runs.start(sessionId, { input: "Slowly." });
+  await nextOf(first.client, runId, "text-delta");
+  await shutDown(first);
+  const hold = gate();
+  const second = await openRunServer({ store, agents: { slow: answering([pausing(["c", "d"], hold)]) } });
+  const tries = await Promise.allSettled(Array.from({ length: 5 }, () => second.client.runs.recover(sessionId)));
+  const refused = tries.flatMap((one) => (one.status === "rejected" ? one.reason.code : []));
+  expect(refused).toEqual(Array.from({ length: 4 }, () => "SESSION_BUSY"));
+  hold.open();
+  const [run] = await second.client.runs.list(sessionId);
+  await nextOf(second.client, run?.runId ?? "", "run-finished");
+  expect((await logOf(store, sessionId)).filter((line) => line === "assistant: cd")).toHaveLength(1);
+});
+
+test("a server that shuts down ends its streams, starts no run, and lets a run end that can", async () => {
+  const hold = gate();
+  const server = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], hold)]) } });
+  const { client, sessionId, url, store } = server;
+  const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
+  const headers = { authorization: "Bearer ann" };
+  const events = await fetch(`${url}/api/runs/${runId}/events`, { headers });
+  const watch = await fetch(`${url}/api/sessions/${sessionId}/watch`, { headers });
+  server.drain();
+  expect(await events.text()).not.toContain("run-finished");
+  await watch.text();
+  await expect(client.runs.start(sessionId, { input: "No.", ifBusy: "enqueue" })).rejects.toMatchObject({
+    code: "DRAINING",
+    status: 503,
+  });
+  const late = await fetch(`${url}/api/runs/${runId}/events`, { headers });
+  expect(late.status).toBe(503);
+  hold.open();
+  await server.runs.idle();
+  expect(await logOf(store, sessionId)).toEqual(["user: Slowly.", "started", "assistant: ab", "finished"]);
+});

@@ -1,0 +1,125 @@
+import { expect, test } from "vitest";
+import { callOf, calling, toolOf } from "../sample-run.ts";
+import { answering, gate, pausing } from "./runs-agents.ts";
+import { allOf, logOf, nextOf, openRunServer } from "./runs-server.ts";
+
+const paying = (paid: string[]) =>
+  toolOf("pay", (_args, { callId }) => `paid ${paid.push(callId)}`, { needsApproval: () => true });
+
+test("a call that needs approval waits for a word, which lets it run or refuses it", async () => {
+  const paid: string[] = [];
+  const agent = answering(
+    [calling(callOf("a/1", "pay", { euros: 5 }), callOf("..", "pay"), callOf("3", "pay")), "Done."],
+    [paying(paid)],
+  );
+  const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
+  const { runId } = await client.runs.start(sessionId, { input: "Pay." });
+  const asked: string[] = [];
+  for await (const event of client.runs.events(runId)) {
+    if (event.type === "approval-required" && asked.push(event.approval.callId) === 3) break;
+  }
+  const waiting = await client.runs.get(runId);
+  expect(waiting).toMatchObject({ status: "running" });
+  expect(waiting.approvals[0]).toEqual({ callId: "a/1", name: "pay", arguments: { euros: 5 } });
+  expect((await client.runs.approve(runId, "a/1")).approvals.map(({ callId }) => callId)).toEqual(["..", "3"]);
+  expect((await client.runs.deny(runId, "..", "Too dear.")).approvals.map(({ callId }) => callId)).toEqual(["3"]);
+  await expect(client.runs.approve(runId, "..")).rejects.toMatchObject({ code: "CALL_NOT_FOUND", status: 404 });
+  await expect(client.runs.approve(runId, "9")).rejects.toMatchObject({ code: "CALL_NOT_FOUND" });
+  await client.runs.approve(runId, "3");
+  await nextOf(client, runId, "run-finished");
+  expect(paid).toEqual(["a/1", "3"]);
+  expect(await client.runs.get(runId)).toMatchObject({ status: "finished", approvals: [] });
+  const log = (await logOf(store, sessionId)).join("\n");
+  expect(log).toContain("Too dear.");
+  await expect(client.runs.approve(runId, "3")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
+});
+
+test("an aborted run ends at once, and what the model had said is kept", async () => {
+  const never = gate();
+  const agent = answering([pausing(["Once upon", " a time"], never)]);
+  const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
+  const { runId } = await client.runs.start(sessionId, { input: "Tell me a story." });
+  await nextOf(client, runId, "text-delta");
+  expect(await client.runs.abort(runId, "Enough.")).toMatchObject({ status: "aborted", problem: null });
+  expect((await allOf(client, runId)).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
+  expect(await client.runs.abort(runId)).toMatchObject({ status: "aborted" });
+  expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Once upon", "cancelled"]);
+});
+
+test("what is said to a run is heard before the next round, or when it would stop", async () => {
+  const looking = gate();
+  const agent = answering(
+    [calling(callOf("1", "look")), "It is blue.", "It is deep."],
+    [toolOf("look", () => looking.opened.then(() => "seen"))],
+  );
+  const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
+  const { runId } = await client.runs.start(sessionId, { input: "Look." });
+  await nextOf(client, runId, "tool-started");
+  await client.runs.steer(runId, "At the sea.");
+  await client.runs.followUp(runId, [{ type: "text", text: "And how deep?" }]);
+  looking.open();
+  await nextOf(client, runId, "run-finished");
+  expect((await logOf(store, sessionId)).filter((line) => /^(user|assistant):/.test(line))).toEqual([
+    "user: Look.",
+    "assistant: [look]",
+    "user: At the sea.",
+    "assistant: It is blue.",
+    "user: And how deep?",
+    "assistant: It is deep.",
+  ]);
+  await expect(client.runs.steer(runId, "Too late.")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
+});
+
+test("a second run on a session is refused, waits, or takes its place, and never comes in between", async () => {
+  const first = gate();
+  const agents = { slow: answering([pausing(["one", " two"], first), "unused"]), quick: answering(["quick", "quick"]) };
+  const { client, store, sessionId } = await openRunServer({ agents });
+  const slow = await client.runs.start(sessionId, { input: "Slowly.", agent: "slow" });
+  await nextOf(client, slow.runId, "text-delta");
+  const quickly = { input: "Quickly.", agent: "quick" };
+  await expect(client.runs.start(sessionId, quickly)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
+  const queued = await client.runs.start(sessionId, { ...quickly, ifBusy: "enqueue" });
+  expect(queued.status).toBe("running");
+  first.open();
+  await nextOf(client, queued.runId, "run-finished");
+  const whole = ["user: Slowly.", "started", "assistant: one two", "finished"];
+  expect(await logOf(store, sessionId)).toEqual([
+    ...whole,
+    "user: Quickly.",
+    "started",
+    "assistant: quick",
+    "finished",
+  ]);
+  expect((await client.runs.list(sessionId)).map(({ runId }) => runId)).toEqual([queued.runId, slow.runId]);
+});
+
+test("a run that interrupts another ends it and begins when it has ended", async () => {
+  const agents = { slow: answering([pausing(["one", " two"], gate())]), quick: answering(["quick"]) };
+  const { client, store, sessionId } = await openRunServer({ agents });
+  const slow = await client.runs.start(sessionId, { input: "Slowly.", agent: "slow" });
+  await nextOf(client, slow.runId, "text-delta");
+  const quick = await client.runs.start(sessionId, { input: "Quickly.", agent: "quick", ifBusy: "interrupt" });
+  await nextOf(client, quick.runId, "run-finished");
+  expect(await client.runs.get(slow.runId)).toMatchObject({ status: "aborted" });
+  expect(await logOf(store, sessionId)).toEqual([
+    ...["user: Slowly.", "started", "assistant: one", "cancelled"],
+    ...["user: Quickly.", "started", "assistant: quick", "finished"],
+  ]);
+});
+
+test("of ten runs that are started on one session at once, one has it and nine are refused", async () => {
+  const hold = gate();
+  const { client, sessionId, store } = await openRunServer({
+    agents: { slow: answering([pausing(["a", "b"], hold)]) },
+  });
+  const starts = await Promise.allSettled(
+    Array.from({ length: 10 }, () => client.runs.start(sessionId, { input: "Mine." })),
+  );
+  const refused = starts.flatMap((start) => (start.status === "rejected" ? start.reason.code : []));
+  expect(refused).toEqual(Array.from({ length: 9 }, () => "SESSION_BUSY"));
+  expect(await client.runs.list(sessionId)).toHaveLength(1);
+  hold.open();
+  const [run] = await client.runs.list(sessionId);
+  await nextOf(client, run?.runId ?? "", "run-finished");
+  expect(await logOf(store, sessionId)).toEqual(["user: Mine.", "started", "assistant: ab", "finished"]);
+});

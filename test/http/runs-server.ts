@@ -1,0 +1,126 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { onTestFinished } from "vitest";
+import type { Agent } from "../../src/agent/agent.ts";
+import type { Model } from "../../src/agent/model.ts";
+import type { GroupSession } from "../../src/group/group-session.ts";
+import { type Client, createClient, type WireRunEvent } from "../../src/http/client/index.ts";
+import { problemResponse } from "../../src/http/server/problem.ts";
+import type { ServerApp, ServerEnvironment } from "../../src/http/server/route.ts";
+import { mountRuns } from "../../src/http/server/runs/mount-runs.ts";
+import type { ServerRuns } from "../../src/http/server/server-services.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import type { Entry } from "../../src/session/entry.ts";
+import { textOf } from "../../src/session/message.ts";
+import type { SessionStore } from "../../src/session/store.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+
+/** What runs can be asked for in a test. */
+export interface Offer {
+  readonly agents?: Readonly<Record<string, Agent>>;
+  readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
+  readonly models?: Readonly<Record<string, Model>>;
+  readonly store?: SessionStore;
+}
+
+/** A server of runs, and a session of ann in it. */
+export interface RunServer {
+  readonly url: string;
+  readonly sessionId: string;
+  readonly store: SessionStore;
+  readonly manager: SessionManager;
+  readonly runs: ServerRuns;
+  /** What went wrong outside of any request. */
+  readonly reported: unknown[];
+  /** Speaks for whoever is named; `root` is an administrator. */
+  as(userId: string): Client;
+  readonly client: Client;
+  /** Begins to shut down. */
+  drain(): void;
+}
+
+/** Serves runs on a free port until the test ends. */
+export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
+  const store = offer.store ?? openMemoryStore();
+  const manager = new SessionManager({ store });
+  const reported: unknown[] = [];
+  const draining = new AbortController();
+  const app: ServerApp = { hono: new Hono<ServerEnvironment>(), routes: [], limits: { bodyBytesMax: 1_000_000 } };
+  app.hono.use(async (context, next) => {
+    const userId = (context.req.header("authorization") ?? "").replace("Bearer ", "");
+    context.set("caller", { userId, admin: userId === "root" });
+    await next();
+  });
+  app.hono.onError((error) => problemResponse(error));
+  const runs: ServerRuns = mountRuns(app, {
+    manager,
+    store,
+    agents: new Map(Object.entries(offer.agents ?? {})),
+    groups: new Map(Object.entries(offer.groups?.(manager) ?? {})),
+    models: (id) => offer.models?.[id] ?? null,
+    modelInfos: [],
+    drain: draining.signal,
+    isRunHere: (runId) => runs.has(runId),
+    report: (error) => reported.push(error),
+  });
+  const url = await listen(app.hono);
+  const sessionId = offer.store === undefined ? (await manager.create({ userId: "ann" })).sessionId : "";
+  const as = (userId: string): Client => createClient({ url, token: userId });
+  onTestFinished(() => {
+    draining.abort();
+    runs.abortAll();
+    return runs.idle();
+  });
+  return { url, sessionId, store, manager, runs, reported, as, client: as("ann"), drain: () => draining.abort() };
+}
+
+/** The address of an application that is served until the test ends. */
+export async function listen(app: { fetch(request: Request): Response | Promise<Response> }): Promise<string> {
+  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }) as Server;
+  if (!server.listening) await new Promise((resolve) => server.once("listening", resolve));
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Resolves with the first event of a type, and leaves then. */
+export async function nextOf<T extends WireRunEvent["type"]>(
+  client: Client,
+  runId: string,
+  type: T,
+): Promise<Extract<WireRunEvent, { type: T }>> {
+  for await (const event of client.runs.events(runId)) {
+    if (event.type === type) return event as Extract<WireRunEvent, { type: T }>;
+  }
+  throw new Error(`The run ended without ${type}.`);
+}
+
+/** All events of a run. */
+export async function allOf(client: Client, runId: string): Promise<WireRunEvent[]> {
+  const events: WireRunEvent[] = [];
+  for await (const event of client.runs.events(runId)) events.push(event);
+  return events;
+}
+
+/** What a log says, in short: `user: hi`, and how runs began and ended. */
+export async function logOf(store: SessionStore, sessionId: string): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const entry of store.read(sessionId)) lines.push(...lineOf(entry));
+  return lines;
+}
+
+function lineOf(entry: Entry): string[] {
+  if (entry.type === "run") return [entry.phase];
+  if (entry.type !== "message") return [];
+  const { role, content } = entry.message;
+  const calls =
+    entry.message.role === "assistant" ? (entry.message.toolCalls ?? []).map(({ name }) => `[${name}]`) : [];
+  return [`${role}: ${[textOf(content), ...calls].join("")}`];
+}
