@@ -17,7 +17,7 @@ export function cliReference(commands: readonly Command[]): string {
       "option",
       globals.map(([name, option]) => [`\`${optionLine(name, option)}\``, describe(option)]),
     ),
-    COMMON,
+    `${withoutStore(commands)}\n${COMMON}`,
     ...commands.map(section),
   ];
   return `${parts.join("\n\n")}\n`;
@@ -33,6 +33,11 @@ const COMMON = `- **Exit codes.** 0: all is well. 1: it is not (a finding, a fai
 - **Hostile text.** Control characters and bidirectional marks of a transcript do not reach the terminal: they are shown as
   \`\ufffd\`, and escaped in JSON.
 - **Pipes.** A reader that has seen enough (\`| head\`) ends the program quietly, with 0.`;
+
+function withoutStore(commands: readonly Command[]): string {
+  const names = commands.filter(({ store }) => store === "none").map(({ name }) => `\`${name}\``);
+  return `- **\`--store\`** is no option of ${names.join(", ")}, which work on no store, or on those they are told.`;
+}
 
 function section(command: Command): string {
   const { name, summary, details, json, examples } = command;

@@ -1,4 +1,5 @@
 import type { Command } from "./command.ts";
+import { chat } from "./commands/chat.ts";
 import { checkpoint } from "./commands/checkpoint.ts";
 import { checkpoints } from "./commands/checkpoints.ts";
 import { compact } from "./commands/compact.ts";
@@ -6,7 +7,9 @@ import { completion } from "./commands/completion.ts";
 import { copy } from "./commands/copy.ts";
 import { deleteCommand } from "./commands/delete.ts";
 import { doctor } from "./commands/doctor.ts";
+import { exportCommand } from "./commands/export.ts";
 import { fork } from "./commands/fork.ts";
+import { importCommand } from "./commands/import.ts";
 import { label } from "./commands/label.ts";
 import { list } from "./commands/list.ts";
 import { merge } from "./commands/merge.ts";
@@ -14,16 +17,19 @@ import { prune } from "./commands/prune.ts";
 import { rename } from "./commands/rename.ts";
 import { restore } from "./commands/restore.ts";
 import { search } from "./commands/search.ts";
+import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
 import { stats } from "./commands/stats.ts";
 import { sweep } from "./commands/sweep.ts";
+import { token } from "./commands/token.ts";
 import { tree } from "./commands/tree.ts";
 import { undelete } from "./commands/undelete.ts";
 
 const reading: readonly Command[] = [list, search, show, tree, stats];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
-const keeping: readonly Command[] = [deleteCommand, undelete, prune, sweep, copy, doctor];
-const others: readonly Command[] = [...reading, ...changing, ...keeping];
+const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
+const serving: readonly Command[] = [serve, token];
+const others: readonly Command[] = [chat, ...reading, ...changing, ...keeping, ...serving];
 
 /** Every command of the program, in the order of its help. */
 export const commands: readonly Command[] = [...others, completion(others)];

@@ -1,9 +1,18 @@
-import { SessionManager, type SessionStore, sessionConfigFromEnvironment } from "../index.ts";
+import { SessionManager, type SessionStore } from "../index.ts";
 
 /**
- * A manager for one command, with the limits that the environment sets. A session counts as expired once that is on record:
- * whoever looks at an old session or goes on with it does not end it by that.
+ * A manager for whoever sits at the terminal. The limits of a service are not theirs: no session is too many or too long,
+ * and none expires by being looked at.
  */
 export function openManager(store: SessionStore): SessionManager {
-  return new SessionManager({ store, config: { ...sessionConfigFromEnvironment(), sessionTtl: 0 } });
+  const unlimited = Number.MAX_SAFE_INTEGER;
+  return new SessionManager({
+    store,
+    config: {
+      sessionTtl: 0,
+      maxSessionsPerUser: unlimited,
+      maxTurnsPerSession: unlimited,
+      maxBranchesPerSession: unlimited,
+    },
+  });
 }

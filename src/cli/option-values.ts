@@ -14,14 +14,15 @@ export function countOption(values: CommandValues, name: string, min = 1): numbe
 }
 
 /** An option's span of time in seconds, as in `30d`, or undefined. @throws {SessionError} `INVALID_OPTION` otherwise. */
-export function ageOption(values: CommandValues, name: string): number | undefined {
+export function ageOption(values: CommandValues, name: string, min = 0): number | undefined {
   const text = textOption(values, name);
   if (text === undefined) return undefined;
   const [, count, unit] = /^(\d{1,9})([smhdw])$/.exec(text) ?? [];
-  if (count !== undefined && unit !== undefined) return Number(count) * (SECONDS_OF[unit] as number);
+  const seconds = count === undefined || unit === undefined ? Number.NaN : Number(count) * (SECONDS_OF[unit] as number);
+  if (seconds >= min) return seconds;
   throw new SessionError(
     "INVALID_OPTION",
-    `--${name} is ${show(text)}; give a number and a unit (s, m, h, d, w), as in 30d.`,
+    `--${name} is ${show(text)}; give a number ${min > 0 ? "above 0 " : ""}and a unit (s, m, h, d, w), as in 30d.`,
   );
 }
 

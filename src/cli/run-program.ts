@@ -11,11 +11,15 @@ import { createTerminal, printable } from "./terminal.ts";
 
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;
+/** What is wrong with a command line, and not with the store. */
+const MISTAKES: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID"]);
 
 /** Where a program's output goes, and how it is interrupted. */
 export interface ProgramOutput {
-  /** Takes a part of the result; resolves when there is room for more. */
-  out(text: string): void | Promise<void>;
+  /** Takes a part of the result. */
+  out(text: string): void;
+  /** Resolves when there is room for more of it; left out where there always is. */
+  room?(): Promise<void>;
   /** Takes a line that is not the result. */
   err(text: string): void;
   /** Whether the result is shown in colours. */
@@ -41,7 +45,7 @@ export async function runProgram(
     return await dispatch(commands, args, output);
   } catch (error) {
     complain(output, error instanceof Error ? error.message : String(error));
-    return error instanceof SessionError && error.code === "INVALID_OPTION" ? 2 : 1;
+    return error instanceof SessionError && MISTAKES.has(error.code) ? 2 : 1;
   }
 }
 
@@ -79,13 +83,16 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
     positionals,
     json,
     storeUrl: given ?? defaultStoreUrl(),
-    terminal: createTerminal((text) => void output.out(text), colours),
+    terminal: createTerminal((text) => output.out(text), colours),
     signal: output.signal,
     openStore: () => open(command, given),
     print: (text) => void say(output, printable(text, LINE_CHARACTERS_MAX)),
     printJson: (value) =>
       void say(output, JSON.stringify(value).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escaped)),
-    write: async (text) => output.out(text),
+    async write(text) {
+      output.out(text);
+      await output.room?.();
+    },
     progress(text) {
       if (json || !output.watched || Date.now() - last < PROGRESS_EVERY_MS) return;
       last = Date.now();
@@ -105,7 +112,7 @@ async function open(command: Command, given: string | undefined): Promise<Sessio
 }
 
 function say(output: ProgramOutput, text: string): number {
-  void output.out(`${text}\n`);
+  output.out(`${text}\n`);
   return 0;
 }
 

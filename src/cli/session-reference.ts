@@ -19,7 +19,7 @@ export const SESSION_ARGUMENT: CommandArgument = {
  * @throws {SessionError} `SESSION_NOT_FOUND`, or `INVALID_OPTION` that names the candidates when there are several.
  */
 export async function findSession(store: SessionStore, reference: string): Promise<SessionHead> {
-  const exact = await store.head(reference);
+  const exact = await headIfAny(store, reference);
   if (exact !== null) return exact;
   if (reference === "last") {
     const [latest] = (await store.list({ limit: 1 })).items;
@@ -41,6 +41,16 @@ export async function findEntryId(store: SessionStore, head: SessionHead, refere
   if ((await store.getEntry(id, reference)) !== null) return reference;
   if (reference === "leaf" && head.leafId !== null) return head.leafId;
   throw new UnknownEntryError(id, reference);
+}
+
+async function headIfAny(store: SessionStore, reference: string): Promise<SessionHead | null> {
+  try {
+    return await store.head(reference);
+  } catch (error) {
+    // The beginning of an id need not be one.
+    if (error instanceof SessionError && error.code === "INVALID_ID") return null;
+    throw error;
+  }
 }
 
 /** The session of that id alone, or the first few whose ids begin so. */

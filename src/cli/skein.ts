@@ -9,8 +9,9 @@ const { stdout, stderr } = process;
 const interrupted = new AbortController();
 
 const output: ProgramOutput = {
-  async out(text) {
-    if (!stdout.write(text)) await once(stdout, "drain");
+  out: (text) => void stdout.write(text),
+  async room() {
+    if (stdout.writableNeedDrain) await once(stdout, "drain");
   },
   err: (text) => void stderr.write(text),
   colours: hasColours(),

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { SessionHead, SessionPage, SessionQuery, SessionStatus, SessionStore } from "../../index.ts";
 import { summaryOf } from "../../session/listing.ts";
 import { type Command, type CommandContext, type CommandOption, textOption, textsOption } from "../command.ts";
@@ -99,7 +100,7 @@ async function queryOf(store: SessionStore, values: CommandContext["values"]): P
   return {
     deleted: values["deleted"] === true,
     ...(userId !== undefined && { userId }),
-    ...(cwd !== undefined && { cwd }),
+    ...(cwd !== undefined && { cwd: resolve(cwd) }),
     ...(status.length > 0 && { status }),
     ...(parentId !== undefined && { parentId }),
     ...(limit !== undefined && values["all"] !== true && { limit }),

@@ -17,7 +17,7 @@ export const sweep: Command = {
   async run(context) {
     const { values } = context;
     const config = sessionConfigFromEnvironment();
-    const sessionTtl = ageOption(values, "idle") ?? config.sessionTtl;
+    const sessionTtl = ageOption(values, "idle", 1) ?? config.sessionTtl;
     const limit = countOption(values, "limit");
     const failures: { readonly sessionId: string | null; readonly message: string }[] = [];
     await using store = await context.openStore();

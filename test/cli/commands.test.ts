@@ -1,0 +1,349 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { commands } from "../../src/cli/commands.ts";
+import { readTokenFile } from "../../src/cli/token-file.ts";
+import { hashToken } from "../../src/http/api-token.ts";
+import { createHeader } from "../../src/session/header.ts";
+import { openStore } from "../../src/stores/open-store.ts";
+import { tamper } from "../doctor/damage.ts";
+import { makeDirectory, say } from "../moving/sample-store.ts";
+import { runHere, sampleStore } from "./run-skein.ts";
+
+const elsewhere = ["chat", "export", "import", "serve"];
+
+/** The object that a command prints, whose fields must be the documented ones. */
+async function jsonOf(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runHere([...args, "--json"]);
+  expect([args, code, stderr]).toEqual([args, 0, ""]);
+  expect(stdout).toMatch(/^[^\n]+\n$/);
+  const printed = JSON.parse(stdout) as Record<string, unknown>;
+  const documented = commands.find(({ name }) => name === args[0])?.json ?? {};
+  expect([args[0], Object.keys(printed).sort()]).toEqual([args[0], Object.keys(documented).sort()]);
+  return printed;
+}
+
+async function linesOf(...args: readonly string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await runHere(args);
+  expect([args, code, stderr]).toEqual([args, 0, ""]);
+  return stdout.trimEnd().split("\n");
+}
+
+test("every command prints with --json the fields that its help documents", async () => {
+  const store = await sampleStore();
+  const at = (...args: string[]) => jsonOf(...args, "--store", store);
+  const { checkpoint } = (await at("checkpoint", "plan")) as { checkpoint: { id: string } };
+  const run: [string, ...string[]][] = [
+    ["list"],
+    ["search", "Oslo"],
+    ["show", "plan"],
+    ["tree", "plan"],
+    ["stats"],
+    ["label", "plan", "leaf", "here"],
+    ["rename", "plan", "Trip"],
+    ["fork", "plan", "other"],
+    ["merge", "plan", "plan-b"],
+    ["compact", "plan"],
+    ["checkpoints", "plan"],
+    ["restore", checkpoint.id],
+    ["prune", "--older-than", "1d", "--dry-run"],
+    ["sweep"],
+    ["doctor"],
+    ["delete", "plan-b"],
+    ["undelete", "plan-b"],
+  ];
+  for (const args of run) await at(...args);
+  await jsonOf("copy", "--from", store, "--to", "memory:");
+  await jsonOf("completion", "bash");
+  await jsonOf("token");
+  const covered = new Set([...run.map(([name]) => name), "checkpoint", "copy", "completion", "token", ...elsewhere]);
+  expect(commands.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
+});
+
+test("list shows sessions newest first, by user, status and parent, page by page or all", async () => {
+  const store = await sampleStore();
+  expect(await linesOf("list", "--store", store)).toEqual([
+    expect.stringMatching(/^ID +LAST MESSAGE +STATUS +TURNS +NAME$/),
+    expect.stringMatching(/^plan-b +\d{4}-\d\d-\d\d \d\d:\d\d +active +5 +Lisbon or Oslo\?$/),
+    expect.stringMatching(/^plan +\d{4}-\d\d-\d\d \d\d:\d\d +active +3 +Lisbon or Oslo\?$/),
+  ]);
+  const first = await runHere(["list", "--store", store, "--limit", "1"]);
+  const cursor = /--cursor (\S+)/.exec(first.stderr)?.[1] as string;
+  expect(first.stdout).not.toMatch(/^plan /m);
+  const second = await linesOf("list", "--store", store, "--limit", "1", "--cursor", cursor);
+  expect(second.map((line) => line.split(" ")[0])).toEqual(["ID", "plan"]);
+  const ids = async (...args: string[]) =>
+    ((await jsonOf("list", "--store", store, ...args)) as { sessions: { id: string }[] }).sessions.map(({ id }) => id);
+  expect(await ids("--limit", "1", "--all")).toEqual(["plan-b", "plan"]);
+  expect(await ids("--parent", "plan")).toEqual(["plan-b"]);
+  expect(await ids("--user", "eve")).toEqual([]);
+  expect(await ids("--cwd", "/work/main/..")).toEqual(["plan"]);
+  expect(await ids("--status", "closed", "--status", "expired")).toEqual([]);
+  await runHere(["delete", "plan-b", "--store", store]);
+  expect(await ids("--deleted")).toEqual(["plan-b"]);
+});
+
+test("search finds what was said, and says so when nothing was", async () => {
+  const store = await sampleStore();
+  const found = await runHere(["search", "night", "train", "--store", store]);
+  expect([found.code, found.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^plan-b {2}.*\n {2}q2 {2}By night train\?\n$/),
+  ]);
+  expect(await runHere(["search", "nowhere", "--store", store])).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: "No session says that.\n",
+  });
+});
+
+test("show prints the path to the leaf, its last entries, or the path to another entry", async () => {
+  const store = await sampleStore();
+  const whole = (await linesOf("show", "plan-b", "--store", store)).join("\n");
+  expect(whole).toMatch(
+    /^Session {2}plan-b {2}active\n\nuser {2}\S+ {2}q\nLisbon or Oslo\?\n\nassistant {2}\S+ {2}a2\nOslo, /,
+  );
+  expect(whole).not.toContain("Lisbon.");
+  const end = (await linesOf("show", "plan-b", "--limit", "1", "--store", store)).join("\n");
+  expect(end).toMatch(/… what comes before: --at q2, or --all\n\nassistant {2}\S+ {2}a3\nWhy not\.$/);
+  expect(await jsonOf("show", "plan-b", "--limit", "2", "--at", "q2", "--store", store)).toMatchObject({
+    session: { id: "plan-b" },
+    entries: [{ id: "a2" }, { id: "q2" }],
+    before: "q",
+  });
+  expect(await jsonOf("show", "plan", "--at", "a1", "--all", "--store", store)).toMatchObject({
+    entries: [{ id: "q" }, { id: "a1" }],
+    before: null,
+  });
+  const missing = await runHere(["show", "plan", "--at", "nowhere", "--store", store]);
+  expect(missing).toEqual({ code: 1, stdout: "", stderr: 'There is no entry "nowhere" in session plan.\n' });
+});
+
+test("show prints the calls of tools, what failed, and an empty session", async () => {
+  const toolCalls = [{ id: "c", name: "exec", arguments: '{"command":"ls"}' }];
+  const store = await sampleStore(async (made) => {
+    await made.create(createHeader({ id: "calls" }));
+    await made.append("calls", [
+      { type: "message", message: { role: "assistant", content: null, toolCalls } },
+      { type: "message", message: { role: "tool", toolCallId: "c", name: "exec", content: "no", isError: true } },
+      { type: "model_change", provider: "offline", modelId: "m" },
+    ]);
+    await made.create(createHeader({ id: "empty" }));
+  });
+  const shown = (await linesOf("show", "calls", "--store", store)).join("\n");
+  expect(shown).toContain('\n→ exec {"command":"ls"}\n');
+  expect(shown).toMatch(/\ntool, failed exec {2}\S+ {2}\S+\nno\n\nmodel: offline\/m /);
+  expect(await linesOf("show", "empty", "--store", store)).toEqual(["Session  empty  active"]);
+});
+
+test("tree shows the branches with labels and the leaf", async () => {
+  const store = await sampleStore();
+  await linesOf("label", "plan", "a1", "warm", "--store", store);
+  expect(await linesOf("tree", "plan", "--store", store)).toEqual([
+    "user: Lisbon or Oslo?",
+    "├─ assistant: Lisbon. [warm]",
+    "└─ assistant: Oslo, of course. ← leaf",
+  ]);
+  const { leafId, nodes } = await jsonOf("tree", "plan", "--store", store);
+  expect([leafId, nodes]).toMatchObject([
+    "a2",
+    [
+      { id: "q", parentId: null, active: true, label: null },
+      { id: "a1", parentId: "q", active: false, label: "warm" },
+      { id: "a2", parentId: "q", active: true },
+    ],
+  ]);
+});
+
+test("label and rename write, take away, and refuse what makes no sense without writing", async () => {
+  const store = await sampleStore();
+  expect(await linesOf("label", "plan", "leaf", "end", "--store", store)).toEqual(["Entry a2 is labelled end."]);
+  expect(await linesOf("label", "plan", "a2", "--remove", "--store", store)).toEqual(["Entry a2 has no label."]);
+  expect(await linesOf("rename", "plan", "A trip", "--store", store)).toEqual(["Session plan is called A trip."]);
+  for (const args of [["leaf"], ["leaf", "x", "--remove"]]) {
+    expect((await runHere(["label", "plan", ...args, "--store", store])).code).toBe(2);
+  }
+  await using opened = await openStore(store);
+  expect(await opened.head("plan")).toMatchObject({ name: "A trip", version: 7 });
+});
+
+test("fork begins at the leaf, at an entry or at a checkpoint", async () => {
+  const store = await sampleStore();
+  const { checkpoint } = (await jsonOf("checkpoint", "plan", "--note", "early", "--store", store)) as {
+    checkpoint: { id: string };
+  };
+  expect((await linesOf("checkpoints", "plan", "--store", store))[1]).toMatch(/ 4 {2}no {5}early$/);
+  const forked = await jsonOf("fork", "plan", "--checkpoint", checkpoint.id, "--store", store);
+  expect(forked).toMatchObject({ parentSessionId: "plan", branchName: "fork", version: 4 });
+  const early = await jsonOf("fork", "plan", "--at", "q", "early", "--store", store);
+  expect(early).toMatchObject({ branchName: "early", version: 1 });
+  const both = await runHere(["fork", "plan", "--at", "q", "--checkpoint", checkpoint.id, "--store", store]);
+  expect(both).toMatchObject({ code: 2, stdout: "" });
+  const missing = await runHere(["fork", "plan", "--checkpoint", "nowhere", "--store", store]);
+  expect(missing).toMatchObject({ code: 1, stderr: 'There is no checkpoint "nowhere".\n' });
+});
+
+test("merge says what it would do, does it, and does nothing twice", async () => {
+  const store = await sampleStore();
+  const merge = (...args: string[]) => linesOf("merge", "plan", "plan-b", "--store", store, ...args);
+  const would = ["+ message q2", "+ message a3", "Session plan would get 2 entries."];
+  expect(await merge("--dry-run")).toEqual(would);
+  expect(await merge("--dry-run")).toEqual(would);
+  expect(await merge("--strategy", "selective", "--turn", "q2", "--turn", "x")).toEqual([
+    "+ message q2",
+    "skipped: x: unknown",
+    "Session plan got 1 entries.",
+  ]);
+  expect(await merge("--strategy", "summary", "--dry-run")).toEqual([
+    expect.stringMatching(/^\+ branch_summary /),
+    expect.stringContaining("skipped: q2: present"),
+    "Session plan would get 1 entries.",
+  ]);
+  expect(await merge()).toEqual(["+ message a3", "skipped: q2: present", "Session plan got 1 entries."]);
+  expect((await merge()).at(-1)).toBe("Session plan got 0 entries.");
+  expect(await runHere(["merge", "plan", "plan-b", "--turn", "q2", "--store", store])).toMatchObject({ code: 2 });
+});
+
+test("compact replaces the older part of the context by a summary, and takes it back", async () => {
+  const store = await sampleStore();
+  const compact = (...args: string[]) => linesOf("compact", "plan-b", "--store", store, ...args);
+  expect(await compact()).toEqual(["Session plan-b is short enough; there is nothing to compact."]);
+  expect(await compact("--keep-recent-tokens", "1")).toEqual([
+    expect.stringMatching(/^The context of session plan-b, \d+ tokens, begins with a summary now\.$/),
+  ]);
+  const shown = (await linesOf("show", "plan-b", "--store", store)).join("\n");
+  expect(shown).toMatch(/\ncompaction of \d+ tokens: /);
+  expect(await compact("--undo")).toEqual(["The last compaction of session plan-b does not count any more."]);
+  const wrong = await runHere(["compact", "plan", "--model", "nowhere/x", "--store", store]);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("anthropic, offline, openai") });
+});
+
+test("restore moves the leaf back, and erases nothing", async () => {
+  const store = await sampleStore();
+  const { checkpoint } = (await jsonOf("checkpoint", "plan", "--store", store)) as { checkpoint: { id: string } };
+  await using opened = await openStore(store);
+  await opened.append("plan", [say("later")]);
+  expect(await jsonOf("restore", checkpoint.id, "--store", store)).toEqual({
+    sessionId: "plan",
+    leafId: "a2",
+    turnCount: 2,
+    version: 6,
+  });
+  expect(await opened.getEntry("plan", "later")).not.toBeNull();
+});
+
+test("stats adds up by day, model and user, within a time", async () => {
+  const store = await sampleStore();
+  const lines = await linesOf("stats", "--by", "user", "--by", "model", "--store", store);
+  expect(lines).toEqual([
+    "MODEL            SESSIONS  TURNS  TOOL CALLS  TOKENS  COST (USD)",
+    "(none)                  2      2           0       0      0.0000",
+    "offline/offline         2      3           0      21      1.5000",
+    "all                     2      5           0      21      1.5000",
+    "",
+    "USER  SESSIONS  TURNS  TOOL CALLS  TOKENS  COST (USD)",
+    "ann          2      5           0      21      1.5000",
+    "all          2      5           0      21      1.5000",
+  ]);
+  const past = await jsonOf("stats", "--to", "2001-01-01", "--store", store);
+  expect(past).toMatchObject({ totals: { totalTurns: 0 }, byDay: [] });
+  const wrong = await runHere(["stats", "--from", "yesterday", "--store", store]);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--from is "yesterday"; give a date') });
+});
+
+test("delete takes several sessions or none, and undelete brings them back with their checkpoints", async () => {
+  const store = await sampleStore();
+  await jsonOf("checkpoint", "plan", "--store", store);
+  const wrong = await runHere(["delete", "plan", "nowhere", "--store", store]);
+  expect(wrong).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("skein list shows") });
+  expect(await linesOf("delete", "plan", "plan-b", "plan", "--store", store)).toEqual([
+    "deleted: plan",
+    "deleted: plan-b",
+  ]);
+  expect(await runHere(["show", "last", "--store", store])).toMatchObject({ code: 1, stdout: "" });
+  expect(await linesOf("undelete", "plan", "plan-", "--store", store)).toEqual(["back: plan", "back: plan-b"]);
+  expect(await jsonOf("checkpoints", "plan", "--store", store)).toMatchObject({ checkpoints: [{ sessionId: "plan" }] });
+});
+
+test("prune deletes what is old enough, archives it first, and purges it when told to", async () => {
+  const store = await sampleStore();
+  const prune = (...args: string[]) => jsonOf("prune", "--store", store, ...args);
+  expect(await prune("--older-than", "1d")).toMatchObject({ deleted: [] });
+  expect(await prune("--older-than", "0s", "--status", "closed")).toMatchObject({ deleted: [] });
+  const would = await prune("--older-than", "0s", "--dry-run");
+  expect(would).toMatchObject({ dryRun: true, deleted: ["plan-b", "plan"], archived: 0 });
+  const archive = `jsonl:${join(await makeDirectory(), "archive")}`;
+  const done = await prune("--older-than", "0s", "--limit", "1", "--archive", archive);
+  expect(done).toMatchObject({ dryRun: false, deleted: ["plan-b"], archived: 1, purged: 0 });
+  expect(await jsonOf("list", "--store", archive)).toMatchObject({ sessions: [{ id: "plan-b" }] });
+  expect(await prune("--purge", "7d")).toMatchObject({ purged: 0 });
+  expect(await prune("--purge", "0d", "--vacuum")).toMatchObject({ deleted: [], purged: 1, vacuumed: true });
+  for (const args of [
+    [],
+    ["--older-than", "soon"],
+    ["--purge", "0d", "--user", "ann"],
+    ["--older-than", "99999999w"],
+  ]) {
+    expect([args, (await runHere(["prune", "--store", store, ...args])).code]).toEqual([args, 2]);
+  }
+  expect((await runHere(["prune", "--older-than", "1d", "--store", store, "--archive", store])).code).toBe(2);
+});
+
+test("sweep ends what was idle for too long, and nothing else does", async () => {
+  const store = await sampleStore(async (made) => {
+    for (const id of ["new", "old"]) await made.create(createHeader({ id }));
+  });
+  tamper(store.slice("sqlite:".length), "UPDATE sessions SET updated_at = '2001-01-01T00:00:00.000Z' WHERE id = 'old'");
+  expect(await linesOf("show", "old", "--store", store)).toEqual(["Session  old  active"]);
+  expect(await linesOf("fork", "old", "--store", store)).toEqual([expect.stringContaining("begins with 0 entries")]);
+  expect(await linesOf("sweep", "--idle", "1w", "--store", store)).toEqual(["1 sessions expired."]);
+  expect(await jsonOf("list", "--status", "expired", "--store", store)).toMatchObject({ sessions: [{ id: "old" }] });
+  expect(await runHere(["merge", "old", "new", "--store", store])).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "Session old has expired; fork it to go on from here.\n",
+  });
+  expect((await runHere(["sweep", "--idle", "0s", "--store", store])).code).toBe(2);
+});
+
+test("token prints a token once with its hash, or keeps the hash in a file that only its owner reads", async () => {
+  const [made, line] = await linesOf("token", "--user", "ann", "--admin");
+  expect(JSON.parse(line as string)).toEqual({ hash: hashToken(made as string), userId: "ann", admin: true });
+  const file = join(await makeDirectory(), "tokens");
+  const kept: string[] = [];
+  for (const user of ["ann", "bob"]) {
+    const { stdout, stderr } = await runHere(["token", "--user", user, "--expires-in", "1d", "--token-file", file]);
+    kept.push(stdout.trimEnd());
+    expect(stderr).not.toContain(stdout.trimEnd());
+  }
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const expiresAt = expect.stringMatching(/^\d{4}-/);
+  expect(await readTokenFile(file)).toEqual([
+    { hash: hashToken(kept[0] as string), userId: "ann", expiresAt },
+    { hash: hashToken(kept[1] as string), userId: "bob", expiresAt },
+  ]);
+  expect(await readFile(file, "utf8")).not.toContain(kept[0]);
+  expect((await runHere(["token", "--expires-in", "0d"])).code).toBe(2);
+});
+
+test("a token file with a line that is none is refused with its number, and without what is in it", async () => {
+  const file = join(await makeDirectory(), "tokens");
+  const hash = hashToken("t");
+  for (const line of [
+    "secret",
+    "{}",
+    `{"hash":"${hash}"}`,
+    `{"hash":"${hash}","userId":"a","expiresAt":"soon"}`,
+    `{"hash":"x","userId":"a"}`,
+  ]) {
+    await writeFile(file, `# who may come in\n\n{"hash":"${hash}","userId":"a"}\n${line}\n`);
+    await expect(readTokenFile(file)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringMatching(
+        /^Line 4 of the token file "[^"]+" is no line of skein token; make a new one with it\.$/,
+      ),
+    });
+  }
+  await writeFile(file, "# nobody\n");
+  await expect(readTokenFile(file)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});

@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { commands } from "../../src/cli/commands.ts";
+import { runProgram } from "../../src/cli/run-program.ts";
+import { createHeader } from "../../src/session/header.ts";
+import type { SessionStore } from "../../src/session/store.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { makeDirectory, say } from "../moving/sample-store.ts";
+
+/** How a run of the program ended, and what it said. */
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** How the program is run in this process. */
+export interface RunHere {
+  readonly colours?: boolean;
+  readonly watched?: boolean;
+  readonly signal?: AbortSignal;
+  /** Told what is printed, as it comes. */
+  readonly onOutput?: (text: string) => void;
+}
+
+/** Runs a command line in this process. */
+export async function runHere(args: readonly string[], options: RunHere = {}): Promise<Ended> {
+  let [stdout, stderr] = ["", ""];
+  const code = await runProgram(commands, args, {
+    out: (text) => {
+      stdout += text;
+      options.onOutput?.(text);
+    },
+    err: (text) => {
+      stderr += text;
+    },
+    colours: options.colours ?? false,
+    watched: options.watched ?? false,
+    signal: options.signal ?? new AbortController().signal,
+  });
+  return { code, stdout, stderr };
+}
+
+/** The path of the built program. */
+export function builtProgram(): string {
+  const built = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
+  if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
+  return built;
+}
+
+/** Runs the built program as a user does. */
+export function runProcess(...args: readonly string[]): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, ["--no-warnings", builtProgram(), ...args], (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, stdout, stderr });
+    });
+  });
+}
+
+/** A store with a session `plan` of two branches and its fork `plan-b`, gone after the test; its URL. */
+export async function sampleStore(fill: (store: SessionStore) => Promise<void> = fillSample): Promise<string> {
+  const path = join(await makeDirectory(), "skein.db");
+  await using store = await openSqliteStore({ path });
+  await fill(store);
+  return `sqlite:${path}`;
+}
+
+async function fillSample(store: SessionStore): Promise<void> {
+  await store.create(createHeader({ id: "plan", userId: "ann", cwd: "/work" }));
+  await store.append("plan", [say("q", "Lisbon or Oslo?")]);
+  await store.append("plan", [answer("a1", "Lisbon.")]);
+  await store.append("plan", [{ type: "leaf", targetId: "q" }, answer("a2", "Oslo, of course.")]);
+  const forkedFrom = { sessionId: "plan", entryId: null, version: 0, branchName: "b" };
+  await store.fork("plan", createHeader({ id: "plan-b", userId: "ann", forkedFrom }));
+  await store.append("plan-b", [say("q2", "By night train?")]);
+  await store.append("plan-b", [answer("a3", "Why not.")]);
+}
+
+function answer(id: string, content: string) {
+  const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 7 };
+  const message = { role: "assistant", content, provider: "offline", model: "offline", usage, cost: 0.5 } as const;
+  return { id, type: "message", message } as const;
+}
