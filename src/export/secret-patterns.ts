@@ -88,7 +88,7 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
 
 /** What stands for a secret without being one: a placeholder, a variable, a word of a schema. */
 const HARMLESS =
-  /^(?:\[secret \d+\].*|[*x.…]+|<[^>]*>|\$\{[^}]*\}|\$[A-Z_][A-Z0-9_]*|\$\(.*|%\w+%|\{\{.*\}\}|process\.env\b.*|os\.environ\b.*|null|undefined|[Nn]one|nil|[Tt]rue|[Ff]alse|string|number|required|optional|\d{1,3})$/s;
+  /^(?:\[secret\b.*|[*x.…]+|<[^>]*>|\$\{[^}]*\}?|\$[A-Z_][A-Z0-9_]*|\$\(.*|%\w+%|\{\{.*\}\}|process\.env\b.*|os\.environ\b.*|null|undefined|[Nn]one|nil|[Tt]rue|[Ff]alse|string|number|required|optional|\d{1,3})$/s;
 const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass)$`, "i");
 
 /** Whether a name says that its value is a secret. */

@@ -105,17 +105,25 @@ async function writeFile(path: string, batches: AsyncIterable<string>, replace: 
     } finally {
       await handle.close();
     }
-    // A link never takes the place of a file that came in the meantime.
-    await (replace ? rename(temporary, path) : link(temporary, path));
+    await (replace ? rename(temporary, path) : publish(temporary, path));
     return bytes;
   } catch (cause) {
     if (cause instanceof SessionError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     if (code === undefined) throw cause;
-    if (code === "EEXIST") throw alreadyThere(path, cause);
     throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it is as it was.`, { cause });
   } finally {
     await unlink(temporary).catch(() => {});
+  }
+}
+
+/** A link never takes the place of a file that came in the meantime; not every file system has links. */
+async function publish(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path))) throw alreadyThere(path, cause);
+    await rename(temporary, path);
   }
 }
 

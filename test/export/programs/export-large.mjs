@@ -1,0 +1,10 @@
+// Exports the only session of a directory and prints how many characters came out; run it with little memory.
+import { exportSession } from "../../../dist/export/index.js";
+import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+
+const [directory, id, format] = process.argv.slice(2);
+const store = await openJsonlStore({ directory });
+let characters = 0;
+for await (const piece of exportSession(store, id, { format })) characters += piece.length;
+await store.close();
+process.stdout.write(`${characters}\n`);

@@ -1,0 +1,137 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createSanitizer, sanitizeText } from "../../src/export/index.ts";
+import { planted } from "./planted-secrets.ts";
+
+describe("a text without its secrets", () => {
+  test.for(planted.map(({ kind, example }) => [kind, example] as const))("has no %s", ([, { text, secret }]) => {
+    const sanitized = sanitizeText(`before ${text} after`);
+    expect(sanitized).not.toContain(secret);
+    expect(sanitized).toMatch(/^before [\s\S]*\[secret 1\]/);
+  });
+
+  test("keeps what only looks like one", () => {
+    const harmless = [
+      "max_tokens=4096 and totalTokens: 128",
+      "const token = readToken(stream);",
+      "password: must contain eight characters",
+      "PASSWORD=${DB_PASSWORD} API_KEY=$API_KEY",
+      "apiKey: process.env.API_KEY",
+      '{"token":{"type":"string"},"password":"<your password>"}',
+      "https://example.com:8080/a@b and mailto:ann@example.com",
+      "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+      "sk-learn-like-names-of-packages",
+      "bearer authentication",
+      "019375a2-7c1e-7bb8-b0a1-0d9c5e2f4a6b",
+      "https://example.com/home/page",
+    ];
+    for (const text of harmless) expect(sanitizeText(text)).toBe(text);
+  });
+
+  test("says of equal secrets that they are equal, and of others that they are not", () => {
+    const [one, two] = [`ghp_${"a1".repeat(18)}`, `ghp_${"b2".repeat(18)}`];
+    expect(sanitizeText(`${one} ${two} ${one}`)).toBe("[secret 1] [secret 2] [secret 1]");
+  });
+
+  test("replaces a secret also where nothing says what it is, before and after it was named", () => {
+    const text = "tiger/lily-42 works\nDB_PASSWORD=tiger/lily-42\nsee ?p=tiger%2Flily-42";
+    expect(sanitizeText(text)).toBe("[secret 1] works\nDB_PASSWORD=[secret 1]\nsee ?p=[secret 1]");
+  });
+
+  test("does not take a word for a secret everywhere because it once was a password", () => {
+    expect(sanitizeText("the password is used as PASSWORD=password")).toBe(
+      "the password is used as PASSWORD=[secret 1]",
+    );
+  });
+
+  test("names home directories by a tilde", () => {
+    const text =
+      "/home/ann/project /Users/ann.b/x file:///home/ann C:\\Users\\Ann B\\x C:\\\\Users\\\\ann\\\\x /root/.ssh";
+    expect(sanitizeText(text)).toBe("~/project ~/x file://~ ~\\x ~\\\\x ~/.ssh");
+    expect(createSanitizer({ homeDirectory: "/var/lib/build" }).sanitize("/var/lib/build/x /var/lib/builder")).toBe(
+      "~/x /var/lib/builder",
+    );
+  });
+
+  test("is the same when it is sanitized again", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(...planted.map(({ arbitrary }) => arbitrary), filler), { maxLength: 6 }),
+        (parts) => {
+          const once = sanitizeText(parts.map(({ text }) => text).join(" "));
+          expect(sanitizeText(once)).toBe(once);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test.for([
+    "a",
+    "-",
+    "=",
+    "\\",
+    "eyJ-",
+    "-eyJ",
+    "sk-",
+    'token="',
+    "password='",
+    "://a:",
+    "-----BEGIN PRIVATE KEY-----",
+    "Bearer ",
+    "?token=",
+    "--token ",
+    "/home/",
+    "%3A%2F%2F",
+    "[[",
+    '{"a":',
+    "PASSWORD=",
+    "C:\\Users\\",
+    "\u001b[",
+  ])("comes to an end for a long line of %j", (piece) => {
+    const line = piece.repeat(Math.ceil(150_000 / piece.length));
+    expect(sanitizeText(line).length).toBeGreaterThan(0);
+  });
+});
+
+describe("a value without its secrets", () => {
+  test("keeps its keys, and knows a secret by its key", () => {
+    const value = { password: "hunter2", apiKeys: ["first one", "second one"], user: "ann", port: 80, token: null };
+    expect(createSanitizer().sanitize(value)).toEqual({
+      password: "[secret 1]",
+      apiKeys: ["[secret 2]", "[secret 3]"],
+      user: "ann",
+      port: 80,
+      token: null,
+    });
+  });
+
+  test("has none in a text that is JSON, however it is spelled there", () => {
+    const text = '{"a":"\\u0041KIAABCDEFGH12345678","b":"{\\"clientSecret\\":\\"hunter2\\"}","n":1}';
+    expect(createSanitizer().sanitize(text)).toBe(
+      '{"a":"[secret 2]","b":"{\\"clientSecret\\":\\"[secret 1]\\"}","n":1}',
+    );
+  });
+
+  test("has none in a file that is text, and leaves other files alone", () => {
+    const encode = (text: string) => Buffer.from(text).toString("base64");
+    const text = { type: "file", mediaType: "text/plain", data: encode("API_KEY=abc") };
+    const binary = {
+      type: "image",
+      mediaType: "image/png",
+      data: Buffer.from([0x89, 0x50, 0xff, 0x00]).toString("base64"),
+    };
+    expect(createSanitizer().sanitize([text, binary])).toEqual([
+      { ...text, data: encode("API_KEY=[secret 1]") },
+      binary,
+    ]);
+  });
+
+  test("is not changed itself", () => {
+    const value = Object.freeze({ password: "hunter2", list: Object.freeze(["API_KEY=abc"]) });
+    createSanitizer().sanitize(value);
+    expect(value).toEqual({ password: "hunter2", list: ["API_KEY=abc"] });
+  });
+});
+
+const filler = fc.string({ maxLength: 20 }).map((text) => ({ text, secret: null }));
