@@ -9,6 +9,8 @@ import { skipBecause } from "../skip.ts";
 import { builtProgram, runProcess, sampleStore } from "./run-skein.ts";
 
 const run = promisify(execFile);
+/** Runs a command line on a pseudo-terminal; part of util-linux. */
+const terminalProgram = "script";
 
 /** A store whose only session is longer than any pipe holds. */
 function longStore(): Promise<string> {
@@ -67,13 +69,13 @@ test("prints all of a long result into a pipe, and ends quietly when the reader 
 });
 
 test("shows colours on a terminal, and none with NO_COLOR or --no-color", async (context) => {
-  if (spawnSync("script", ["--version"]).error !== undefined)
-    skipBecause(context, "the program script is not installed");
+  if (spawnSync(terminalProgram, ["--version"]).error !== undefined)
+    skipBecause(context, "the program script of util-linux is not installed");
   const store = await sampleStore();
   const { NO_COLOR: _none, FORCE_COLOR: _forced, ...inherited } = process.env;
   const onTerminal = async (more: string, env: NodeJS.ProcessEnv = {}) => {
     const line = `'${process.execPath}' '${builtProgram()}' show plan --store '${store}' ${more}`;
-    const { stdout } = await run("script", ["-qec", line, "/dev/null"], {
+    const { stdout } = await run(terminalProgram, ["-qec", line, "/dev/null"], {
       env: { ...inherited, TERM: "xterm-256color", ...env },
     });
     return stdout;

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { createModel, SessionError, SessionManager, type SessionStore } from "../../index.ts";
+import { createModel, SessionError, type SessionStore } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../chat/approval-policy.ts";
 import { chatJson } from "../chat/chat-json.ts";
@@ -10,6 +10,7 @@ import { ChatPrinter } from "../chat/chat-printer.ts";
 import { ChatSession } from "../chat/chat-session.ts";
 import { runChat } from "../chat/run-chat.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
+import { openManager } from "../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../session-reference.ts";
 
 /** Talks with an agent in a session. */
@@ -52,7 +53,7 @@ export const chat: Command = {
     const { model, system } = { model: textOption(values, "model"), system: textOption(values, "system") };
     await using store = await context.openStore();
     const sessionId = await sessionFor(store, context, workspace);
-    await using manager = managerOf(store);
+    await using manager = openManager(store);
     await using session = new ChatSession({
       manager,
       models: (name) => createModel(name),
@@ -78,20 +79,6 @@ export const chat: Command = {
     return done || atTerminal ? 0 : 1;
   },
 };
-
-function managerOf(store: SessionStore): SessionManager {
-  // The limits of a service would keep a person from their own sessions.
-  const unlimited = Number.MAX_SAFE_INTEGER;
-  return new SessionManager({
-    store,
-    config: {
-      sessionTtl: 0,
-      maxSessionsPerUser: unlimited,
-      maxTurnsPerSession: unlimited,
-      maxBranchesPerSession: unlimited,
-    },
-  });
-}
 
 /** The session to go on in, or null for a new one. */
 async function sessionFor(store: SessionStore, context: CommandContext, workspace: string): Promise<string | null> {
