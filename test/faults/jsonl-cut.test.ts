@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
+import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
+import { entriesOf } from "./store-support.ts";
 
 const appends: readonly (readonly EntryDraft[])[] = [
   [user("one", "1")],

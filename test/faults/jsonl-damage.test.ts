@@ -6,7 +6,8 @@ import { SessionDamagedError } from "../../src/session/errors.ts";
 import { createHeader } from "../../src/session/header.ts";
 import { repairFile, sessionFileName } from "../../src/stores/jsonl/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
+import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
+import { entriesOf } from "./store-support.ts";
 
 const TIME = "2026-01-15T10:30:00.000Z";
 const HEADER = createHeader({ id: "a", createdAt: TIME, cwd: "/project", userId: "bob" });

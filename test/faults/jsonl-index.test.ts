@@ -8,7 +8,8 @@ import type { AppendOptions, SessionStore } from "../../src/session/store.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
+import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
+import { entriesOf } from "./store-support.ts";
 
 /** Long enough that a few dozen entries make several blocks of the index. */
 const LONG = "x".repeat(30_000);

@@ -1,26 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
-import { chmod, readdir, readFile, stat } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { chmod, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/session/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, makeDirectory, makeSession, openStore, program, snapshot, user } from "./jsonl-support.ts";
+import { makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
+import { programPath, start } from "./program-support.ts";
+import { entriesOf } from "./store-support.ts";
+import { expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 200;
-
-/** Starts a program and collects the lines that it prints. */
-function start(
-  name: string,
-  args: readonly string[],
-): { child: ChildProcess; lines: () => string[]; ended: Promise<void> } {
-  const child = spawn(process.execPath, [program(name), ...args], { stdio: ["ignore", "pipe", "inherit"] });
-  let text = "";
-  child.stdout?.on("data", (data: Buffer) => (text += data.toString()));
-  const ended = once(child, "close").then(() => {});
-  // A line that the kill cut short was not acknowledged.
-  return { child, ended, lines: () => text.split("\n").slice(0, -1) };
-}
+const KILLS = 25;
 
 /** The ids are those of one path, each entry on the one before it, in whole lines. */
 async function checkOnePath(path: string, entries: readonly Entry[]): Promise<void> {
@@ -28,40 +17,18 @@ async function checkOnePath(path: string, entries: readonly Entry[]): Promise<vo
   for (const line of (await readFile(path, "utf8")).trimEnd().split("\n")) JSON.parse(line);
 }
 
-describe.each(["flush", "fsync"] as const)("with durability %s", (durability) => {
-  test(`finds every acknowledged entry after ${KILLS} kills at random moments`, async () => {
-    const directory = await makeDirectory();
-    const { store, path } = await makeSession(directory);
-    const acknowledged: string[] = [];
-    let seed = durability.length;
-    const random = (): number => (seed = (seed * 16807) % 2147483647) / 2147483647;
-    for (let kill = 0; kill < KILLS; kill++) {
-      const { child, lines, ended } = start("jsonl-append.mjs", [directory, durability, `k${kill}`, "100000", "500"]);
-      await Promise.race([once(child.stdout as NonNullable<typeof child.stdout>, "data"), ended]);
-      expect(child.exitCode, "the program has ended by itself").toBeNull();
-      await new Promise((resolve) => setTimeout(resolve, random() * 12));
-      child.kill("SIGKILL");
-      await ended;
-      acknowledged.push(...lines());
-    }
-    // A lock that a killed process left is taken over; waiting for it would end in SESSION_BUSY.
-    await store.append("a", [user("after all", "last")]);
-    const entries = await entriesOf(store);
-    const ids = new Set(entries.map(({ id }) => id));
-    expect(acknowledged.length).toBeGreaterThan(KILLS);
-    expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
-    await checkOnePath(path, entries);
-    await checkHeadIsFold(store, "a");
-    await store.close();
-    // Killed in passing, they leave little behind, and nothing grows with their number.
-    expect((await readdir(join(directory, ".index"))).length).toBeLessThan(20);
-  }, 300_000);
+test.for(["jsonl", "jsonl (fsync)"])(
+  `finds every acknowledged entry after ${KILLS} kills at random moments, on %s`,
+  { timeout: 120_000 },
+  (store) => expectKept("writers", store, KILLS),
+);
 
+describe.each(["flush", "fsync"] as const)("with durability %s", (durability) => {
   test("says that the disk is full, and is as it was", async () => {
     const directory = await makeDirectory();
     const { store, path } = await makeSession(directory, [user("before", "before")]);
     await store.close();
-    const words = [process.execPath, program("jsonl-fill-disk.mjs"), directory, durability];
+    const words = [process.execPath, programPath("jsonl-fill-disk.mjs"), directory, durability];
     const command = `ulimit -f 40; exec ${words.map((word) => `'${word}'`).join(" ")}`;
     const report = JSON.parse(execFileSync("bash", ["-c", command], { encoding: "utf8" }));
     expect(report).toMatchObject({ code: "STORE_FAILED", whole: true, small: true });
@@ -81,30 +48,27 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
 
 test("two processes that append to one file lose nothing and follow each other on one path", async () => {
   const directory = await makeDirectory();
-  const { store, path } = await makeSession(directory);
-  const both = ["x", "y"].map((prefix) => start("jsonl-append.mjs", [directory, "flush", prefix, "1000", "600"]));
-  await Promise.all(both.map(({ ended }) => ended));
-  const acknowledged = both.flatMap(({ lines }) => lines());
-  const entries = await entriesOf(store);
-  expect(entries.map(({ id }) => id).toSorted()).toEqual(acknowledged.toSorted());
-  expect(new Set(acknowledged).size).toBe(2 * (1000 + 334));
-  await checkOnePath(path, entries);
-  await checkHeadIsFold(store, "a");
+  const store = await openStore(directory);
+  await writeTogether(`jsonl:${directory}`, { processes: 2, appends: 1000 }, async () => void (await store.list()));
+  for (const line of (await readFile((await store.pathOf("shared")) as string, "utf8")).trimEnd().split("\n"))
+    JSON.parse(line);
 }, 60_000);
 
 test("two processes that append without a pause take turns", async () => {
   const directory = await makeDirectory();
   const { store } = await makeSession(directory);
-  const both = ["x", "y"].map((prefix) => start("jsonl-append.mjs", [directory, "flush", prefix, "100000"]));
-  await expect.poll(() => both.every(({ lines }) => lines().length > 0), { timeout: 10_000, interval: 10 }).toBe(true);
-  const before = both.map(({ lines }) => lines().length);
-  await new Promise((resolve) => setTimeout(resolve, 1000));
-  const gained = both.map(({ lines }, index) => lines().length - (before[index] as number));
+  const both = ["x", "y"].map((tag) => start("write.mjs", [`jsonl:${directory}`, "a", tag, "100000", "1"]));
+  const done = (): number[] => both.map(({ lines }) => lines().filter((line) => line.startsWith("done ")).length);
+  const more = (): Promise<void> => Promise.race(both.map((each) => each.more()));
+  while (Math.min(...done()) === 0) await more();
+  const before = done();
+  const gained = (): number[] => done().map((count, index) => count - (before[index] as number));
+  while (Math.max(...gained()) < 500) await more();
+  expect(Math.min(...gained())).toBeGreaterThan(50);
   for (const { child, ended } of both) {
     child.kill("SIGKILL");
     await ended;
   }
-  expect(Math.min(...gained)).toBeGreaterThan(50);
   await store.append("a", [user("last")]);
   await checkHeadIsFold(store, "a");
 }, 60_000);
@@ -132,7 +96,7 @@ test("changes nothing where it has no right to write", async () => {
   await chmod(directory, 0o555);
   const before = await snapshot(directory);
   const report = JSON.parse(
-    execFileSync(process.execPath, [program("jsonl-as-nobody.mjs"), directory], { encoding: "utf8" }),
+    execFileSync(process.execPath, [programPath("jsonl-as-nobody.mjs"), directory], { encoding: "utf8" }),
   );
   expect(report.version).toBe(1);
   for (const code of report.codes) expect(["STORE_FAILED", "READ_ONLY"]).toContain(code);

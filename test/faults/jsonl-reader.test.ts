@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
 import type { Checkpoint } from "../../src/session/store.ts";
-import { entriesOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
+import { makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
+import { entriesOf } from "./store-support.ts";
 
 const POINT: Checkpoint = {
   id: "c",

@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { Entry, EntryDraft } from "../../src/session/entry.ts";
+import type { EntryDraft } from "../../src/session/entry.ts";
 import { createHeader, type SessionHeader } from "../../src/session/header.ts";
 import type { ReadOptions, SessionStore } from "../../src/session/store.ts";
 import { type JsonlStore, type JsonlStoreOptions, openJsonlStore } from "../../src/stores/jsonl/index.ts";
+import { entriesOf } from "./store-support.ts";
 
 /** A directory that is gone after the test. */
 export async function makeDirectory(): Promise<string> {
@@ -40,12 +39,6 @@ export function user(text: string, id?: string): EntryDraft {
   return { type: "message", message: { role: "user", content: text }, ...(id === undefined ? {} : { id }) };
 }
 
-export async function entriesOf(store: SessionStore, id = "a", options: ReadOptions = {}): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for await (const entry of store.read(id, options)) entries.push(entry);
-  return entries;
-}
-
 export async function idsOf(store: SessionStore, id = "a", options: ReadOptions = {}): Promise<string[]> {
   return (await entriesOf(store, id, options)).map((entry) => entry.id);
 }
@@ -67,11 +60,4 @@ export async function snapshot(directory: string): Promise<Record<string, string
   };
   await visit(directory);
   return found;
-}
-
-/** The path of a program that runs in a process of its own, on the compiled package. */
-export function program(name: string): string {
-  const built = fileURLToPath(new URL("../../dist/stores/jsonl/index.js", import.meta.url));
-  if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
-  return fileURLToPath(new URL(`./programs/${name}`, import.meta.url));
 }

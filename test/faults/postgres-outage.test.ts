@@ -6,7 +6,8 @@ import { SessionError } from "../../src/session/errors.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, message, openPool, openStore, rowsOf, startServer } from "./postgres-support.ts";
+import { openPool, openStore, rowsOf, startServer } from "./postgres-support.ts";
+import { entriesOf, message } from "./store-support.ts";
 
 const OTHERS =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename IS NOT NULL";

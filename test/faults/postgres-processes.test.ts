@@ -1,86 +1,45 @@
-import { once } from "node:events";
 import { expect, test } from "vitest";
-import type { Entry } from "../../src/session/entry.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { postgresUrl } from "../postgres-server.ts";
-import { entriesOf, message, newSchema, openStore, refusalOf, rowsOf, runProgram, start } from "./postgres-support.ts";
+import { newSchema, openStore, rowsOf } from "./postgres-support.ts";
+import { askAll, start } from "./program-support.ts";
+import { entriesOf, message, refusalOf } from "./store-support.ts";
+import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 25;
+const KILLS = 20;
 
-test("keeps all entries of four processes that append 500 times each, in one order on one path", async () => {
+test("keeps all entries of four processes that append 2,000 times each, in one order on one path", async () => {
   const url = await postgresUrl();
   const store = await openStore({ url });
-  await store.create(createHeader({ id: "shared" }));
-  const writers = ["a", "b", "c", "d"].map((tag) => start("postgres-append.mjs", [url, "shared", tag, "500"]));
-  let running = true;
-  const ended = Promise.all(writers.map((writer) => writer.ended)).then(() => {
-    running = false;
-  });
   // Meanwhile others look at the session in ways that keep books of their own.
-  while (running) {
+  const last = await writeTogether(url, { processes: 4, appends: 2000 }, async () => {
     await store.list();
-    await store.search("a-40");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  await ended;
-  const acknowledged = writers.flatMap((writer) => writer.lines());
-  expect(acknowledged).toHaveLength(4 * (400 + 3 * 100));
-  await checkOnePath(store, "shared", acknowledged);
-  expect((await store.search("d-498")).map((hit) => hit.matches.map(({ entryId }) => entryId))).toEqual([["d-498"]]);
+    await store.search("w0.0-40");
+  });
+  const found = (await store.search(last)).map((hit) => hit.matches.map(({ entryId }) => entryId));
+  expect(found).toEqual([[last]]);
 }, 240_000);
 
 test("refuses whoever is late with a conflict, and a loop that tries again comes to the right sum", async () => {
   const url = await postgresUrl();
   const store = await openStore({ url });
   await store.create(createHeader({ id: "counted" }));
-  const said = await Promise.all(
-    Array.from({ length: 4 }, () => runProgram("postgres-count.mjs", [url, "counted", "50"])),
-  );
-  const conflicts = said.map((lines) => Number(/^done (\d+)$/.exec(lines[0] ?? "")?.[1]));
-  expect(conflicts.every((count) => count >= 0)).toBe(true);
-  expect(conflicts.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
-  const head = await store.head("counted");
-  expect([head?.version, head?.path.settings.variables]).toEqual([200, { count: 200 }]);
-  await checkHeadIsFold(store, "counted");
+  await expectCounted(url, store, 50);
 }, 120_000);
 
-test(`finds every acknowledged entry after ${KILLS} kills at random moments`, async () => {
-  const url = await postgresUrl();
-  const store = await openStore({ url });
-  let stored = 0;
-  for (let killed = 0; killed < KILLS; killed++) {
-    const id = `kill-${killed}`;
-    const { child, lines, ended } = start("postgres-append.mjs", [url, id, id, "1000000"]);
-    await once(child.stdout as NonNullable<typeof child.stdout>, "data");
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 40));
-    child.kill("SIGKILL");
-    await ended;
-    const entries = await entriesOf(store, id);
-    const ids = new Set(entries.map((entry) => entry.id));
-    expect(lines().filter((line) => !ids.has(line))).toEqual([]);
-    // Of three entries that go together, there are three or none.
-    const parts = entries.filter((entry) => entry.id.includes("/"));
-    expect(parts.map((entry) => entry.id.split("/")[1]).join("")).toMatch(/^(?:123)*$/);
-    // Whoever was killed holds nothing: the next one appends at once.
-    await store.append(id, [message]);
-    await checkHeadIsFold(store, id);
-    const head = await store.head(id);
-    expect((await store.list({ status: head?.status ?? "active" })).items).toContainEqual(head);
-    stored += entries.length;
-  }
-  expect(stored).toBeGreaterThan(KILLS);
-}, 240_000);
+test(`finds every acknowledged entry after ${KILLS} kills at random moments`, { timeout: 240_000 }, () =>
+  expectKept("writers", "postgres", KILLS),
+);
 
 test("lets eight processes open a database that none of them finds there", async () => {
   const url = await postgresUrl();
-  for (let round = 0; round < 3; round++) {
+  const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
+  const programs = names.map((name) => start("open.mjs", [name]));
+  for (let round = 0; round < 4; round++) {
     const schema = newSchema();
-    const time = String(Date.now() + 2500);
-    const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
-    const said = await Promise.all(names.map((name) => runProgram("postgres-open.mjs", [url, schema, name, time])));
-    expect(said).toEqual(names.map(() => ["done"]));
+    expect(await askAll(programs, `${url}#${schema}`)).toEqual(names.map(() => ["done"]));
     const store = await openStore({ url, schema });
     expect((await store.list()).items.map(({ header, version }) => `${header.id} ${version}`).sort()).toEqual(
       names.map((name) => `${name} 1`),
@@ -163,16 +122,3 @@ test("keeps what a fork takes over, however the purge of its source falls", asyn
   const [left] = await rowsOf(`SELECT count(*)::int AS entries FROM ${options.schema}.entries`);
   expect(left).toEqual({ entries: forked * 5 });
 });
-
-async function checkOnePath(store: SessionStore, id: string, acknowledged: readonly string[]): Promise<void> {
-  const entries: Entry[] = await entriesOf(store, id);
-  expect(entries.map((entry) => entry.id).sort()).toEqual([...acknowledged].sort());
-  let leaf: string | null = null;
-  for (const [seq, entry] of entries.entries()) {
-    expect([entry.seq, entry.parentId]).toEqual([seq, leaf]);
-    if (entry.type === "message") leaf = entry.id;
-  }
-  await checkHeadIsFold(store, id);
-  const head = await store.head(id);
-  expect((await store.list({ status: head?.status ?? "active" })).items).toContainEqual(head);
-}

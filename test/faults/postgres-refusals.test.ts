@@ -11,7 +11,8 @@ import { createHeader } from "../../src/session/header.ts";
 import { openStore as openByUrl } from "../../src/stores/open-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { postgresUrl } from "../postgres-server.ts";
-import { entriesOf, message, newSchema, openPool, openStore, refusalOf, rowsOf, urlWith } from "./postgres-support.ts";
+import { newSchema, openPool, openStore, rowsOf, urlWith } from "./postgres-support.ts";
+import { entriesOf, message, refusalOf } from "./store-support.ts";
 
 const SECRET = "s3cret-p4ssword";
 

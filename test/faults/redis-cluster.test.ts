@@ -8,7 +8,8 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openRedisStore, type RedisClient } from "../../src/stores/redis/index.ts";
 import { skipReason, storeCases } from "../../src/testing/index.ts";
 import { skipBecause } from "../skip.ts";
-import { newPrefix, openClient, openStore, ownServerTest, refusalOf, until } from "./redis-support.ts";
+import { newPrefix, openClient, openStore, ownServerTest } from "./redis-support.ts";
+import { refusalOf, until } from "./store-support.ts";
 
 const NODES = 3;
 const SLOTS = 16_384;

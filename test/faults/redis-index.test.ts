@@ -11,16 +11,8 @@ import { CREATE, END_GENERATION } from "../../src/stores/redis/session-scripts.t
 import { SessionWatchers } from "../../src/stores/redis/session-watchers.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { redisUrl } from "../redis-server.ts";
-import {
-  message,
-  newPrefix,
-  openClient,
-  openStore,
-  ownServerTest,
-  redisTest,
-  startServer,
-  until,
-} from "./redis-support.ts";
+import { newPrefix, openClient, openStore, ownServerTest, redisTest, startServer } from "./redis-support.ts";
+import { message, until } from "./store-support.ts";
 
 redisTest("makes no session with a mark that was taken away while its maker was slow", async () => {
   const { store, client, names, openSlow } = await setUp();

@@ -7,17 +7,8 @@ import type { Checkpoint } from "../../src/session/store.ts";
 import type { RedisClient } from "../../src/stores/redis/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { redisUrl } from "../redis-server.ts";
-import {
-  entriesOf,
-  keysOf,
-  message,
-  newPrefix,
-  openClient,
-  openStore,
-  redisTest,
-  refusalOf,
-  until,
-} from "./redis-support.ts";
+import { keysOf, newPrefix, openClient, openStore, redisTest } from "./redis-support.ts";
+import { entriesOf, message, refusalOf, until } from "./store-support.ts";
 
 const FAR = "9999-12-31T23:59:59.999Z";
 const HOSTILE = ["user:bob", "{a}", "}{", "__proto__", " ", "a:s:{b}", "*", "x".repeat(512), "ключ"];

@@ -8,19 +8,8 @@ import { openRedisStore } from "../../src/stores/redis/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { freePort } from "../../scripts/test-server.mjs";
 import { redisUrl } from "../redis-server.ts";
-import {
-  DURABLE,
-  entriesOf,
-  message,
-  newPrefix,
-  openClient,
-  openStore,
-  ownServerTest,
-  redisTest,
-  refusalOf,
-  startServer,
-  until,
-} from "./redis-support.ts";
+import { DURABLE, newPrefix, openClient, openStore, ownServerTest, redisTest, startServer } from "./redis-support.ts";
+import { entriesOf, message, refusalOf, until } from "./store-support.ts";
 
 const clients: Readonly<Record<string, (server: RedisServer) => Promise<SessionStore>>> = {
   "its own client": (server) => openStore({ url: server.url }),

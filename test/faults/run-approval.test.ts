@@ -6,11 +6,14 @@ import { expect, onTestFinished, test } from "vitest";
 import { resumeSession, runSessionLoop } from "../../src/agent/index.ts";
 import { scripted } from "../../src/models/index.ts";
 import { nextEvent, resultsOf, shortly, toolOf } from "../sample-run.ts";
-import { makeDirectory, program } from "./jsonl-support.ts";
+import { makeDirectory } from "./jsonl-support.ts";
+import { programPath } from "./program-support.ts";
 
 test("a run that waits for approval when its process is killed goes on in another process, and knows what was said", async () => {
   const path = join(await makeDirectory(), "run.jsonl");
-  const child = spawn(process.execPath, [program("run-approval.mjs"), path], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [programPath("run-approval.mjs"), path], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [line] = await once(createInterface({ input: child.stdout }), "line");
   expect(line).toBe("waiting");

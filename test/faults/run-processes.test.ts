@@ -25,7 +25,7 @@ test.each(places)(
     for (let kill = 0; kill < KILLS; kill++) {
       const ahead = kill * LEASE_SECONDS;
       const run = startRun([place, path, "s", kill === 0 ? "start" : "resume", String(ahead)]);
-      await run.begun;
+      await run.more();
       expect(run.child.exitCode, "the program has ended by itself").toBeNull();
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
       run.child.kill("SIGKILL");

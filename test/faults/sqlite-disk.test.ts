@@ -7,7 +7,9 @@ import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { entriesOf, makePath, openStore, problemsOf, rowsOf, runProgram } from "./sqlite-support.ts";
+import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";
+import { runProgram } from "./program-support.ts";
+import { entriesOf } from "./store-support.ts";
 
 const message = { type: "message", message: { role: "user", content: "hello" } } as const;
 
@@ -63,7 +65,7 @@ test.runIf(process.getuid?.() === 0).each([
 ])("says so when %s may not be written to", async (_name, directoryMode, result) => {
   const path = await makePath();
   // The end of a process, other than closing, surely leaves no file beside the database.
-  await runProgram("sqlite-append.mjs", [path, "a", "made", "1"]);
+  await runProgram("write.mjs", [`sqlite:${path}`, "a", "made", "1", "1"]);
   expect(await readdir(dirname(path))).toEqual([basename(path)]);
   await chmod(dirname(path), directoryMode);
   await chmod(path, 0o644);

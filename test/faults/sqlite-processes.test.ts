@@ -1,82 +1,36 @@
-import { once } from "node:events";
 import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
-import { checkHeadIsFold } from "../../src/testing/index.ts";
-import { entriesOf, makePath, openStore, problemsOf, rowsOf, runProgram, start } from "./sqlite-support.ts";
+import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";
+import { askAll, start } from "./program-support.ts";
+import { expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 200;
+const KILLS = 25;
 
 test("keeps all entries of two processes that append 5,000 times each, in one order on one path", async () => {
   const path = await makePath();
   const store = await openStore(path);
-  await store.create(createHeader({ id: "shared" }));
-  const writers = ["left", "right"].map((tag) => start("sqlite-append.mjs", [path, "shared", tag, "5000"]));
-  let running = true;
-  const ended = Promise.all(writers.map((writer) => writer.ended)).then(() => {
-    running = false;
-  });
   // Meanwhile others look at the session in ways that keep books of their own.
-  while (running) {
+  const last = await writeTogether(`sqlite:${path}`, { processes: 2, appends: 5000 }, async () => {
     await store.list();
-    await store.search("left-40");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  await ended;
-  const entries = await entriesOf(store, "shared");
-  const acknowledged = writers.flatMap((writer) => writer.lines());
-  expect(acknowledged).toHaveLength(2 * (4000 + 3 * 1000));
-  expect(entries.map(({ id }) => id).sort()).toEqual(acknowledged.sort());
-  let leaf: string | null = null;
-  for (const [seq, entry] of entries.entries()) {
-    expect([entry.seq, entry.parentId]).toEqual([seq, leaf]);
-    if (entry.type === "message") leaf = entry.id;
-  }
-  await checkHeadIsFold(store, "shared");
-  const head = await store.head("shared");
-  expect((await store.list({ status: head?.status ?? "active" })).items).toEqual([head]);
-  expect((await store.search("right-4998")).map((hit) => hit.matches.map(({ entryId }) => entryId))).toEqual([
-    ["right-4998"],
-  ]);
+    await store.search("w0.0-40");
+  });
+  const found = (await store.search(last)).map((hit) => hit.matches.map(({ entryId }) => entryId));
+  expect(found).toEqual([[last]]);
   expect(problemsOf(path)).toEqual([]);
 }, 120_000);
 
-test.each(["flush", "fsync"])(
-  `finds every acknowledged entry after ${KILLS / 2} kills at random moments, with durability %s`,
-  async (durability) => {
-    const path = await makePath();
-    const store = await openStore(path);
-    let [killed, stored] = [0, 0];
-    for (; killed < KILLS / 2; killed++) {
-      const id = `kill-${killed}`;
-      const { child, lines, ended } = start("sqlite-append.mjs", [path, id, id, "1000000", durability]);
-      await once(child.stdout as NonNullable<typeof child.stdout>, "data");
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 25));
-      child.kill("SIGKILL");
-      await ended;
-      const entries = await entriesOf(store, id);
-      const ids = new Set(entries.map((entry) => entry.id));
-      expect(lines().filter((line) => !ids.has(line))).toEqual([]);
-      // Of three entries that go together, there are three or none.
-      const parts = entries.filter((entry) => entry.id.includes("/"));
-      expect(parts.map((entry) => entry.id.split("/")[1]).join("")).toMatch(/^(?:123)*$/);
-      await checkHeadIsFold(store, id);
-      const head = await store.head(id);
-      expect((await store.list({ status: head?.status ?? "active" })).items).toContainEqual(head);
-      stored += entries.length;
-    }
-    expect(stored).toBeGreaterThan(KILLS);
-    expect(problemsOf(path)).toEqual([]);
-  },
-  300_000,
+test.for(["sqlite", "sqlite (fsync)"])(
+  `finds every acknowledged entry after ${KILLS} kills at random moments, on %s`,
+  { timeout: 120_000 },
+  (store) => expectKept("writers", store, KILLS),
 );
 
 test("lets eight processes open a database that none of them finds there", async () => {
-  for (let round = 0; round < 3; round++) {
+  const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
+  const programs = names.map((name) => start("open.mjs", [name]));
+  for (let round = 0; round < 4; round++) {
     const path = await makePath();
-    const time = String(Date.now() + 1500);
-    const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
-    const said = await Promise.all(names.map((name) => runProgram("sqlite-open.mjs", [path, name, time])));
-    expect(said).toEqual(names.map(() => ["done"]));
+    expect(await askAll(programs, `sqlite:${path}`)).toEqual(names.map(() => ["done"]));
     const store = await openStore(path);
     expect((await store.list()).items.map(({ header, version }) => `${header.id} ${version}`).sort()).toEqual(
       names.map((name) => `${name} 1`),

@@ -2,7 +2,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Crew } from "./crew.mjs";
 import { Ledger } from "./ledger.mjs";
 
-const everyMs = 100;
 const writers = 4;
 const inFlight = 3;
 const sessions = ["s0", "s1", "s2"];
@@ -26,11 +25,13 @@ const progressEveryMs = 5_000;
  * @param {object} limits
  * @param {number} limits.durationMs
  * @param {number} [limits.strikesMax]
+ * @param {number} [limits.everyMs] how long after a strike the next one comes
  * @param {AbortSignal} [limits.signal] ends it early
  * @param {(sentence: string) => void} [limits.report]
  * @returns {Promise<Outcome>}
  */
-export async function runTrial(trial, { durationMs, strikesMax = Number.MAX_SAFE_INTEGER, signal, report }) {
+export async function runTrial(trial, limits) {
+  const { durationMs, strikesMax = Number.MAX_SAFE_INTEGER, everyMs = 100, signal, report } = limits;
   const place = await trial.open();
   const ledger = new Ledger();
   const crew = new Crew({ ledger, address: place.address, sessions, inFlight });

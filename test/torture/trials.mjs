@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -32,6 +32,8 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 /** What makes a Redis server keep every answered write, also when it is killed. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 const awayMsMax = 100;
+/** How many files killed writers may leave. */
+const leftMax = 30;
 const nothing = () => null;
 
 /** Every trial there is. @type {readonly Trial[]} */
@@ -67,7 +69,12 @@ async function killOne(crew) {
 /** @param {"flush" | "fsync"} durability */
 function jsonlPlace(durability) {
   const directory = mkdtempSync(join(tmpdir(), "skein-torture-"));
-  return { address: `jsonl:${directory}#${durability}`, strike: killOne, close: async () => remove(directory) };
+  return {
+    address: `jsonl:${directory}#${durability}`,
+    strike: killOne,
+    problems: () => leftIn(join(directory, ".index")),
+    close: async () => remove(directory),
+  };
 }
 
 /** @param {"flush" | "fsync"} durability */
@@ -85,6 +92,16 @@ function sqlitePlace(durability) {
 /** @param {string} directory */
 function remove(directory) {
   rmSync(directory, { recursive: true, force: true });
+}
+
+/**
+ * Killed in passing, writers leave little behind, and nothing grows with their number.
+ * @param {string} folder
+ * @returns {string[]}
+ */
+function leftIn(folder) {
+  const left = readdirSync(folder);
+  return left.length <= leftMax ? [] : [`${left.length} files are left in the folder of the index.`];
 }
 
 /**

@@ -35,8 +35,8 @@ if (process.getActiveResourcesInfo().includes("Timeout"))
 
 /** @param {string} lane */
 async function writeLane(lane) {
-  for (let i = 0; !stopped && begun < Number(appends); i++) {
-    begun += 1;
+  while (!stopped && begun < Number(appends)) {
+    const i = begun++;
     const session = sessions[Math.floor(Math.random() * sessions.length)] ?? "";
     // Every fifth append has three entries, and changes what a listing filters by.
     const drafts = i % 5 === 4 ? threeOf(`${lane}-${i}`, i) : [messageOf(`${lane}-${i}`)];

@@ -1,21 +1,21 @@
 // Raises a variable of a session by one, again and again, each time on the version that it has read.
-// node redis-count.mjs <url> <prefix> <session> <times>; prints "done" and how many conflicts there were.
-import { openRedisStore } from "../../../dist/stores/redis/index.js";
+// node count.mjs <address> <session> <times>; prints "done" and how many conflicts there were.
+import { openAt } from "./open-at.mjs";
 
-const [url = "", prefix = "", session = "", times = "0"] = process.argv.slice(2);
-const store = await openRedisStore({ url, prefix });
+const [address = "", session = "", times = "0"] = process.argv.slice(2);
+const store = await openAt(address);
 let conflicts = 0;
-for (let i = 0; i < Number(times); ) {
+for (let added = 0; added < Number(times); ) {
   const head = await store.head(session);
   if (head === null) throw new Error(`There is no session ${session}.`);
   const count = Number(head.path.settings.variables.count ?? 0) + 1;
   try {
     await store.append(session, [{ type: "variables", set: { count }, unset: [] }], { expectedVersion: head.version });
-    i += 1;
+    added += 1;
   } catch (error) {
     if (/** @type {{ code?: string }} */ (error).code !== "CONFLICT") throw error;
     conflicts += 1;
   }
 }
-console.log(`done ${conflicts}`);
 await store.close();
+console.log(`done ${conflicts}`);

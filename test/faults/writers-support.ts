@@ -1,0 +1,62 @@
+import { expect, onTestFinished } from "vitest";
+import type { SessionStore } from "../../src/session/store.ts";
+import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { Crew } from "../torture/crew.mjs";
+import { Ledger } from "../torture/ledger.mjs";
+import { runTrial } from "../torture/run-trial.mjs";
+import { type Trial, trials } from "../torture/trials.mjs";
+import { runProgram } from "./program-support.ts";
+
+const DURATION_MS_MAX = 90_000;
+
+/**
+ * Lets processes append to session `shared` so many times each, and checks that every entry is there once, in one order on
+ * one path, and that all the store's books agree; `meanwhile` is called again and again until they are through. Resolves
+ * to the id of one of the last messages, which begins its text.
+ */
+export async function writeTogether(
+  address: string,
+  work: { readonly processes: number; readonly appends: number },
+  meanwhile: () => Promise<void>,
+): Promise<string> {
+  const { processes, appends } = work;
+  const ledger = new Ledger();
+  const crew = new Crew({ ledger, address, sessions: ["shared"], inFlight: 2, appends });
+  onTestFinished(() => crew.stop());
+  crew.hire(processes);
+  let running = true;
+  const ended = crew.ended().then(() => {
+    running = false;
+  });
+  while (running) {
+    await meanwhile();
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 200))]);
+  }
+  // Every fifth append has three entries.
+  const expected = processes * (appends + (2 * appends) / 5);
+  const { entries, violations } = await ledger.check(address);
+  expect(violations).toEqual([]);
+  expect([entries, ledger.done.size, ledger.failures]).toEqual([expected, expected, 0]);
+  return [...ledger.done.keys()].findLast((id) => !id.includes("/")) as string;
+}
+
+/** Lets four processes count in session `counted`, each on the version it has read, and checks that nobody was overwritten. */
+export async function expectCounted(address: string, store: SessionStore, times: number): Promise<void> {
+  const counting = Array.from({ length: 4 }, () => runProgram("count.mjs", [address, "counted", String(times)]));
+  const conflicts = (await Promise.all(counting)).map((lines) => Number(/^done (\d+)$/.exec(lines[0] ?? "")?.[1]));
+  expect(conflicts.every((count) => count >= 0)).toBe(true);
+  expect(conflicts.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
+  const head = await store.head("counted");
+  expect([head?.version, head?.path.settings.variables]).toEqual([4 * times, { count: 4 * times }]);
+  await checkHeadIsFold(store, "counted");
+}
+
+/** Does harm so many times to what `npm run torture` harms for longer, and checks that every promise was kept. */
+export async function expectKept(kind: Trial["kind"], store: string, strikes: number): Promise<void> {
+  const trial = trials.find((each) => each.kind === kind && each.store === store);
+  if (trial === undefined) throw new Error(`There is no trial of ${kind} on ${store}.`);
+  const outcome = await runTrial(trial, { durationMs: DURATION_MS_MAX, strikesMax: strikes, everyMs: 20 });
+  expect(outcome.violations).toEqual([]);
+  expect(outcome.strikes).toBe(strikes);
+  expect(outcome.acknowledged).toBeGreaterThan(strikes);
+}
