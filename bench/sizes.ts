@@ -38,6 +38,15 @@ export interface Sizes {
   readonly checkpointEvery: number;
   /** Checkpoints, or restores, of one round. */
   readonly checkpoints: number;
+  /** Sessions that are appended to at once. */
+  readonly sessionsAtOnce: number;
+  /** Appends to each of them in one round. */
+  readonly appendsAtOnce: number;
+  /** Sessions of the listing that is compared with one of `sessions`. */
+  readonly sessionsMany: number;
+  readonly sessionsOfUser: number;
+  /** The turns at which a conversation on a server is measured, in rising order. */
+  readonly turnsOnServer: readonly number[];
 }
 
 /** What the published numbers are measured with. */
@@ -66,6 +75,11 @@ export const FULL_SIZES: Sizes = {
   runsAtOnce: 1000,
   checkpointEvery: 10,
   checkpoints: 20,
+  sessionsAtOnce: 64,
+  appendsAtOnce: 20,
+  sessionsMany: 100_000,
+  sessionsOfUser: 100,
+  turnsOnServer: [10, 100, 1000],
 };
 
 /** Enough to run every line once. */
@@ -94,4 +108,9 @@ export const QUICK_SIZES: Sizes = {
   runsAtOnce: 20,
   checkpointEvery: 10,
   checkpoints: 2,
+  sessionsAtOnce: 8,
+  appendsAtOnce: 3,
+  sessionsMany: 100,
+  sessionsOfUser: 10,
+  turnsOnServer: [2, 4, 8],
 };

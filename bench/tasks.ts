@@ -1,9 +1,10 @@
 import { measurePeer } from "./measure-peer.ts";
 import { openInChild } from "./open-in-child.ts";
 import { measureHeap } from "./measure-heap.ts";
+import { measureServerPeer } from "./servers/measure-server-peer.ts";
 
 /** What can be run in a process of its own. */
-export const tasks = { heap: measureHeap, open: openInChild, peer: measurePeer };
+export const tasks = { heap: measureHeap, open: openInChild, peer: measurePeer, serverPeer: measureServerPeer };
 
 export type TaskName = keyof typeof tasks;
 export type TaskInput<Name extends TaskName> = Parameters<(typeof tasks)[Name]>[0];

@@ -2,23 +2,32 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { withLock } from "./lock.mjs";
+import { startPostgres } from "./postgres.mjs";
+import { startRedis } from "./redis.mjs";
 import { main, root, run, runNpm, SetupError } from "./run.mjs";
-import { buildBench, ensureBuild, ensurePackages } from "./setup.mjs";
+import { buildBench, ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
+
+/** What every checkpointer of LangGraph needs beside itself. */
+const langgraph = {
+  "@langchain/langgraph": "1.4.18",
+  "@langchain/langgraph-checkpoint": "1.1.5",
+  "@langchain/core": "1.2.13",
+};
 
 /**
  * Other libraries that keep conversations, installed for the benchmark only and never a dependency. `check` is a
- * module that fails where the peer cannot be used; `compiles` says whether installing runs a compiler.
- * @typedef {{ name: string, packages: Record<string, string>, check: string, compiles?: boolean }} Peer
+ * module that fails where the peer cannot be used; `section` is the one that measures it; `compiles` says whether
+ * installing runs a compiler.
+ * @typedef {{ name: string, section: string, packages: Record<string, string>, check: string, compiles?: boolean }} Peer
  * @type {readonly Peer[]}
  */
 const peers = [
   {
     name: "langgraph",
+    section: "peers",
     packages: {
       "@langchain/langgraph-checkpoint-sqlite": "1.0.4",
-      "@langchain/langgraph": "1.4.18",
-      "@langchain/langgraph-checkpoint": "1.1.5",
-      "@langchain/core": "1.2.13",
+      ...langgraph,
       "better-sqlite3": "12.11.1",
       zod: "4.6.4",
     },
@@ -29,18 +38,51 @@ const peers = [
   },
   {
     name: "pi",
+    section: "peers",
     packages: { "@mariozechner/pi-coding-agent": "0.73.1" },
     check: `import { SessionManager } from "@mariozechner/pi-coding-agent"; SessionManager.inMemory();`,
   },
   {
     name: "mastra",
+    section: "peers",
     packages: { "@mastra/libsql": "0.16.4", "@mastra/core": "0.24.9" },
     check: `import { LibSQLStore } from "@mastra/libsql"; new LibSQLStore({ url: ":memory:" });`,
   },
   {
     name: "openai-agents",
+    section: "peers",
     packages: { "@openai/agents": "0.20.0", zod: "4.6.4" },
     check: `import { MemorySession } from "@openai/agents"; new MemorySession();`,
+  },
+  {
+    name: "langgraph-postgres",
+    section: "postgres",
+    packages: { "@langchain/langgraph-checkpoint-postgres": "1.0.5", ...langgraph },
+    check: `import "@langchain/langgraph"; import "@langchain/langgraph-checkpoint-postgres";`,
+  },
+  {
+    name: "langgraph-redis",
+    section: "redis",
+    packages: { "@langchain/langgraph-checkpoint-redis": "1.0.11", ...langgraph },
+    check: `import "@langchain/langgraph"; import "@langchain/langgraph-checkpoint-redis";`,
+  },
+];
+
+/**
+ * The servers that sections measure stores on. The variable names one that is there; otherwise one is started.
+ * @typedef {{ section: string, variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
+ * @type {readonly Server[]}
+ */
+const servers = [
+  { section: "postgres", variable: "SKEIN_TEST_POSTGRES_URL", name: "PostgreSQL", start: startPostgres },
+  {
+    section: "redis",
+    variable: "SKEIN_TEST_REDIS_URL",
+    name: "Redis",
+    start: async () => {
+      await ensureRedis();
+      return startRedis();
+    },
   },
 ];
 
@@ -55,20 +97,59 @@ await main(async () => {
   const bench = await buildBench();
   // The command line is looked at first, so that nobody waits for an installation to hear of a typing error.
   const { parseBenchOptions, USAGE } = await import(pathToFileURL(join(bench, "bench-options.js")).href);
+  let options;
   try {
-    const { peers, only } = parseBenchOptions(args);
-    if (peers && (only === null || only === "peers")) await withLock("bench-peers", ensurePeers);
+    options = parseBenchOptions(args);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     console.error(`${error.message}\nUsage: ${USAGE}`);
     return 2;
   }
-  return run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args]);
+  /** @param {string} section */
+  const isChosen = (section) => options.only === null || options.only === section;
+  const chosen = options.peers ? peers.filter(({ section }) => isChosen(section)) : [];
+  if (chosen.length > 0) await withLock("bench-peers", () => ensurePeers(chosen));
+  return withServers(
+    servers.filter(({ section }) => isChosen(section)),
+    (env) => run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], { env }),
+  );
 });
 
-/** Installs every peer that is not there yet. One that cannot be installed is named in the table, with the reason. */
-async function ensurePeers() {
-  for (const peer of peers) {
+/**
+ * Runs `body` with the addresses of servers in the environment: those that are there already, or those of servers that
+ * are started for it. Of one that cannot be started, the reason is there instead.
+ * @param {readonly Server[]} wanted
+ * @param {(env: Record<string, string>) => Promise<number>} body
+ */
+async function withServers(wanted, body) {
+  /** @type {Record<string, string>} */
+  const env = {};
+  const started = [];
+  try {
+    for (const { variable, name, start } of wanted.filter((each) => !process.env[each.variable])) {
+      console.error(`Starting ${name} for the benchmark.`);
+      try {
+        const server = await start();
+        started.push(server);
+        env[variable] = server.url;
+      } catch (error) {
+        if (!(error instanceof SetupError)) throw error;
+        console.error(`The benchmark goes on without ${name}: ${error.message}`);
+        env[`${variable}_PROBLEM`] = error.message;
+      }
+    }
+    return await body(env);
+  } finally {
+    for (const server of started) await server.stop();
+  }
+}
+
+/**
+ * Installs peers that are not there yet. One that cannot be installed is named in the table, with the reason.
+ * @param {readonly Peer[]} wanted
+ */
+async function ensurePeers(wanted) {
+  for (const peer of wanted) {
     const folder = join(root, ".cache/bench-peers", peer.name);
     const record = join(folder, "installation.json");
     const wanted = {

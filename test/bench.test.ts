@@ -22,6 +22,8 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "tree",
     "runs",
     "lifecycle",
+    "postgres",
+    "redis",
     "peers",
   ]);
   expect(stderr).toContain("a quick run says nothing about speed");

@@ -1,21 +1,19 @@
 import { join } from "node:path";
 import { messageText } from "../message-of.ts";
+import {
+  compileGraph,
+  type Graph,
+  type GraphModule,
+  loadGraph,
+  type MessagesModule,
+  messagesOf,
+  turnOf,
+} from "./langgraph-graph.ts";
 import { loadInstalled } from "./load-installed.ts";
 import type { Conversation, Peer } from "./peer.ts";
 
 const installation = "langgraph";
 const config = { configurable: { thread_id: "a-thread", checkpoint_ns: "" } };
-
-interface Graph {
-  invoke(input: { readonly messages: readonly object[] }, config: object): Promise<unknown>;
-  getState(config: object): Promise<{ readonly values: { readonly messages: readonly unknown[] } }>;
-}
-
-interface GraphBuilder {
-  addNode(name: string, run: () => Promise<object>): GraphBuilder;
-  addEdge(from: string, to: string): GraphBuilder;
-  compile(options: { readonly checkpointer: Saver }): Graph;
-}
 
 interface Checkpoint {
   readonly id: string;
@@ -28,15 +26,6 @@ interface Saver {
   getTuple(config: object): Promise<{ readonly checkpoint: Checkpoint } | undefined>;
 }
 
-interface GraphModule {
-  readonly StateGraph: new (schema: unknown) => GraphBuilder;
-  readonly StateSchema: new (fields: object) => unknown;
-  readonly MessagesAnnotation: unknown;
-  readonly MessagesDeltaValue: unknown;
-  readonly START: string;
-  readonly END: string;
-}
-
 interface SaverModule {
   readonly SqliteSaver: { fromConnString(path: string): Saver };
 }
@@ -44,13 +33,6 @@ interface SaverModule {
 interface CheckpointModule {
   emptyCheckpoint(): Checkpoint;
   uuid6(clock: number): string;
-}
-
-type MessageClass = new (text: string) => object;
-
-interface MessagesModule {
-  readonly HumanMessage: MessageClass;
-  readonly AIMessage: MessageClass;
 }
 
 interface Loaded extends GraphModule, SaverModule, CheckpointModule, MessagesModule {}
@@ -87,12 +69,9 @@ async function openGraph(folder: string, schemaOf: (module: GraphModule) => unkn
   const path = join(folder, "langgraph.db");
   const checkpointer = module.SqliteSaver.fromConnString(path);
   let replyTo = 0;
+  const schema = schemaOf(module);
   const compile = (saver: Saver): Graph =>
-    new module.StateGraph(schemaOf(module))
-      .addNode("model", async () => ({ messages: [new module.AIMessage(messageText(replyTo * 2 + 1))] }))
-      .addEdge(module.START, "model")
-      .addEdge("model", module.END)
-      .compile({ checkpointer: saver });
+    compileGraph(module, { schema, checkpointer: saver, replyTo: () => replyTo });
   const graph = compile(checkpointer);
   return {
     async fill(turns) {
@@ -151,17 +130,8 @@ async function settle({ db }: Saver): Promise<void> {
 }
 
 async function loadAll(): Promise<Loaded> {
-  const graph = await loadInstalled<GraphModule>(installation, "@langchain/langgraph");
+  const graph = await loadGraph(installation);
   const saver = await loadInstalled<SaverModule>(installation, "@langchain/langgraph-checkpoint-sqlite");
   const checkpoint = await loadInstalled<CheckpointModule>(installation, "@langchain/langgraph-checkpoint");
-  const messages = await loadInstalled<MessagesModule>(installation, "@langchain/core/messages");
-  return { ...graph, ...saver, ...checkpoint, ...messages };
-}
-
-function messagesOf(module: MessagesModule, turns: number): object[] {
-  return Array.from({ length: turns }, (_, index) => turnOf(module, index)).flat();
-}
-
-function turnOf({ HumanMessage, AIMessage }: MessagesModule, index: number): object[] {
-  return [new HumanMessage(messageText(index * 2)), new AIMessage(messageText(index * 2 + 1))];
+  return { ...graph, ...saver, ...checkpoint };
 }

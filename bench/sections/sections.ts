@@ -8,6 +8,7 @@ import { memorySection } from "./memory-section.ts";
 import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
+import { serverSection } from "./server-section.ts";
 import { treeSection } from "./tree-section.ts";
 
 /** All parts of the benchmark, in the order of the table. */
@@ -21,5 +22,7 @@ export const sections: readonly Section[] = [
   treeSection,
   runsSection,
   lifecycleSection,
+  serverSection("postgres"),
+  serverSection("redis"),
   peersSection,
 ];

@@ -1,0 +1,16 @@
+/** The servers that a store of skein runs on. */
+export type ServerKind = "postgres" | "redis";
+
+const VARIABLES: Readonly<Record<ServerKind, string>> = {
+  postgres: "SKEIN_TEST_POSTGRES_URL",
+  redis: "SKEIN_TEST_REDIS_URL",
+};
+
+/** Where a server is, or why there is none. */
+export function serverOf(kind: ServerKind): { readonly url: string } | { readonly problem: string } {
+  const url = process.env[VARIABLES[kind]];
+  if (url !== undefined && url !== "") return { url };
+  return {
+    problem: process.env[`${VARIABLES[kind]}_PROBLEM`] ?? "start the benchmark with npm run bench, which brings one",
+  };
+}
