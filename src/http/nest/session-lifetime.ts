@@ -1,0 +1,51 @@
+import type { OnApplicationBootstrap, OnApplicationShutdown } from "@nestjs/common";
+import { checkSessionConfig } from "../../lifecycle/session-config.ts";
+import type { SessionManager } from "../../lifecycle/session-manager.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { openStore } from "../../stores/open-store.ts";
+import type { SessionModuleOptions } from "./session-module-options.ts";
+
+/** A store, and whether it is the module's own to close. */
+export class ModuleStore {
+  readonly store: SessionStore;
+  readonly #own: boolean;
+
+  constructor(store: SessionStore, own: boolean) {
+    this.store = store;
+    this.#own = own;
+  }
+
+  /** The store that the options name. */
+  static async open({ store, config }: SessionModuleOptions): Promise<ModuleStore> {
+    // Before anything is opened that nobody would close.
+    const { store: url } = checkSessionConfig(config);
+    if (store !== undefined && typeof store !== "string") return new ModuleStore(store, false);
+    return new ModuleStore(await openStore(store ?? url), true);
+  }
+
+  async close(): Promise<void> {
+    if (this.#own) await this.store.close();
+  }
+}
+
+/** Starts with the application what runs beside its requests, and ends it when the last request has ended. */
+export class SessionLifetime implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #manager: SessionManager;
+  readonly #opened: ModuleStore;
+  readonly #sweeps: boolean;
+
+  constructor(manager: SessionManager, opened: ModuleStore, { enableCleanupScheduler = true }: SessionModuleOptions) {
+    this.#manager = manager;
+    this.#opened = opened;
+    this.#sweeps = enableCleanupScheduler && manager.config.enabled;
+  }
+
+  onApplicationBootstrap(): void {
+    if (this.#sweeps) this.#manager.start();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.#manager[Symbol.asyncDispose]();
+    await this.#opened.close();
+  }
+}

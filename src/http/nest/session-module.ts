@@ -1,0 +1,120 @@
+import { type DynamicModule, Module, type Provider } from "@nestjs/common";
+import type { SessionConfig } from "../../lifecycle/session-config.ts";
+import { SessionContext } from "../../lifecycle/session-context.ts";
+import { SessionManager } from "../../lifecycle/session-manager.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { SessionHealthIndicator } from "./session-health-indicator.ts";
+import { ModuleStore, SessionLifetime } from "./session-lifetime.ts";
+import {
+  SESSION_MODULE_OPTIONS,
+  SESSION_STORE,
+  type SessionModuleAsyncOptions,
+  type SessionModuleOptions,
+  type SessionModuleScope,
+} from "./session-module-options.ts";
+
+/**
+ * Sessions for a Nest application.
+ *
+ * - Provides the store (`SESSION_STORE`), the `SessionManager`, the `SessionContext` and a `SessionHealthIndicator`.
+ * - Looks for idle sessions from bootstrap to shutdown, unless told not to.
+ * - On shutdown, after the last request: waits for what follows a close, and closes the store if it has opened it.
+ */
+// biome-ignore lint/complexity/noStaticOnlyClass: Nest knows a module by its class.
+export class SessionModule {
+  /** Sessions by the options given. */
+  static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
+    return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkOptions(options) }, { isGlobal });
+  }
+
+  /** Sessions by options that are made when the application starts. */
+  static forRootAsync({
+    isGlobal = true,
+    imports = [],
+    inject = [],
+    useFactory,
+  }: SessionModuleAsyncOptions): DynamicModule {
+    if (typeof useFactory !== "function") {
+      throw new SessionError(
+        "INVALID_OPTION",
+        `useFactory is ${show(useFactory)}; give a function that makes the options.`,
+      );
+    }
+    const make = async (...injected: never[]): Promise<SessionModuleOptions> =>
+      checkOptions(await useFactory(...injected));
+    return { ...moduleOf({ provide: SESSION_MODULE_OPTIONS, inject, useFactory: make }, { isGlobal }), imports };
+  }
+
+  /** Sessions by a config, whose `store` is opened with the application and closed with it. */
+  static configure(config: Partial<SessionConfig> = {}): DynamicModule {
+    return SessionModule.forRoot({ config });
+  }
+
+  /** Sessions for tests of an application: in memory, and without timers. */
+  static stub(options: Omit<SessionModuleOptions, "store" | "enableCleanupScheduler"> = {}): DynamicModule {
+    return SessionModule.forRoot({ ...options, store: "memory:", enableCleanupScheduler: false });
+  }
+}
+
+Module({})(SessionModule);
+
+function moduleOf(options: Provider, { isGlobal }: Required<SessionModuleScope>): DynamicModule {
+  return {
+    module: SessionModule,
+    global: isGlobal,
+    providers: [
+      options,
+      { provide: ModuleStore, inject: [SESSION_MODULE_OPTIONS], useFactory: ModuleStore.open },
+      { provide: SESSION_STORE, inject: [ModuleStore], useFactory: ({ store }: ModuleStore) => store },
+      {
+        provide: SessionManager,
+        inject: [SESSION_STORE, SESSION_MODULE_OPTIONS],
+        useFactory: (store: SessionManager["store"], init: SessionModuleOptions) =>
+          new SessionManager({ ...init, store }),
+      },
+      {
+        provide: SessionContext,
+        inject: [SessionManager],
+        useFactory: (manager: SessionManager) => new SessionContext(manager),
+      },
+      {
+        provide: SessionHealthIndicator,
+        inject: [SessionManager, SESSION_MODULE_OPTIONS],
+        useFactory: (manager: SessionManager, { healthTimeoutMs }: SessionModuleOptions) =>
+          new SessionHealthIndicator(manager, healthTimeoutMs === undefined ? {} : { timeoutMs: healthTimeoutMs }),
+      },
+      {
+        provide: SessionLifetime,
+        inject: [SessionManager, ModuleStore, SESSION_MODULE_OPTIONS],
+        useFactory: (manager: SessionManager, opened: ModuleStore, init: SessionModuleOptions) =>
+          new SessionLifetime(manager, opened, init),
+      },
+    ],
+    exports: [SESSION_MODULE_OPTIONS, SESSION_STORE, SessionManager, SessionContext, SessionHealthIndicator],
+  };
+}
+
+const FIELDS: Readonly<Record<keyof SessionModuleOptions, true>> = {
+  store: true,
+  config: true,
+  memory: true,
+  consolidator: true,
+  events: true,
+  onError: true,
+  clock: true,
+  ids: true,
+  enableCleanupScheduler: true,
+  requests: true,
+  healthTimeoutMs: true,
+};
+
+/** @throws {SessionError} `INVALID_OPTION` for a field that there is not; the parts check their own. */
+function checkOptions(options: SessionModuleOptions): SessionModuleOptions {
+  if (typeof options !== "object" || options === null) {
+    throw new SessionError("INVALID_OPTION", `The options of the session module are ${show(options)}; give an object.`);
+  }
+  const unknown = Object.keys(options).find((field) => !Object.hasOwn(FIELDS, field));
+  if (unknown === undefined) return options;
+  const fields = Object.keys(FIELDS).join(", ");
+  throw new SessionError("INVALID_OPTION", `The session module has no option ${show(unknown)}; it has ${fields}.`);
+}
