@@ -39,14 +39,22 @@ export class ContextRoom {
     this.#parts = parts;
   }
 
-  /** Makes room when the next answer might not fit. The request may fit all the same, so that a failure is reported only. */
-  async makeBefore(round: number): Promise<void> {
-    const { options, context, progress } = this.#parts;
+  /**
+   * Makes room when the next answer might not fit; null when it fits. The request may fit all the same, so that a failure
+   * is reported only.
+   */
+  makeBefore(round: number): Promise<void> | null {
+    const { options, context } = this.#parts;
     const { compaction } = options;
     const window = options.model?.contextWindow;
-    if (window === undefined || compaction === false) return;
+    if (window === undefined || compaction === false) return null;
     const settings = settingsFor(window, compaction);
-    if (!context.isFull(window, settings) || context.tokens < this.#nextTryTokens) return;
+    if (!context.isFull(window, settings) || context.tokens < this.#nextTryTokens) return null;
+    return this.#make(round, window, settings);
+  }
+
+  async #make(round: number, window: number, settings: Partial<CompactionSettings>): Promise<void> {
+    const { context, progress } = this.#parts;
     const made = await this.#summarize(settings).catch((error: unknown) => {
       progress.signal.throwIfAborted();
       process.emitWarning(`The context of run ${progress.output.id} was not compacted: ${describeThrown(error)}`);

@@ -1,9 +1,10 @@
+import { checkedMessage } from "../session/checked-message.ts";
 import { acceptable, compactionSummaryOf } from "../session/context.ts";
 import type { ContextPruner } from "../session/context-pruner.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type Message, textOf } from "../session/message.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "../session/tokens.ts";
-import { rowOf, type Transcript } from "../session/transcript.ts";
+import type { Transcript } from "../session/transcript.ts";
 import { describeThrown } from "./describe-thrown.ts";
 
 /** What a transform may know of the request that it prepares. */
@@ -126,7 +127,7 @@ function checkedMessages(made: unknown, known: Set<unknown>, place: number): Mes
   return made.map((message: Message) => {
     if (known.has(message)) return message;
     try {
-      const copy = rowOf({ message }).message;
+      const copy = checkedMessage(message);
       known.add(copy);
       return copy;
     } catch (cause) {

@@ -1,7 +1,7 @@
 import type { EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
-import { type Row, rowOf } from "../session/transcript.ts";
+import type { Row } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { collectReply, type PartialReply } from "./collect-reply.ts";
 import type { ContextRoom } from "./context-room.ts";
@@ -10,7 +10,7 @@ import type { LoopContext } from "./loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
-import { type AnswerRow, checkWhole, readReply } from "./read-reply.ts";
+import { checkWhole, readReply } from "./read-reply.ts";
 import type { ResumeState } from "./resume-state.ts";
 import { withRetries } from "./retry.ts";
 import type { RunInputs } from "./run-inputs.ts";
@@ -38,6 +38,7 @@ export class Loop {
   readonly #progress: RunProgress;
   /** What the run answers, where something asks for it. */
   readonly #question: Message | null;
+  readonly #heard = (row: Row): void => this.#parts.context.push(row);
   #round = 0;
   #partial: PartialReply | null = null;
 
@@ -59,7 +60,8 @@ export class Loop {
     }
     for (let toolRounds = 0; ; ) {
       this.#progress.signal.throwIfAborted();
-      await this.#say(inputs.take("steer"));
+      const steered = inputs.take("steer");
+      if (steered.length > 0) await this.#say(steered);
       const { message, calls, stopped } = await this.#runRound();
       const stopReason = message.stopReason ?? "stop";
       this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
@@ -87,40 +89,41 @@ export class Loop {
     const author = model === undefined ? {} : { provider: model.provider, model: model.id };
     const agent = agentName === undefined ? {} : { agent: agentName };
     const message = { role: "assistant", content: text, ...author, ...agent, stopReason: "aborted" } as const;
-    await this.#add([rowOf({ message })]);
+    await this.#add([message]);
   }
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#round += 1;
-    const row = await this.#ask();
-    const { message } = row;
+    const message = await this.#ask();
+    checkWhole(message, this.#parts.options.model);
     this.#partial = null;
     const calls = callsOf(message);
     let dispatch: ToolDispatch | null = null;
     try {
-      if (calls.length > 0) dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, calls);
+      const prepared = calls.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, calls);
+      dispatch = prepared instanceof Promise ? await prepared : prepared;
     } finally {
       // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
-      await this.#addAnswer(row, dispatch?.takeEffects());
+      await this.#add([message], dispatch?.takeEffects());
+      this.#spend(message);
     }
     const stopped = this.#budgetStops();
     if (stopped) await this.#declineCalls(calls);
-    else await dispatch?.run((result) => this.#parts.context.push(result));
+    else if (dispatch !== null) await dispatch.run(this.#heard);
     return { message, calls: calls.length, stopped };
   }
 
-  async #addAnswer(row: AnswerRow, effects: readonly EntryDraft[] | undefined): Promise<void> {
-    await this.#add([row], effects);
-    const { usage, cost } = row.message;
+  #spend({ usage, cost }: AssistantMessage): void {
     this.#progress.spend(usage, cost);
     if (usage === undefined) return;
     const price = cost === undefined ? {} : { cost };
     this.#progress.events.add({ type: "usage", round: this.#round, usage, ...price });
   }
 
-  async #ask(): Promise<AnswerRow> {
+  async #ask(): Promise<AssistantMessage> {
     const { room } = this.#parts;
-    await room.makeBefore(this.#round);
+    const making = room.makeBefore(this.#round);
+    if (making !== null) await making;
     this.#progress.events.add({ type: "round-started", round: this.#round });
     try {
       return await this.#complete();
@@ -131,30 +134,33 @@ export class Loop {
     }
   }
 
-  async #complete(): Promise<AnswerRow> {
-    const { options, telemetry } = this.#parts;
-    const { signal, events } = this.#progress;
+  #complete(): Promise<AssistantMessage> {
     const transforms = transformsOf(this.#parts);
     const messages = this.#parts.context.messages();
-    const request = this.#request(transforms.length === 0 ? messages : await this.#transform(messages(), transforms));
-    const ask = async (): Promise<AnswerRow> =>
+    if (transforms.length === 0) return this.#answerTo(this.#request(messages));
+    return this.#transform(messages(), transforms).then((made) => this.#answerTo(this.#request(made)));
+  }
+
+  #answerTo(request: ModelRequest): Promise<AssistantMessage> {
+    const { options, telemetry } = this.#parts;
+    const { signal, events } = this.#progress;
+    const ask = async (): Promise<AssistantMessage> =>
       readReply(await untilAborted(this.#askOnce(request), signal), options.model, options.agentName);
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
-    const row = await withRetries(attempt, options.retry ?? {}, signal, (retry) => {
+    return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
       this.#partial = null;
       events.add({ type: "model-retry", round: this.#round, ...retry });
     });
-    checkWhole(row, options.model);
-    return row;
   }
 
-  async #askOnce(request: ModelRequest): Promise<ModelReply> {
+  #askOnce(request: ModelRequest): Promise<ModelReply> {
     const { model, executor } = this.#parts.options;
     const { signal, events } = this.#progress;
     this.#partial = null;
-    if (executor !== undefined) return executor.complete(request, { signal });
+    if (executor !== undefined) return Promise.resolve(executor.complete(request, { signal }));
+    if (model?.stream === undefined) return Promise.resolve((model as Model).complete(request, { signal }));
     return collectReply(
-      model as Model,
+      model,
       request,
       signal,
       (delta) => delta.type !== "finish" && events.add({ ...delta, round: this.#round }),
@@ -206,7 +212,7 @@ export class Loop {
     }
     const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, open, resume);
     await this.#progress.note(dispatch.takeEffects());
-    await dispatch.run((row) => this.#parts.context.push(row));
+    await dispatch.run(this.#heard);
   }
 
   async #declineCalls(calls: readonly ToolCall[]): Promise<void> {
@@ -214,24 +220,24 @@ export class Loop {
   }
 
   async #answerCalls(calls: readonly ToolCall[], message: string): Promise<void> {
-    await this.#say(calls.map((call) => rowOf({ message: errorMessage(call, "interrupted", message) })));
+    await this.#say(calls.map((call) => errorMessage(call, "interrupted", message)));
   }
 
   /** Adds what people said too late for this run, so that the next one answers it; whether there was anything. */
   async #hearTheRest(): Promise<boolean> {
     for (let heard = false; ; heard = true) {
-      const rows = await this.#parts.inputs.takeLast();
-      if (rows.length === 0) return heard;
-      await this.#say(rows);
+      const messages = await this.#parts.inputs.takeLast();
+      if (messages.length === 0) return heard;
+      await this.#say(messages);
     }
   }
 
-  async #say(rows: readonly Row[]): Promise<void> {
-    if (rows.length > 0) await this.#add(rows);
+  async #say(messages: readonly Message[]): Promise<void> {
+    if (messages.length > 0) await this.#add(messages);
   }
 
-  async #add(rows: readonly Row[], facts?: readonly EntryDraft[]): Promise<void> {
-    for (const row of await this.#progress.add(rows, facts)) this.#parts.context.push(row);
+  #add(messages: readonly Message[], facts?: readonly EntryDraft[]): Promise<void> {
+    return this.#progress.add(messages, this.#heard, facts);
   }
 }
 

@@ -1,23 +1,20 @@
+import { checkedMessage } from "../session/checked-message.ts";
 import { SessionError } from "../session/errors.ts";
 import type { AssistantMessage, ToolCall } from "../session/message.ts";
-import { type Row, rowOf } from "../session/transcript.ts";
 import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply } from "./model.ts";
 
-/** A row of what a model answered. */
-export type AnswerRow = Row & { readonly message: AssistantMessage };
-
 /**
- * A model's answer as a row of a session, with calls that can be told apart.
+ * A model's answer as a message of a session, with calls that can be told apart.
  *
  * @throws {ModelError} `malformed` for anything that is no answer.
  */
-export function readReply(reply: ModelReply, model: Model | undefined, agent: string | undefined): AnswerRow {
+export function readReply(reply: ModelReply, model: Model | undefined, agent: string | undefined): AssistantMessage {
   const provider = model?.provider ?? "executor";
   try {
     if (reply?.role !== "assistant") throw new TypeError("It is not a message of an assistant.");
     const named = agent === undefined ? reply : { ...reply, agent };
-    return rowOf({ message: withDistinctIds(named) }) as AnswerRow;
+    return checkedMessage(withDistinctIds(named)) as AssistantMessage;
   } catch (cause) {
     throw new ModelError("malformed", `${provider} answered with something that is not an answer.`, {
       provider,
@@ -27,7 +24,7 @@ export function readReply(reply: ModelReply, model: Model | undefined, agent: st
 }
 
 /** @throws {SessionError} for an answer that says of itself that it failed or was broken off. */
-export function checkWhole({ message }: AnswerRow, model: Model | undefined): void {
+export function checkWhole(message: AssistantMessage, model: Model | undefined): void {
   const provider = model?.provider ?? "executor";
   if (message.stopReason === "error") {
     throw new ModelError("other", `${provider} answered with an error.`, { provider, cause: message });

@@ -1,7 +1,7 @@
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
-import type { Content } from "../session/message.ts";
-import { type Row, rowOf } from "../session/transcript.ts";
+import { checkedMessage } from "../session/checked-message.ts";
+import type { Content, Message } from "../session/message.ts";
 import { QUEUED_KEY, type QueuedInput } from "./resume-state.ts";
 import type { RunProgress } from "./run-progress.ts";
 
@@ -25,7 +25,7 @@ export class RunInputs {
   /** Queues input; resolves once it is on record. */
   async add(kind: QueuedInput["kind"], given: Content): Promise<void> {
     const id = uuidv7();
-    const content = rowFor({ id, kind, content: given }).message.content as Content;
+    const content = messageFor({ id, kind, content: given }).content as Content;
     if (this.#closed) throw this.#ended();
     this.#writing += 1;
     try {
@@ -40,19 +40,19 @@ export class RunInputs {
   }
 
   /** Takes out what waits for a moment, as rows. */
-  take(kind: QueuedInput["kind"]): Row[] {
+  take(kind: QueuedInput["kind"]): Message[] {
     if (this.#waiting.length === 0) return [];
     const taken = this.#waiting.filter((input) => input.kind === kind);
     for (const input of taken) this.#waiting.splice(this.#waiting.indexOf(input), 1);
-    return taken.map(rowFor);
+    return taken.map(messageFor);
   }
 
   /** The last chance: what still waits, of either kind; when that is nothing, no more is taken. */
-  async takeLast(): Promise<Row[]> {
+  async takeLast(): Promise<Message[]> {
     while (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
-    const rows = this.#waiting.splice(0).map(rowFor);
-    if (rows.length === 0) this.close();
-    return rows;
+    const messages = this.#waiting.splice(0).map(messageFor);
+    if (messages.length === 0) this.close();
+    return messages;
   }
 
   /** From here on input is refused with `RUN_ENDED`. */
@@ -68,6 +68,6 @@ export class RunInputs {
   }
 }
 
-function rowFor({ id, content }: QueuedInput): Row {
-  return rowOf({ message: { role: "user", content, metadata: { [QUEUED_KEY]: id } } });
+function messageFor({ id, content }: QueuedInput): Message {
+  return checkedMessage({ role: "user", content, metadata: { [QUEUED_KEY]: id } });
 }

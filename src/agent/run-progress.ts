@@ -1,8 +1,10 @@
 import type { EntryDraft } from "../session/entry.ts";
+import { checkedMessage } from "../session/checked-message.ts";
+import type { Message } from "../session/message.ts";
 import type { SandboxPlacement } from "../session/header.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { Session } from "../session/session.ts";
-import { type Row, rowWithId, Transcript } from "../session/transcript.ts";
+import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { RunSink } from "./run-sink.ts";
@@ -60,11 +62,25 @@ export class RunProgress {
     return this.#writer !== null;
   }
 
-  /** Adds rows, with facts that must be on record together with them. The rows as they are kept, under their entries' ids. */
-  async add(rows: readonly Row[], facts: readonly EntryDraft[] = []): Promise<readonly Row[]> {
-    const kept = this.#writer === null ? rows : await this.#keep(this.#writer, rows, facts);
-    Session.grow(this.output, { transcript: this.output.transcript.appendAll(kept) });
-    return kept;
+  /**
+   * Adds messages, with facts that must be on record together with them. Each is told of as the row that it became, under
+   * its entry's id where the run is kept.
+   */
+  async add(
+    given: readonly Message[],
+    onRow: (row: Row) => void = () => {},
+    facts: readonly EntryDraft[] = [],
+  ): Promise<void> {
+    const messages = given.map(checkedMessage);
+    // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
+    const drafts = (): EntryDraft[] => [
+      ...messages.map((message) => ({ type: "message", message }) as const),
+      ...facts,
+    ];
+    const entries = this.#writer === null ? [] : await this.#writer.write(drafts());
+    const rows = messages.map((message, index) => rowUnder(entries[index]?.id, message));
+    Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
+    for (const row of rows) onRow(row);
   }
 
   /** Puts facts on record, where the run is kept. */
@@ -117,14 +133,11 @@ export class RunProgress {
     Session.grow(this.output, { transcript: Transcript.withOrigin(this.output.transcript, origin) });
   }
 
-  /** A store need not look for an id that it gives itself, which takes nearly as long as writing the row. */
-  async #keep(writer: RunWriter, rows: readonly Row[], facts: readonly EntryDraft[]): Promise<readonly Row[]> {
-    const messages = rows.map(({ message }): EntryDraft => ({ type: "message", message }));
-    const entries = await writer.write([...messages, ...facts]);
-    return rows.map((row, index) => rowWithId(row, entries[index]?.id ?? row.id));
-  }
-
   get sink(): RunSink | null {
     return this.#sink;
   }
+}
+
+function rowUnder(id: string | undefined, message: Message): Row {
+  return rowOf(id === undefined ? { message } : { message, id });
 }

@@ -2,14 +2,14 @@ import { SessionError } from "../session/errors.ts";
 import { acceptable } from "../session/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/session.ts";
-import { Transcript, userRow } from "../session/transcript.ts";
+import { Transcript } from "../session/transcript.ts";
 import { checkRunOptions } from "./check-options.ts";
 import { collectReply } from "./collect-reply.ts";
 import type { RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { openRunSink } from "./open-run-sink.ts";
-import { type AnswerRow, readReply } from "./read-reply.ts";
+import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
 import { checkInputs, inputOf, registerInputs, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
@@ -77,7 +77,7 @@ async function compress(
     });
     progress.keepIn(sink);
   }
-  await progress.add([userRow(text)]);
+  await progress.add([{ role: "user", content: text }]);
   return { truncated: false };
 }
 
@@ -106,10 +106,10 @@ async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions
       if (delta.type !== "finish") events.add({ ...delta, round: 1 });
     });
   };
-  const once = async (): Promise<AnswerRow> =>
+  const once = async (): Promise<AssistantMessage> =>
     readReply(await untilAborted(askOnce(), signal), model, options.agentName);
   const attempt = telemetry === null ? once : () => telemetry.chat(model, request, once);
-  const { message } = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
+  const message = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
     events.add({ type: "model-retry", round: 1, ...retry }),
   );
   const { usage, cost, stopReason = "stop" } = message;

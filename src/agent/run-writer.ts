@@ -7,6 +7,7 @@ import type { RunSink } from "./run-sink.ts";
  */
 export class RunWriter {
   readonly #sink: Promise<RunSink>;
+  #opened: RunSink | null = null;
   #waiting: Waiting[] = [];
   #busy: Promise<void> | null = null;
   #failure: { readonly error: unknown } | null = null;
@@ -17,10 +18,25 @@ export class RunWriter {
 
   /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
   write(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
+    if (this.#busy === null && this.#opened !== null && this.#failure === null)
+      return this.#writeNow(this.#opened, drafts);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ drafts, resolve, reject });
       this.#busy ??= this.#drain();
     });
+  }
+
+  /** Most of the time nothing else is being written, and then nobody has to stand in a line. */
+  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
+    const writing = sink.append(drafts);
+    const next = (): void => {
+      this.#busy = this.#waiting.length === 0 ? null : this.#drain();
+    };
+    this.#busy = writing.then(next, (error: unknown) => {
+      this.#failure ??= { error };
+      next();
+    });
+    return writing;
   }
 
   /** Resolves when nothing is under way; never rejects. */
@@ -33,6 +49,7 @@ export class RunWriter {
       this.#failure = { error };
       return null;
     });
+    this.#opened = sink;
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];

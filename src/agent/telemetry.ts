@@ -61,11 +61,7 @@ export class RunTelemetry {
   }
 
   /** The span of one request to a model, with what it spent. */
-  chat<T extends { readonly message: ModelReply }>(
-    model: Model | undefined,
-    request: ModelRequest,
-    work: () => Promise<T>,
-  ): Promise<T> {
+  chat<T extends ModelReply>(model: Model | undefined, request: ModelRequest, work: () => Promise<T>): Promise<T> {
     const { provider = "executor", id = "executor" } = model ?? {};
     const attributes: Attributes = {
       [GEN_AI.operation]: "chat",
@@ -78,8 +74,8 @@ export class RunTelemetry {
     if (this.#contents) attributes[GEN_AI.inputMessages] = JSON.stringify(request.messages);
     return this.#within(`chat ${id}`, attributes, async (span) => {
       const answer = await work();
-      span.setAttributes(this.#replyAttributes(answer.message, id));
-      this.#count(answer.message, {
+      span.setAttributes(this.#replyAttributes(answer, id));
+      this.#count(answer, {
         [GEN_AI.operation]: "chat",
         [GEN_AI.provider]: provider,
         [GEN_AI.requestModel]: id,

@@ -1,6 +1,7 @@
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { parseArguments } from "./parse-arguments.ts";
-import type { Tool } from "./tool.ts";
+import { isThenable } from "./is-thenable.ts";
+import type { CheckedArguments, Tool } from "./tool.ts";
 import { errorMessage, thrownMessage } from "./tool-result.ts";
 
 /** A call that can be run, or the answer to one that cannot. */
@@ -17,7 +18,7 @@ export type PreparedCall =
   | { readonly call: ToolCall; readonly failure: ToolMessage };
 
 /** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
-export async function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Tool>): Promise<PreparedCall> {
+export function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Tool>): PreparedCall | Promise<PreparedCall> {
   const tool = tools.get(call.name);
   if (tool === undefined) {
     const known = [...tools.keys()].join(", ") || "none";
@@ -25,16 +26,29 @@ export async function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Too
   }
   const parsed = parseArguments(call.arguments);
   if (!parsed.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", parsed.problem) };
+  const failed = (error: unknown): PreparedCall => ({ call, failure: thrownMessage(call, error) });
   try {
-    const checked = await tool.check(parsed.value);
-    if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
-    const args = checked.value;
-    const needsApproval = (await tool.needsApproval?.(args)) === true;
+    const checked = tool.check(parsed.value);
+    const prepared = isThenable(checked)
+      ? Promise.resolve(checked).then((answer) => prepareChecked(call, tool, answer))
+      : prepareChecked(call, tool, checked);
+    return prepared instanceof Promise ? prepared.catch(failed) : prepared;
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function prepareChecked(call: ToolCall, tool: Tool, checked: CheckedArguments): PreparedCall | Promise<PreparedCall> {
+  if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
+  const args = checked.value;
+  const prepared = (needsApproval: boolean): PreparedCall => {
     const alone = tool.exclusive === true || needsApproval;
     return { call, tool, args, alone, key: tool.resourceKey?.(args) ?? null, needsApproval };
-  } catch (error) {
-    return { call, failure: thrownMessage(call, error) };
-  }
+  };
+  const asked = tool.needsApproval?.(args);
+  return isThenable(asked)
+    ? Promise.resolve(asked).then((answer) => prepared(answer === true))
+    : prepared(asked === true);
 }
 
 /** What decides when a call may start. */

@@ -1,6 +1,6 @@
 import type { EntryDraft } from "../session/entry.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
-import { type Row, rowOf } from "../session/transcript.ts";
+import type { Row } from "../session/transcript.ts";
 import { isThenable } from "./is-thenable.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
 import type { ResumeState } from "./resume-state.ts";
@@ -47,20 +47,22 @@ export class ToolDispatch {
   }
 
   /** Checks the calls; nothing has run yet. With a resume state, calls that may have run before do not run again. */
-  static async prepare(
+  static prepare(
     host: DispatchHost,
     round: number,
     calls: readonly ToolCall[],
     resume: ResumeState | null = null,
-  ): Promise<ToolDispatch> {
+  ): ToolDispatch | Promise<ToolDispatch> {
     const checks = calls.map((call) => host.inside(() => prepareCall(call, host.tools)));
-    const prepared = await untilAborted(Promise.all(checks), host.progress.signal);
-    return new ToolDispatch(
-      host,
-      round,
-      prepared.map((call) => interruptedOr(call, resume)),
-      resume,
-    );
+    const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
+      new ToolDispatch(
+        host,
+        round,
+        prepared.map((call) => interruptedOr(call, resume)),
+        resume,
+      );
+    if (isAllThere(checks)) return dispatchOf(checks);
+    return untilAborted(Promise.all(checks), host.progress.signal).then(dispatchOf);
   }
 
   /** What must be on record before the calls that start at once may start: that their effects may happen. */
@@ -77,14 +79,14 @@ export class ToolDispatch {
    * When the run is stopped meanwhile, the results that are there are added still.
    */
   async run(onResult: (row: Row) => void): Promise<void> {
-    await this.#askForApprovals();
+    if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
     const finished: (ToolMessage | undefined)[] = [];
-    const results = scheduleCalls(this.#prepared.map(turnOf), async (index) => {
-      finished[index] = await this.#answer(this.#prepared[index] as PreparedCall);
-    });
-    const add = async (messages: readonly ToolMessage[]): Promise<void> => {
-      for (const row of await this.#host.progress.add(messages.map((message) => rowOf({ message })))) onResult(row);
-    };
+    const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
+      this.#answer(this.#prepared[index] as PreparedCall, (message) => {
+        finished[index] = message;
+      }),
+    );
+    const add = (messages: readonly ToolMessage[]): Promise<void> => this.#host.progress.add(messages, onResult);
     let added = 0;
     try {
       while (added < results.length) {
@@ -111,19 +113,19 @@ export class ToolDispatch {
     }
   }
 
-  async #answer(prepared: PreparedCall): Promise<ToolMessage> {
+  async #answer(prepared: PreparedCall, onMessage: (message: ToolMessage) => void): Promise<void> {
     const { events, signal } = this.#host.progress;
     signal.throwIfAborted();
     const { id: callId, name } = prepared.call;
-    if ("failure" in prepared) {
-      events.add({ type: "tool-finished", round: this.#round, callId, message: prepared.failure });
-      return prepared.failure;
+    let message: ToolMessage | null = null;
+    if ("failure" in prepared) message = prepared.failure;
+    else if (prepared.needsApproval) message = await this.#denial(prepared);
+    if (message === null) {
+      events.add({ type: "tool-started", round: this.#round, callId, name });
+      message = await this.#host.observe(prepared.call, () => this.#execute(prepared as Runnable));
     }
-    const denied = prepared.needsApproval ? await this.#denial(prepared) : null;
-    if (denied === null) events.add({ type: "tool-started", round: this.#round, callId, name });
-    const message = denied ?? (await this.#host.observe(prepared.call, () => this.#execute(prepared)));
     events.add({ type: "tool-finished", round: this.#round, callId, message });
-    return message;
+    onMessage(message);
   }
 
   async #denial({ call }: Runnable): Promise<ToolMessage | null> {
@@ -135,7 +137,8 @@ export class ToolDispatch {
   async #execute(prepared: Runnable): Promise<ToolMessage> {
     const { call, tool, args } = prepared;
     const { progress, executor, inside } = this.#host;
-    if (progress.kept) await progress.note(this.#effectOf(prepared));
+    const effects = progress.kept ? this.#effectOf(prepared) : [];
+    if (effects.length > 0) await progress.note(effects);
     progress.signal.throwIfAborted();
     const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, progress.signal);
     const signal = timer?.signal ?? progress.signal;
@@ -178,6 +181,11 @@ export class ToolDispatch {
     this.#recorded.add(call.id);
     return [{ type: "effect", runId: this.#host.progress.runId, callId: call.id }];
   }
+}
+
+/** Most checks are done at once, and then there is nothing to wait for. */
+function isAllThere(checks: readonly (PreparedCall | Promise<PreparedCall>)[]): checks is readonly PreparedCall[] {
+  return !checks.some((check) => check instanceof Promise);
 }
 
 /** A call that may have had its effect in an earlier run gets an answer instead of a second try. */

@@ -1,8 +1,8 @@
 import type { JsonObject } from "../internal/json.ts";
+import { checkedMessage } from "../session/checked-message.ts";
 import { checkMessage } from "../session/entry-check.ts";
 import { type Content, type ToolCall, type ToolMessage, textOf } from "../session/message.ts";
 import { SandboxError, type SandboxFailure } from "../session/sandbox.ts";
-import { rowOf } from "../session/transcript.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import type { ToolContent } from "./tool.ts";
 
@@ -43,7 +43,7 @@ const ATTACHMENT_CHARACTERS_MAX: number = 6 * 1024 * 1024;
 export function resultMessage(call: ToolCall, value: unknown): ToolMessage {
   try {
     // A row is a copy that a session can hold, whatever the tool does with its value later.
-    return rowOf({ message: messageFor(call, value) }).message as ToolMessage;
+    return checkedMessage(messageFor(call, value)) as ToolMessage;
   } catch (error) {
     return errorMessage(
       call,

@@ -1,5 +1,6 @@
 import { copyJson, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
+import { isCheckedMessage } from "./checked-message.ts";
 import { bodyOf, type EntryBody, type EntryDraft, isKnownType } from "./entry.ts";
 import { bodyProblem } from "./entry-check.ts";
 import { SessionError, show } from "./errors.ts";
@@ -50,6 +51,26 @@ function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): Checked
     );
   }
   const body = copyBody(draft, what);
+  // What was copied is a new object, so that a message which is known already was not copied and needs no check.
+  if (!(body.type === "message" && isCheckedMessage(body.message))) checkBody(body, what, verbatim);
+  if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
+  return {
+    id: id ?? uuidv7(),
+    fresh: id === undefined,
+    timestamp: timestamp ?? null,
+    parentId: verbatim ? parentId : undefined,
+    body,
+  };
+}
+
+/** The body of a draft that is a checked message and nothing else; null for all others. */
+function checkedBody(draft: EntryDraft): EntryBody | null {
+  const { type, message } = draft as { readonly type: string; readonly message?: unknown };
+  if (type !== "message" || !isCheckedMessage(message) || Object.keys(draft).length !== 2) return null;
+  return Object.freeze({ type, message });
+}
+
+function checkBody(body: EntryBody, what: string, verbatim: boolean): void {
   if (!isKnownType(body.type) && !verbatim) {
     throw new SessionError(
       "INVALID_ENTRY",
@@ -61,29 +82,24 @@ function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): Checked
   const problem = bodyProblem(body);
   if (problem !== null)
     throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${problem}.`);
-  if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
-  return {
-    id: id ?? uuidv7(),
-    fresh: id === undefined,
-    timestamp: timestamp ?? null,
-    parentId: verbatim ? parentId : undefined,
-    body,
-  };
 }
 
 function copyBody(draft: EntryDraft, what: string): EntryBody {
   try {
-    const body = copyJson(bodyOf(draft), "entry") as unknown as EntryBody;
-    const bytes = sizeOf(body);
-    if (bytes > ENTRY_BYTES_MAX) {
-      throw new SessionError("TOO_LARGE", `${what} takes ${bytes} bytes; one entry may take ${ENTRY_BYTES_MAX}.`);
-    }
+    const body = checkedBody(draft) ?? (copyJson(bodyOf(draft), "entry") as unknown as EntryBody);
+    checkSize(body, what);
     return body;
   } catch (cause) {
     if (cause instanceof SessionError) throw cause;
     const problem = cause instanceof NotJson ? cause.message : "it cannot be read";
     throw new SessionError("INVALID_VALUE", `${what} cannot be stored: ${problem}.`, { cause });
   }
+}
+
+function checkSize(body: EntryBody, what: string): void {
+  const bytes = sizeOf(body);
+  if (bytes <= ENTRY_BYTES_MAX) return;
+  throw new SessionError("TOO_LARGE", `${what} takes ${bytes} bytes; one entry may take ${ENTRY_BYTES_MAX}.`);
 }
 
 /** An upper bound of the bytes of a value as JSON while it is small, the exact number once it could matter. */

@@ -1,7 +1,7 @@
 import { copyJson, NotJson } from "../internal/json.ts";
 import { PersistentVector } from "../internal/persistent-vector.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { checkMessage } from "./entry-check.ts";
+import { checkedMessage } from "./checked-message.ts";
 import { SessionError, show } from "./errors.ts";
 import { checkName } from "./id.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "./message.ts";
@@ -173,8 +173,7 @@ export function rowOf(init: RowInit): Row {
   if (checked.has(init as Row)) return init as Row;
   // Each field is read once: a getter could answer the check with one value and the row with another.
   const { message: given, kind: kindGiven, id } = init ?? {};
-  const message = jsonOf(given ?? null, "message") as unknown as Message;
-  checkMessage(message);
+  const message = checkedMessage(given);
   const kind = KIND_OF_ROLE[message.role];
   if (kindGiven !== undefined && kindGiven !== kind) {
     throw new SessionError(
@@ -210,11 +209,6 @@ function isPart(value: unknown): value is ContentPart {
     typeof part.mediaType === "string" &&
     typeof part.data === "string"
   );
-}
-
-/** The same row under another id: that of the entry which holds it. */
-export function rowWithId({ kind, message }: Row, id: string): Row {
-  return sealed(kind, message, id);
 }
 
 function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {

@@ -22,12 +22,14 @@ export class EntryChain {
     return this.#lastId;
   }
 
-  async append(drafts: readonly EntryDraft[], options: Omit<AppendOptions, "onto"> = {}): Promise<AppendResult> {
-    const result = await this.#append(drafts, { ...options, onto: this.#lastId });
+  append(drafts: readonly EntryDraft[], options: Omit<AppendOptions, "onto"> = {}): Promise<AppendResult> {
+    return this.#append(drafts, { ...options, onto: this.#lastId }).then(this.#goOn);
+  }
+
+  readonly #goOn = (result: AppendResult): AppendResult => {
     // An entry that was there before this call is a repetition, and the chain has gone on since.
-    const last = result.entries.findLast((entry) => isNode(entry) && entry.seq >= this.#version);
-    if (last !== undefined) this.#lastId = last.id;
+    for (const entry of result.entries) if (isNode(entry) && entry.seq >= this.#version) this.#lastId = entry.id;
     this.#version = result.version;
     return result;
-  }
+  };
 }

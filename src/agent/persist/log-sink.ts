@@ -1,6 +1,6 @@
 import type { Entry, EntryDraft } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { AppendResult, Guard } from "../../session/store.ts";
+import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { EntryChain } from "../../tree/entry-chain.ts";
 import type { RunOutcome, RunSink } from "../run-sink.ts";
@@ -22,6 +22,7 @@ export class LogSink implements RunSink {
   readonly #chain: EntryChain;
   readonly #hold: RunHold;
   readonly #store: object | null;
+  readonly #options: Pick<AppendOptions, "guard">;
   #ended = false;
 
   /** `store` is where later sessions can build on the rows by reference; null where they cannot. */
@@ -31,18 +32,19 @@ export class LogSink implements RunSink {
     this.#chain = init.chain;
     this.#hold = init.hold;
     this.#store = init.store;
+    this.#options = guardOf(init.hold);
   }
 
-  async append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
-    this.#checkOpen();
-    return (await appendHeld(this.#chain, this.#hold, drafts)).entries;
+  append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+    if (this.#ended) return Promise.reject(this.#endedError());
+    return this.#chain.append(drafts, this.#options).then(entriesOf);
   }
 
   async end(outcome: RunOutcome): Promise<void> {
-    this.#checkOpen();
+    if (this.#ended) throw this.#endedError();
     this.#ended = true;
     try {
-      await appendHeld(this.#chain, this.#hold, [{ type: "run", runId: this.#runId, ...outcome }]);
+      await this.#chain.append([{ type: "run", runId: this.#runId, ...outcome }], this.#options);
       await this.#hold.finish(outcome.phase);
     } catch (error) {
       await this.#hold.letGo().catch(() => {});
@@ -62,17 +64,25 @@ export class LogSink implements RunSink {
     return { store: this.#store, sessionId: this.sessionId, entryId };
   }
 
-  #checkOpen(): void {
-    if (this.#ended) throw new SessionError("RUN_ENDED", `Run ${this.#runId} has ended and takes no more entries.`);
+  #endedError(): SessionError {
+    return new SessionError("RUN_ENDED", `Run ${this.#runId} has ended and takes no more entries.`);
   }
 }
 
+function entriesOf({ entries }: AppendResult): readonly Entry[] {
+  return entries;
+}
+
 /** Appends to the chain while the hold is the session's. A first append may carry any number of entries. */
-export async function appendHeld(
+export function appendHeld(
   chain: EntryChain,
   hold: RunHold,
   drafts: readonly EntryDraft[],
   options: { readonly verbatim?: boolean } = {},
 ): Promise<AppendResult> {
-  return chain.append(drafts, { ...options, ...(hold.guard === null ? {} : { guard: hold.guard }) });
+  return chain.append(drafts, { ...options, ...guardOf(hold) });
+}
+
+function guardOf({ guard }: RunHold): Pick<AppendOptions, "guard"> {
+  return guard === null ? {} : { guard };
 }
