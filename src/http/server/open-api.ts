@@ -41,7 +41,7 @@ function documentOf(routes: readonly Route[]): JsonObject {
 function operationOf(route: Route): JsonObject {
   const responses = Object.entries(route.answers).map(([status, { description, schema, contentType }]) => {
     const type = contentType ?? (schema === undefined ? null : "application/json");
-    const media = schema === undefined ? {} : { schema: referenceTo(schema, route) };
+    const media = schema === undefined ? {} : { schema: referenceTo(schema, route, "Answer") };
     return [status, { description, ...(type === null ? {} : { content: { [type]: media } }) }];
   });
   const parameters = [...pathParameters(route.path), ...queryParameters(route.query)];
@@ -64,7 +64,7 @@ function bodyOf(route: Route): JsonObject {
   return {
     requestBody: {
       required: !optional,
-      content: { "application/json": { schema: referenceTo(route.body, route) } },
+      content: { "application/json": { schema: referenceTo(route.body, route, "Request") } },
     },
   };
 }
@@ -86,10 +86,12 @@ function queryParameters(query: Route["query"]): JsonObject[] {
   });
 }
 
-function referenceTo(schema: z.ZodType, route: Route): JsonObject {
+/** A schema that has no name yet gets one from the operation it belongs to. */
+function referenceTo(schema: z.ZodType, { operationId }: Route, part: "Request" | "Answer"): JsonObject {
   const known = components.get(schema);
-  if (known === undefined) throw new Error(`A schema of ${route.operationId} has no name.`);
-  return { $ref: `#/components/schemas/${known.id}` };
+  const id = known?.id ?? `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}${part}`;
+  if (known === undefined) components.add(schema, { id });
+  return { $ref: `#/components/schemas/${id}` };
 }
 
 function namedSchemas(): JsonObject {

@@ -10,7 +10,7 @@ import { id, limit, named, queryList } from "./schema.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
 import { sessionHead, status } from "./wire-schemas.ts";
 
-const PATTERN_TIMEOUT_MS = 2000;
+const PATTERN_TIMEOUT_MS = 1000;
 /** How many searches with a pattern may be under way at once; each has a thread. */
 const PATTERNS_MAX = 4;
 const LIMIT_DEFAULT = 100;

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { exportSession, importSession } from "../../export/index.ts";
+import { exportSession, importSession, readLines } from "../../export/index.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { UNKNOWN_LINEAGE } from "../../session/lineage-scope.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { ExportFormat } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
@@ -56,7 +57,8 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
     async handle({ request, caller }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
       await checkRoom(services, caller);
-      const lines = linesOf(streamBody(request, app.limits.bodyBytesMax));
+      const given = readLines(streamBody(request, app.limits.bodyBytesMax));
+      const lines = caller.admin ? given : mapLines(given, withoutPlaces);
       const head = await importSession(services.store, lines, { userId: caller.userId, id: uuidv7() }).catch(asRefusal);
       const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
       return answer(await readView(services, head.header.id, caller), { status: 201, headers });
@@ -66,7 +68,7 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
 
 /** What is wrong with a file is the request's fault; the same code for a stored session is the server's. */
 function asRefusal(error: unknown): never {
-  const codes = ["DAMAGED", "NOT_A_SESSION", "UNSUPPORTED_VERSION"];
+  const codes = ["DAMAGED", "NOT_A_SESSION", "UNSUPPORTED_VERSION", "UNKNOWN_ENTRY"];
   if (!(error instanceof SessionError) || !codes.includes(error.code)) throw error;
   throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
     problems: [{ path: "body", message: error.message }],
@@ -96,22 +98,27 @@ async function streamOf(pieces: AsyncIterable<string>): Promise<ReadableStream<U
   });
 }
 
-/** The lines of a text that comes in pieces. */
-async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let rest = "";
-  const decode = (chunk?: Uint8Array): string => {
-    try {
-      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
-    } catch {
-      throw new HttpError("INVALID_REQUEST", "The body is not text in UTF-8.");
-    }
-  };
-  for await (const chunk of bytes) {
-    const lines = (rest + decode(chunk)).split("\n");
-    rest = lines.pop() ?? "";
-    yield* lines;
+/**
+ * A line without what only the server may say: where tools act, and which sessions it came from. Whoever could say so
+ * would reach files and sessions that are not theirs.
+ */
+function withoutPlaces(line: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    // The import says what is wrong with it.
+    return line;
   }
-  rest += decode();
-  if (rest !== "") yield rest;
+  return JSON.stringify(Array.isArray(value) ? value.map(withoutPlace) : withoutPlace(value));
+}
+
+function withoutPlace(item: unknown): unknown {
+  if (typeof item !== "object" || item === null) return item;
+  const { sandbox: _sandbox, ...rest } = item as { sandbox?: unknown; type?: unknown };
+  return rest.type === "session" ? { ...rest, sandbox: null, forkedFrom: null, lineage: UNKNOWN_LINEAGE } : rest;
+}
+
+async function* mapLines(lines: AsyncIterable<string>, change: (line: string) => string): AsyncGenerator<string> {
+  for await (const line of lines) yield change(line);
 }

@@ -1,0 +1,201 @@
+import { describe, expect, test } from "vitest";
+import { createServer, createToken, hashToken } from "../../src/http/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { scripted } from "../../src/models/index.ts";
+import { createAgent } from "../../src/agent/agent.ts";
+import { type Contract, type Operation, readContract } from "./server-contract.ts";
+import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";
+
+const ann = { token: tokenOf("ann") };
+const bob = { token: tokenOf("bob") };
+const root = { token: tokenOf("root") };
+
+async function startGuarded(): Promise<{ server: TestServer; api: Contract }> {
+  const agent = createAgent({ name: "helper", prompt: "Help.", model: scripted(["Hi."]) });
+  const server = await startTestServer({ tokens: TOKENS, agents: [agent], limits: { rate: null } });
+  return { server, api: await readContract(server) };
+}
+
+/** Bodies that are right, so that a refusal is for whose the session is and for nothing else. */
+const BODIES: Readonly<Record<string, unknown>> = {
+  addTurn: { role: "user", content: "Mine now" },
+  appendEntries: { entries: [{ type: "custom", customType: "x" }] },
+  moveLeaf: { entryId: null },
+  setLabel: { label: "x" },
+  pruneBranch: { entryId: "t" },
+  forkSession: { branchName: "x" },
+  startRun: { input: "Hi", agent: "helper" },
+  approveCall: { approve: true },
+  decideCall: { approve: true },
+  decideApproval: { approve: true },
+  steerRun: { content: "x" },
+  followUpRun: { content: "x" },
+};
+
+/** An operation's path with these ids. */
+function pathOf({ path }: Operation, ids: { session: string; checkpoint: string; run: string }): string {
+  const kinds: Readonly<Record<string, string>> = {
+    id: ids.session,
+    checkpointId: ids.checkpoint,
+    from: ids.checkpoint,
+    to: ids.checkpoint,
+    runId: ids.run,
+  };
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => kinds[name] ?? "t");
+}
+
+test("another user's session is on no route to be told from one that is missing, and nothing happens to it", async () => {
+  const { server, api } = await startGuarded();
+  await using _ = server;
+  const session = (await api.call("POST", "/api/sessions", { name: "Secret plan" }, ann)).body.header.id;
+  await api.call("POST", `/api/sessions/${session}/turns`, { turnId: "t", role: "user", content: "Secret" }, ann);
+  const checkpoint = (await api.call("POST", `/api/sessions/${session}/checkpoints`, {}, ann)).body.id;
+  const run = (await api.call("POST", `/api/sessions/${session}/runs`, { input: "Hi", agent: "helper" }, ann)).body
+    .runId;
+  await expect
+    .poll(async () => (await api.call("GET", `/api/runs/${run}`, undefined, ann)).body.status)
+    .toBe("finished");
+  const before = (await api.call("GET", `/api/sessions/${session}/entries`, undefined, ann)).body;
+  const targets = api.operations.filter(({ path }) => path.includes("{"));
+  expect(targets.length).toBeGreaterThan(35);
+  const missing = { session: session.replace(/.$/, "Z"), checkpoint: `${checkpoint}Z`, run: `${run}Z` };
+  for (const operation of targets) {
+    const body =
+      BODIES[operation.operationId] ?? (operation.operationId === "mergeBranch" ? { branchId: session } : {});
+    const ask = async (ids: typeof missing) => {
+      const { status, body: problem, headers } = await api.call(operation.method, pathOf(operation, ids), body, bob);
+      const text = JSON.stringify(problem)
+        .replaceAll(ids.session, "S")
+        .replaceAll(ids.checkpoint, "C")
+        .replaceAll(ids.run, "R");
+      return { operation: operation.operationId, status, text, names: [...headers.keys()].sort() };
+    };
+    const refused = await ask({ session, checkpoint, run });
+    expect(refused).toEqual(await ask(missing));
+    expect(refused.status, operation.operationId).toBe(404);
+    expect(refused.text).not.toContain("Secret");
+  }
+  expect((await api.call("GET", `/api/sessions/${session}/entries`, undefined, ann)).body).toEqual(before);
+});
+
+test("a user sees their own sessions in listings, searches, sums and forks, and an administrator everyone's", async () => {
+  const { server, api } = await startGuarded();
+  await using _ = server;
+  const make = async (who: { token: string }, content: string) => {
+    const { body } = await api.call("POST", "/api/sessions", {}, who);
+    await api.call("POST", `/api/sessions/${body.header.id}/turns`, { role: "user", content }, who);
+    return body.header.id as string;
+  };
+  const [mine, theirs] = [await make(ann, "shared word"), await make(bob, "shared word")];
+  const listed = async (path: string, who: { token: string }) =>
+    (await api.call("GET", path, undefined, who)).body.items
+      .map(
+        (item: { header?: { id: string }; head?: { header: { id: string } } }) =>
+          (item.header ?? item.head?.header)?.id,
+      )
+      .sort();
+  for (const path of ["/api/sessions", "/api/search?q=shared", "/api/search?q=re:shared"]) {
+    expect(await listed(path, ann)).toEqual([mine]);
+    expect(await listed(path, root)).toEqual([mine, theirs].sort());
+    expect(await listed(`${path}${path.includes("?") ? "&" : "?"}userId=bob`, ann)).toEqual([]);
+  }
+  const sums = async (query: string, who: { token: string }) =>
+    (await api.call("GET", `/api/analytics?groupBy=user${query}`, undefined, who)).body.rows.map(
+      (row: { user: string }) => row.user,
+    );
+  expect(await sums("", ann)).toEqual(["ann"]);
+  expect(await sums("&userId=bob", ann)).toEqual([]);
+  expect(await sums("", root)).toEqual(["ann", "bob"]);
+  await api.call("DELETE", `/api/sessions/${theirs}`, undefined, bob);
+  expect(await listed("/api/sessions?deleted=true", ann)).toEqual([]);
+  expect((await api.call("POST", `/api/sessions/${theirs}/undelete`, {}, ann)).status).toBe(404);
+  expect((await api.call("POST", `/api/sessions/${theirs}/undelete`, {}, root)).status).toBe(200);
+});
+
+test("only an administrator makes a session for someone else", async () => {
+  const { server, api } = await startGuarded();
+  await using _ = server;
+  expect((await api.call("POST", "/api/sessions", { userId: "bob" }, ann)).body).toMatchObject({
+    status: 403,
+    code: "FORBIDDEN",
+  });
+  expect((await api.call("POST", "/api/sessions", { userId: "bob" }, root)).body.header.userId).toBe("bob");
+  expect((await api.call("GET", "/api/me", undefined, root)).body).toEqual({ userId: "root", admin: true });
+});
+
+test("an imported log says neither where tools act nor which sessions it came from, but for an administrator", async () => {
+  const { server, api } = await startGuarded();
+  await using _ = server;
+  const secret = (await api.call("POST", "/api/sessions", {}, bob)).body;
+  const place = { backend: "local", spec: { workingDir: "/" }, handleId: null };
+  const { id } = secret.header;
+  const header = {
+    ...secret.header,
+    sandbox: place,
+    forkedFrom: { sessionId: id, entryId: null, version: 0 },
+    lineage: { parents: [id], operator: "fork", kind: "op_fork", extras: [] },
+  };
+  const stamp = { parentId: null, timestamp: "2026-01-01T00:00:00.000Z", seq: 0 };
+  const run = { type: "run", id: "r", ...stamp, runId: "r", phase: "started", sandbox: place };
+  const file = `${JSON.stringify(header)}\n${JSON.stringify(run)}\n`;
+  const headers = { "content-type": "application/jsonl" };
+  const mine = await api.call("POST", "/api/import", file, { ...ann, headers });
+  expect(mine.body.header).toMatchObject({ userId: "ann", sandbox: null, forkedFrom: null, lineage: { parents: [] } });
+  const entries = await api.call("GET", `/api/sessions/${mine.body.header.id}/entries`, undefined, ann);
+  expect(entries.body.items[0]).not.toHaveProperty("sandbox");
+  const trusted = await api.call("POST", "/api/import", file, { ...root, headers });
+  expect(trusted.body.header.sandbox).toEqual(place);
+});
+
+describe("a token", () => {
+  test("is needed on every route but health and the document, and a wrong one is refused like none", async () => {
+    const { server, api } = await startGuarded();
+    await using _ = server;
+    const open = [];
+    for (const operation of api.operations) {
+      const path = pathOf(operation, { session: "s", checkpoint: "c", run: "r" });
+      const { status, body, headers } = await server.call(operation.method, path, {});
+      if (status === 200) open.push(operation.operationId);
+      else expect({ status, code: body.code }, operation.operationId).toEqual({ status: 401, code: "UNAUTHORIZED" });
+      if (status !== 200) expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
+    }
+    expect(open.sort()).toEqual(["getHealth", "getOpenApi"]);
+    for (const authorization of ["Bearer wrong", `Basic ${tokenOf("ann")}`, "Bearer", `Bearer ${tokenOf("ann")} x`]) {
+      const answer = await server.call("GET", "/api/me", undefined, { headers: { authorization } });
+      expect(answer.body).toMatchObject({ status: 401, code: "UNAUTHORIZED" });
+      expect(answer.text).not.toContain(tokenOf("ann"));
+    }
+  });
+
+  test("is kept as its hash, and works until it expires", async () => {
+    const [fresh, stale] = [createToken(), createToken()];
+    expect(fresh).not.toBe(stale);
+    await using server = await startTestServer({
+      tokens: [
+        { hash: hashToken(fresh), userId: "ann", expiresAt: "2999-01-01T00:00:00.000Z" },
+        { hash: hashToken(stale), userId: "ann", expiresAt: "2020-01-01T00:00:00.000Z" },
+      ],
+    });
+    expect((await server.call("GET", "/api/me", undefined, { token: fresh })).body).toEqual({
+      userId: "ann",
+      admin: false,
+    });
+    const expired = await server.call("GET", "/api/me", undefined, { token: stale });
+    expect(expired.body).toMatchObject({ status: 401, code: "TOKEN_EXPIRED" });
+    expect((await server.call("GET", "/api/me", undefined, { token: hashToken(fresh) })).status).toBe(401);
+  });
+
+  test("that could let anybody in is refused at the start, and an empty list lets nobody in", async () => {
+    await using store = openMemoryStore();
+    for (const token of [
+      { token: "short", userId: "ann" },
+      { hash: "abc", userId: "ann" },
+      { token: createToken(), userId: "" },
+      { token: createToken(), userId: "ann", expiresAt: "tomorrow" },
+    ]) {
+      await expect(createServer({ store, tokens: [token] })).rejects.toMatchObject({ code: expect.stringMatching(/^INVALID_/) });
+    }
+    await using server = await startTestServer({ tokens: [] });
+    expect((await server.call("GET", "/api/me")).status).toBe(401);
+  });
+});

@@ -1,0 +1,254 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { scripted } from "../../src/models/index.ts";
+import { type Contract, readContract } from "./server-contract.ts";
+import { startTestServer, type TestServer } from "./server-support.ts";
+
+const LONG = "word ".repeat(400);
+let server: TestServer;
+let api: Contract;
+beforeAll(async () => {
+  server = await startTestServer({ models: [scripted(["A short summary.", "What the branch did."])] });
+  api = await readContract(server);
+});
+afterAll(async () => server[Symbol.asyncDispose]());
+
+const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id);
+
+/** A session with these turns, each with its own content as its id; the paths of its routes begin so. */
+async function sessionWith(...turns: readonly string[]): Promise<string> {
+  const { body } = await api.call("POST", "/api/sessions", {});
+  const base = `/api/sessions/${body.header.id}`;
+  await addTurns(base, turns);
+  return base;
+}
+
+async function addTurns(base: string, turns: readonly string[]): Promise<void> {
+  for (const turnId of turns) await api.call("POST", `${base}/turns`, { turnId, role: "user", content: turnId });
+}
+
+test("a path is read from its end, page by page, whichever leaf it leads to", async () => {
+  const base = await sessionWith("a", "b", "c", "d", "e");
+  const latest = await api.call("GET", `${base}/path?limit=2`);
+  expect(ids(latest.body.items)).toEqual(["d", "e"]);
+  const middle = await api.call("GET", `${base}/path?limit=2&before=${latest.body.next}`);
+  expect(ids(middle.body.items)).toEqual(["b", "c"]);
+  const first = await api.call("GET", `${base}/path?limit=2&before=${middle.body.next}`);
+  expect(first.body).toMatchObject({ items: [{ id: "a" }], next: null });
+  expect(ids((await api.call("GET", `${base}/path?leafId=c`)).body.items)).toEqual(["a", "b", "c"]);
+  expect((await api.call("GET", `${base}/path?leafId=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
+  expect((await api.call("GET", `${base}/path?before=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
+});
+
+test("the leaf moves, with or without a word on the branch that is left, and the tree shows both branches", async () => {
+  const base = await sessionWith("a", "b");
+  const moved = await api.call("POST", `${base}/leaf`, { entryId: "a" });
+  expect(moved.body.leafId).toBe("a");
+  await addTurns(base, ["x"]);
+  const summed = await api.call("POST", `${base}/leaf`, { entryId: "b", summary: "Tried x." });
+  const tree = (await api.call("GET", `${base}/tree`)).body;
+  expect(tree.nodes.map((node: { preview: string; parentId: string }) => [node.preview, node.parentId])).toEqual([
+    ["a", null],
+    ["b", "a"],
+    ["x", "a"],
+    ["Tried x.", "b"],
+  ]);
+  expect(tree.activePath).toEqual(["a", "b", summed.body.leafId]);
+  expect(tree).toMatchObject({ leafId: summed.body.leafId, version: summed.body.version });
+  expect((await api.call("POST", `${base}/leaf`, { entryId: null })).body.leafId).toBeNull();
+  expect((await api.call("POST", `${base}/leaf`, { entryId: "nobody" })).body.code).toBe("UNKNOWN_ENTRY");
+});
+
+test("labels and checkpoints stand at their nodes, and a pruned branch is gone from the tree", async () => {
+  const base = await sessionWith("a", "b");
+  const labelled = await api.call("PUT", `${base}/labels/a`, { label: "start" });
+  expect(labelled.body).toMatchObject({ type: "label", targetId: "a", label: "start" });
+  const checkpoint = (await api.call("POST", `${base}/checkpoints`, {})).body;
+  await api.call("POST", `${base}/leaf`, { entryId: "a" });
+  await addTurns(base, ["x"]);
+  expect((await api.call("POST", `${base}/prune`, { entryId: "x" })).body).toMatchObject({
+    status: 409,
+    code: "ACTIVE_PATH",
+  });
+  const before = (await api.call("GET", `${base}/tree`)).body.nodes;
+  expect(before[0]).toMatchObject({ id: "a", label: "start", role: "user" });
+  expect(before[1]).toMatchObject({ id: "b", checkpoints: [checkpoint.id] });
+  await api.call("POST", `${base}/prune`, { entryId: "b" });
+  expect(ids((await api.call("GET", `${base}/tree`)).body.nodes)).toEqual(["a", "x"]);
+  await api.call("PUT", `${base}/labels/a`, { label: null });
+  expect((await api.call("GET", `${base}/tree`)).body.nodes[0].label).toBeNull();
+});
+
+test("the context shows each message with its entry, and what stands in for a missing result with none", async () => {
+  const base = await sessionWith("a");
+  const toolCalls = [{ id: "c1", name: "clock", arguments: "{}" }];
+  await api.call("POST", `${base}/turns`, { turnId: "call", role: "assistant", content: null, toolCalls });
+  const context = (await api.call("GET", `${base}/context`)).body;
+  expect(context.parts.map((part: { entryId: string }) => part.entryId)).toEqual(["a", "call", null]);
+  expect(context.parts[2].message).toMatchObject({ role: "tool", isError: true });
+  expect(context.parts.every(({ tokens }: { tokens: number }) => tokens > 0)).toBe(true);
+  expect(context).toMatchObject({ compaction: null, thinkingLevel: "off", model: null });
+});
+
+test("a compaction is previewed, done and undone", async () => {
+  const base = await sessionWith();
+  for (const turnId of ["a", "b", "c"])
+    await api.call("POST", `${base}/turns`, { turnId, role: "user", content: LONG });
+  const { plan } = (await api.call("GET", `${base}/compaction?keepRecentTokens=300`)).body;
+  expect(plan).toMatchObject({ firstKeptEntryId: "c", droppedEntries: 2, keptEntries: 1 });
+  expect((await api.call("GET", `${base}`)).body.version).toBe(3);
+  const { entry } = (await api.call("POST", `${base}/compact`, { keepRecentTokens: 300 })).body;
+  expect(entry).toMatchObject({ type: "compaction", summary: "A short summary.", firstKeptEntryId: "c" });
+  const short = (await api.call("GET", `${base}/context`)).body;
+  expect(short.compaction).toEqual({ entryId: entry.id, summary: "A short summary.", droppedEntries: 2 });
+  expect(short.parts.map((part: { entryId: string }) => part.entryId)).toEqual([entry.id, "c"]);
+  expect((await api.call("POST", `${base}/undo-compaction`, {})).body.undone).toEqual([entry.id]);
+  expect((await api.call("GET", `${base}/context`)).body.parts).toHaveLength(3);
+  expect((await api.call("POST", `${base}/compact`, { model: "no/such" })).body.code).toBe("MODEL_NOT_FOUND");
+});
+
+test("a fork is made, listed, previewed and merged once", async () => {
+  const base = await sessionWith("a", "b");
+  const fork = await api.call("POST", `${base}/forks`, { branchName: "try", at: "a" });
+  expect(fork.status).toBe(201);
+  const forkId = fork.body.header.id;
+  expect(fork.headers.get("location")).toBe(`/api/sessions/${forkId}`);
+  expect(fork.body).toMatchObject({ leafId: "a", header: { forkedFrom: { branchName: "try" } } });
+  await addTurns(`/api/sessions/${forkId}`, ["x", "y"]);
+  const forks = await api.call("GET", `${base}/forks`);
+  expect(forks.body.items.map(({ header }: { header: { id: string } }) => header.id)).toEqual([forkId]);
+  const request = { branchId: forkId, strategy: "selective", turnIds: ["y", "nobody"] };
+  const preview = await api.call("POST", `${base}/merges`, { ...request, dryRun: true });
+  expect(preview.body).toMatchObject({ appended: ["y"], skipped: [{ turnId: "nobody", reason: "unknown" }] });
+  expect((await api.call("GET", base)).body.version).toBe(2);
+  expect((await api.call("POST", `${base}/merges`, request)).body.appended).toEqual(["y"]);
+  expect((await api.call("POST", `${base}/merges`, { branchId: forkId })).body.appended).toEqual(["x"]);
+  expect(ids((await api.call("GET", `${base}/path`)).body.items)).toEqual(["a", "b", "y", "x"]);
+  const wrong = await api.call("POST", `${base}/merges`, { branchId: forkId, turnIds: ["x"] });
+  expect(wrong.body).toMatchObject({ code: "INVALID_REQUEST", problems: [{ path: "body.turnIds" }] });
+  await addTurns(`/api/sessions/${forkId}`, ["z"]);
+  const summary = await api.call("POST", `${base}/merges`, { branchId: forkId, strategy: "summary" });
+  expect(summary.body.appended).toHaveLength(1);
+  expect((await api.call("GET", `${base}/path`)).body.items.at(-1).summary).toBe("What the branch did.");
+});
+
+test("checkpoints are made, compared, restored and removed", async () => {
+  const base = await sessionWith("a");
+  const made = await api.call("POST", `${base}/checkpoints`, { metadata: { why: "before" } });
+  expect(made.status).toBe(201);
+  const first = made.body;
+  expect(made.headers.get("location")).toBe(`/api/checkpoints/${first.id}`);
+  await addTurns(base, ["b"]);
+  const second = (await api.call("POST", `${base}/checkpoints`, {})).body;
+  expect(ids((await api.call("GET", `${base}/checkpoints`)).body.items)).toEqual([first.id, second.id]);
+  expect((await api.call("GET", `/api/checkpoints/${first.id}`)).body).toEqual(first);
+  const diff = (await api.call("GET", `/api/checkpoints/${first.id}/diff/${second.id}`)).body;
+  expect(diff).toMatchObject({ from: { id: first.id }, to: { id: second.id }, files: null });
+  expect(diff.state.turns.splices[0].insert[0].turnId).toBe("b");
+  expect((await api.call("POST", `/api/checkpoints/${first.id}/restore`)).body.leafId).toBe("a");
+  expect((await api.call("DELETE", `/api/checkpoints/${first.id}`)).status).toBe(204);
+  expect((await api.call("DELETE", `/api/checkpoints/${first.id}`)).body.code).toBe("CHECKPOINT_NOT_FOUND");
+  const other = await sessionWith("q");
+  const elsewhere = (await api.call("POST", `${other}/checkpoints`, {})).body;
+  const refused = await api.call("GET", `/api/checkpoints/${second.id}/diff/${elsewhere.id}`);
+  expect(refused.body).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
+});
+
+test("the lineage counts what each session spent once, and comes as data or as a diagram", async () => {
+  const base = await sessionWith("a");
+  const spend = (at: string, tokensUsed: number) =>
+    api.call("POST", `${at}/turns`, { role: "assistant", content: "ok", tokensUsed, cost: tokensUsed });
+  await spend(base, 10);
+  const forkId = (await api.call("POST", `${base}/forks`, { branchName: "try" })).body.header.id;
+  await spend(`/api/sessions/${forkId}`, 5);
+  const parentId = base.split("/").at(-1);
+  const lineage = (await api.call("GET", `/api/sessions/${forkId}/lineage`)).body;
+  expect(lineage.edges).toEqual([{ parent: parentId, child: forkId }]);
+  expect(lineage.usage.totalTokens).toBe(15);
+  expect(lineage.nodes.map((node: { id: string; cost: number }) => [node.id, node.cost])).toEqual([
+    [forkId, 5],
+    [parentId, 10],
+  ]);
+  expect((await api.call("GET", `${base}/lineage`)).body.nodes).toHaveLength(2);
+  expect((await api.call("GET", `${base}/lineage?format=mermaid`)).text).toMatch(
+    /^flowchart TD\n(?:.*\n)* {2}s1 --> s0\n/,
+  );
+  expect((await api.call("GET", `${base}/lineage?format=dot`)).text).toMatch(/^digraph/);
+  expect((await api.call("GET", `${base}/lineage?format=jsonl`)).text.trim().split("\n")).toHaveLength(2);
+});
+
+test("turns are added up, of one session and of many", async () => {
+  const base = await sessionWith("a");
+  await api.call("POST", `${base}/turns`, {
+    role: "assistant",
+    content: "ok",
+    provider: "p",
+    model: "counted",
+    tokensUsed: 3,
+    cost: 0.5,
+  });
+  const one = (await api.call("GET", `${base}/analytics`)).body;
+  expect(one).toMatchObject({ totalTurns: 2, totalTokens: 3, totalCost: 0.5, modelsUsed: ["counted"] });
+  const rows = (await api.call("GET", "/api/analytics?groupBy=model&groupBy=user")).body.rows;
+  expect(rows).toContainEqual(expect.objectContaining({ model: "p/counted", user: "local", cost: 0.5, messages: 1 }));
+  expect((await api.call("GET", "/api/analytics?from=yesterday")).body.code).toBe("INVALID_QUERY");
+});
+
+test("a search finds words and patterns in what was said, and refuses what is no search", async () => {
+  const base = await sessionWith("The needle is here", "another turn");
+  const id = base.split("/").at(-1);
+  for (const q of ["needle", '"needle is" another', "re:ne{2}dle\\s+is", "another re:needle$|^The"]) {
+    const { items } = (await api.call("GET", `/api/search?q=${encodeURIComponent(q)}`)).body;
+    expect(items.map((hit: { head: { header: { id: string } } }) => hit.head.header.id)).toEqual([id]);
+    expect(items[0].matches[0].entryId).toBe("The needle is here");
+  }
+  expect((await api.call("GET", "/api/search?q=needle%20missing")).body.items).toEqual([]);
+  expect((await api.call("GET", "/api/search?q=needle&status=closed")).body.items).toEqual([]);
+  expect((await api.call("GET", "/api/search?q=re:(")).body.code).toBe("INVALID_QUERY");
+  expect((await api.call("GET", "/api/search")).body.code).toBe("INVALID_REQUEST");
+});
+
+test("a pattern that would take for ever is given up, and others are served meanwhile", async () => {
+  await sessionWith(`${"a".repeat(60)}!`);
+  const endless = api.call("GET", `/api/search?q=${encodeURIComponent("re:^(a+)+$")}`);
+  expect((await api.call("GET", "/api/me")).status).toBe(200);
+  const refused = await endless;
+  expect(refused.body).toMatchObject({ status: 400, code: "INVALID_QUERY" });
+  expect(refused.body.detail).toMatch(/takes too long/);
+});
+
+test("a session goes out as a file and comes in as another session with the same log", async () => {
+  const base = await sessionWith("a", "b");
+  await api.call("PATCH", base, { name: "Travelling" });
+  const file = await api.call("GET", `${base}/export`);
+  expect(file.headers.get("content-disposition")).toBe(
+    `attachment; filename="session-${base.split("/").at(-1)}.jsonl"`,
+  );
+  const headers = { "content-type": "application/jsonl" };
+  const made = await api.call("POST", "/api/import", file.text, { headers });
+  expect(made.status).toBe(201);
+  expect(made.body).toMatchObject({ name: "Travelling", leafId: "b", header: { userId: "local" } });
+  expect(made.body.header.id).not.toBe(base.split("/").at(-1));
+  const copy = `/api/sessions/${made.body.header.id}`;
+  expect((await api.call("GET", `${copy}/entries`)).body).toEqual((await api.call("GET", `${base}/entries`)).body);
+  expect((await api.call("GET", `${base}/export?format=markdown`)).headers.get("content-type")).toMatch(
+    /^text\/markdown/,
+  );
+  expect((await api.call("GET", `${base}/export?format=html`)).text).toMatch(/^<!doctype html>/);
+  expect((await api.call("GET", `${base}/export?leafId=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
+  for (const body of ["", "nonsense", '{"type":"session"}', `${file.text}{"type":"message"`]) {
+    const refused = await api.call("POST", "/api/import", body, { headers });
+    expect(refused.body).toMatchObject({ status: 400, code: expect.stringMatching(/^INVALID_/) });
+  }
+});
+
+test("every operation was called with success here, but those of runs and those in the tests of sessions", () => {
+  const elsewhere = /^(?:list|delete|undelete|suspend|resume|close)Session|^(?:getState|getEntry|appendEntries)$/;
+  const plain = /^(?:getHealth|getCatalogue|getOpenApi)$/;
+  const missed = api.operations.filter(({ operationId }) => !api.seen.has(operationId));
+  const unexplained = missed.filter(
+    ({ operationId, path }) =>
+      !elsewhere.test(operationId) && !plain.test(operationId) && !/\/(?:runs|watch|recover)(?:\/|$)/.test(path),
+  );
+  expect(unexplained).toEqual([]);
+  expect(api.seen.size).toBeGreaterThan(25);
+});
