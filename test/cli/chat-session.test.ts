@@ -36,6 +36,22 @@ describe("a chat", () => {
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: second", "assistant: two"]);
   });
 
+  test("gives the agent its instructions, and keeps those of a session that it goes on in", async () => {
+    const store = await openMemoryStore();
+    const first = await makeChat(scripted(["one"]), { store, system: "Be a pirate." });
+    await tell(first, "hello");
+    const model = scripted(["two"]);
+    const later = await makeChat(model, { store });
+    for await (const _output of later.open(treeOf(first).id));
+    await tell(later, "and now?");
+    expect(model.requests[0]?.messages.map(inShort)).toEqual([
+      "system: Be a pirate.",
+      "user: hello",
+      "assistant: one",
+      "user: and now?",
+    ]);
+  });
+
   test("joins a line that ends with a backslash to the next, and forgets it when told to", async () => {
     const chat = await makeChat(scripted(["ok"]));
     expect(await tell(chat, "never\\")).toEqual([]);
@@ -204,6 +220,26 @@ describe("the commands of a chat", () => {
     );
   });
 
+  test("export writes a new file as its ending says, and never over another", async () => {
+    const chat = await makeChat(scripted(["one"]));
+    await tell(chat, "first");
+    const [read, kept, none] = ["talk.md", "talk.jsonl", "talk.doc"].map((name) => join(chat.workspace, name));
+    expect(wordsOf(await tell(chat, [`/export ${read}`, `/export ${kept}`, `/export ${none}`]))).toEqual([
+      `The session is in ${read}.`,
+      `The session is in ${kept}.`,
+      `! "${none}" ends with none of .jsonl, .md, .html.`,
+    ]);
+    expect(await readFile(read as string, "utf8")).toContain("first");
+    const written = await readFile(kept as string, "utf8");
+    expect(JSON.parse(written.split("\n")[0] as string)).toMatchObject({ type: "session", id: treeOf(chat).id });
+    await tell(chat, "/name Later");
+    expect(wordsOf(await tell(chat, [`/export ${kept}`, `/export ${join(none as string, "x.md")}`]))).toEqual([
+      `! "${kept}" is there already; name another file.`,
+      expect.stringMatching(/^! ENOENT/),
+    ]);
+    expect(await readFile(kept as string, "utf8")).toBe(written);
+  });
+
   test("help lists every command, and quit ends the chat", async () => {
     const chat = await makeChat(scripted([]));
     const [help] = wordsOf(await tell(chat, "/help"));
@@ -244,6 +280,8 @@ describe("calls that write or run", () => {
     await tell(chat, "go", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
         await chat.decide("w", { approved: false, reason: "Not today." });
+        // A word that comes too late changes nothing.
+        await chat.decide("w", { approved: true });
       }
     });
     expect((await contextOf(chat))[2]).toContain("Not today.");

@@ -12,6 +12,7 @@ import { resumeStateOf } from "../../agent/resume-state.ts";
 import { printable } from "../terminal.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
 import { notice } from "./chat-output.ts";
+import { exportToFile } from "./export-to-file.ts";
 import { modelName } from "./model-name.ts";
 import { describeSpending } from "./describe-spending.ts";
 
@@ -87,6 +88,17 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
         `${what}: ${describeSpending(spent.usage, spent.cost)}`;
       return [line("This branch", path), line("Everything, summaries too", { usage, cost })].join("\n");
     }),
+  },
+  export: {
+    usage: "/export <file>",
+    summary: "Write the session to a new file: .md and .html to read, .jsonl to import.",
+    argument: "needed",
+    on: "session",
+    run: (chat, path, tree) =>
+      chat.turns.stoppable(async function* (signal) {
+        await exportToFile(tree, path, signal);
+        yield notice(`The session is in ${path}.`);
+      }),
   },
   recover: {
     usage: "/recover",

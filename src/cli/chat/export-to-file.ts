@@ -1,0 +1,40 @@
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import { extname } from "node:path";
+import { type ExportFormat, exportSession } from "../../export/index.ts";
+import { SessionError, type SessionTree } from "../../index.ts";
+import { show } from "../../session/errors.ts";
+
+const FORMAT_OF: Readonly<Record<string, ExportFormat>> = { ".jsonl": "jsonl", ".md": "markdown", ".html": "html" };
+
+/**
+ * Writes a session to a new file, as its ending says.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for another ending, or for a file that is there already, which stays as it is.
+ */
+export async function exportToFile(tree: SessionTree, path: string, signal: AbortSignal): Promise<void> {
+  const format = FORMAT_OF[extname(path).toLowerCase()];
+  if (format === undefined) {
+    throw new SessionError("INVALID_OPTION", `${show(path)} ends with none of ${Object.keys(FORMAT_OF).join(", ")}.`);
+  }
+  const file = await openNew(path);
+  try {
+    for await (const piece of exportSession(tree.store, tree.id, { format })) {
+      signal.throwIfAborted();
+      await file.appendFile(piece);
+    }
+  } catch (error) {
+    await unlink(path);
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+async function openNew(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, "wx");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    throw new SessionError("INVALID_OPTION", `${show(path)} is there already; name another file.`, { cause });
+  }
+}

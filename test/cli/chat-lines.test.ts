@@ -1,0 +1,130 @@
+import { PassThrough } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { ChatLines } from "../../src/cli/chat/chat-lines.ts";
+
+interface Typist {
+  readonly lines: ChatLines;
+  type(keys: string): void;
+  /** What the terminal shows so far. */
+  shown(): string;
+  busy: boolean;
+  stops: number;
+}
+
+function typist(atTerminal = true): Typist {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  let text = "";
+  output.on("data", (part: Buffer) => {
+    text += part.toString();
+  });
+  const typing: Typist = {
+    lines: new ChatLines({
+      input,
+      terminal: atTerminal ? output : null,
+      interrupt: () => {
+        typing.stops += 1;
+        return typing.busy;
+      },
+    }),
+    type: (keys) => void input.write(keys),
+    shown: () => stripVTControlCharacters(text),
+    busy: false,
+    stops: 0,
+  };
+  onTestFinished(() => typing.lines.close());
+  return typing;
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const prompt = () => "> ";
+
+test("gives the lines in order, those typed ahead too, and null at the end", async () => {
+  const { lines, type, shown } = typist();
+  const first = lines.next(prompt);
+  type("one\ntwo\n");
+  expect([await first, await lines.next(prompt)]).toEqual(["one", "two"]);
+  expect(shown()).toContain("> ");
+  const last = lines.next(prompt);
+  type("\u0004");
+  expect(await last).toBeNull();
+  expect(await lines.next(prompt)).toBeNull();
+});
+
+test("says how to leave at the first Ctrl-C, forgets what was typed, and leaves at the second", async () => {
+  const { lines, type, shown } = typist();
+  const line = lines.next(prompt);
+  type("half\u0003");
+  await settle();
+  expect(shown()).toContain("Ctrl-C again leaves");
+  type("whole\n");
+  expect(await line).toBe("whole");
+  const next = lines.next(prompt);
+  type("\u0003");
+  await settle();
+  expect(shown().split("Ctrl-C again leaves")).toHaveLength(3);
+  type("\u0003");
+  expect(await next).toBeNull();
+});
+
+test("stops what is under way with Ctrl-C, and stays", async () => {
+  const typing = typist();
+  typing.busy = true;
+  typing.type("\u0003\u0003");
+  await settle();
+  typing.busy = false;
+  const line = typing.lines.next(prompt);
+  typing.type("still here\n");
+  expect([await line, typing.stops]).toEqual(["still here", 2]);
+  expect(typing.shown()).not.toContain("leaves");
+});
+
+test("asks until it gets a yes or a no, and takes nothing for one that was typed before", async () => {
+  const { lines, type, shown } = typist();
+  type("yes\n");
+  await settle();
+  const answer = lines.confirm("Allow it?");
+  type("maybe\n");
+  await settle();
+  type("N\n");
+  expect(await answer).toBe(false);
+  expect(shown().split("Allow it? [y/n]").length).toBeGreaterThanOrEqual(3);
+  expect(await lines.next(prompt)).toBe("yes");
+  const other = lines.confirm("And this?");
+  type("y\n");
+  expect(await other).toBe(true);
+});
+
+test("takes Ctrl-C and Ctrl-D at a question for a stop", async () => {
+  for (const key of ["\u0003", "\u0004"]) {
+    const typing = typist();
+    typing.busy = true;
+    const answer = typing.lines.confirm("Allow it?");
+    typing.type(key);
+    expect([await answer, typing.stops]).toEqual([null, 1]);
+  }
+});
+
+test("completes the commands", async () => {
+  const { lines, type } = typist();
+  const line = lines.next(prompt);
+  // A tab that comes with other keys is taken for pasted text.
+  for (const keys of ["/conte", "\t", "\n"]) {
+    type(keys);
+    await settle();
+  }
+  expect(await line).toBe("/context ");
+});
+
+test("through a pipe, asks nobody, shows nothing, and the end of the input stops nothing", async () => {
+  const typing = typist(false);
+  typing.busy = true;
+  expect(await typing.lines.confirm("Allow it?")).toBeNull();
+  typing.type("one\n");
+  await settle();
+  typing.lines.close();
+  await settle();
+  expect([await typing.lines.next(prompt), await typing.lines.next(prompt)]).toEqual(["one", null]);
+  expect([typing.shown(), typing.stops]).toEqual(["", 0]);
+});

@@ -1,0 +1,144 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ModelError } from "../../src/agent/model-error.ts";
+import type { RunEvent } from "../../src/agent/run-event.ts";
+import { chatJson } from "../../src/cli/chat/chat-json.ts";
+import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
+import { ChatPrinter } from "../../src/cli/chat/chat-printer.ts";
+import { createTerminal, printableText } from "../../src/cli/terminal.ts";
+import { SessionError } from "../../src/session/errors.ts";
+import { saying } from "../sample-run.ts";
+
+/** What is printed for some outputs, and what is said to be wrong. */
+async function printed(outputs: readonly (ChatOutput | RunEvent)[], colours = false): Promise<[string, string[]]> {
+  let text = "";
+  const problems: string[] = [];
+  const printer = new ChatPrinter({
+    write: (part) => {
+      text += part;
+    },
+    fail: (problem) => void problems.push(problem),
+    dim: createTerminal(() => {}, colours).dim,
+  });
+  for (const output of outputs) await printer.print(isOutput(output) ? output : { type: "run-event", event: output });
+  await printer.endLine();
+  return [text, problems];
+}
+
+function isOutput(output: ChatOutput | RunEvent): output is ChatOutput {
+  return ["notice", "problem", "session-opened", "chat-ended", "run-event"].includes(output.type);
+}
+
+const started: RunEvent = { type: "round-started", round: 1 };
+const finished: RunEvent = { type: "run-finished", truncated: false, usage: null };
+const roundFinished: RunEvent = { type: "round-finished", round: 1, message: saying("whole"), stopReason: "stop" };
+const textDelta = (text: string): RunEvent => ({ type: "text-delta", round: 1, text });
+const thinking = (text: string): RunEvent => ({ type: "thinking-delta", round: 1, text });
+const asked = (index: number, id: string, args: string): RunEvent => ({
+  type: "tool-call-delta",
+  round: 1,
+  index,
+  id,
+  name: "look",
+  arguments: args,
+});
+const callStarted = (callId: string): RunEvent => ({ type: "tool-started", round: 1, callId, name: "look" });
+const callFinished = (toolCallId: string, content: string, isError = false): RunEvent => ({
+  type: "tool-finished",
+  round: 1,
+  callId: toolCallId,
+  message: { role: "tool", toolCallId, name: "look", content, ...(isError ? { isError } : {}) },
+});
+const usage = (cost?: number): RunEvent => ({
+  type: "usage",
+  round: 1,
+  usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 },
+  ...(cost === undefined ? {} : { cost }),
+});
+
+test("prints an answer as it comes, thinking on its own lines, and what the turn has spent", async () => {
+  const events = [started, thinking("hm"), thinking("m"), textDelta("one\n"), textDelta("two"), roundFinished];
+  expect(await printed([...events, usage(0.25), usage(0.25), finished])).toEqual([
+    "hmm\none\ntwo\n20 tokens in, 10 out, $0.5000\n",
+    [],
+  ]);
+  expect((await printed([started, textDelta("a"), usage(), finished]))[0]).toBe("a\n10 tokens in, 5 out\n");
+});
+
+test("sets thinking apart by colour only where there are colours", async () => {
+  expect((await printed([thinking("hm"), textDelta("yes")], true))[0]).toBe("\u001b[2mhm\u001b[0m\nyes\n");
+  expect((await printed([thinking("hm"), textDelta("yes")]))[0]).toBe("hm\nyes\n");
+});
+
+test("prints the answer of a model that does not stream", async () => {
+  expect((await printed([started, roundFinished, finished]))[0]).toBe("whole\n");
+});
+
+test("prints each call on one line with what came of it, also when calls run side by side", async () => {
+  const alone = [
+    started,
+    asked(0, "a", '{"path":'),
+    asked(0, "a", '"x"}'),
+    callStarted("a"),
+    callFinished("a", "found"),
+  ];
+  expect((await printed(alone))[0]).toBe('▸ look {"path":"x"} → found\n');
+  const together = [started, asked(0, "a", "{}"), asked(1, "b", "[]"), callStarted("a"), callStarted("b")];
+  const ended = [callFinished("b", '{"exit_code":2,"stdout":"","stderr":"no\\nway"}'), callFinished("a", "gone", true)];
+  expect((await printed([...together, ...ended]))[0]).toBe("▸ look [] → exit 2: no way\n▸ look {} → failed: gone\n");
+  const listing = '{"entries":[{"path":"a"},{"path":"b"}]}';
+  expect((await printed([started, callStarted("a"), callFinished("a", listing)]))[0]).toBe("▸ look → 2 files\n");
+});
+
+test("says that a turn was stopped, and why one failed", async () => {
+  const failed = (error: unknown): RunEvent => ({ type: "run-failed", error });
+  expect(await printed([textDelta("half"), failed(new SessionError("ABORTED", "x"))])).toEqual([
+    "half\nStopped.\n",
+    [],
+  ]);
+  expect(await printed([textDelta("half"), failed(new Error("broken"))])).toEqual(["half\n", ["broken"]]);
+  const error = new ModelError("overloaded", "Too busy.", { provider: "p" });
+  const retry: RunEvent = { type: "model-retry", round: 1, attempt: 1, delayMs: 10, error };
+  expect((await printed([textDelta("ha"), retry, textDelta("yes")]))[0]).toBe("ha\nToo busy. Trying again.\nyes\n");
+});
+
+test("lets nothing through that could steer a terminal, wherever the pieces are cut", async () => {
+  const evil = fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\u001b", "\u009b", "\u0007", "\u202e", "😀", "é") });
+  await fc.assert(
+    fc.asyncProperty(evil, fc.array(fc.nat(20)), async (said, cuts) => {
+      const pieces: RunEvent[] = [];
+      let rest = said;
+      for (const cut of cuts) {
+        pieces.push(textDelta(rest.slice(0, cut)));
+        rest = rest.slice(cut);
+      }
+      const [text] = await printed([...pieces, textDelta(rest)]);
+      expect(text).toBe(said === "" ? "" : `${printableText(said)}\n`);
+      expect(text).not.toMatch(/[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Cs}]/u);
+    }),
+  );
+  const bad = "\u001b[2J\u202e";
+  const all: (ChatOutput | RunEvent)[] = [
+    { type: "notice", text: bad },
+    { type: "session-opened", sessionId: bad, model: bad },
+    started,
+    thinking(bad),
+    asked(0, "a", bad),
+    { type: "tool-started", round: 1, callId: "a", name: bad },
+    callFinished("a", bad),
+    callFinished("b", bad, true),
+    callFinished("c", JSON.stringify({ exit_code: 0, stdout: bad })),
+    { type: "model-retry", round: 1, attempt: 1, delayMs: 1, error: new Error(bad) },
+  ];
+  expect((await printed(all))[0]).not.toMatch(/[^\P{Cc}\n\t]|\p{Bidi_Control}/u);
+});
+
+test("gives a program each event as it is, and an error as its code and message", () => {
+  expect(chatJson({ type: "run-event", event: textDelta("a") })).toEqual({ type: "text-delta", round: 1, text: "a" });
+  const error = new SessionError("SESSION_BUSY", "Busy.");
+  expect(chatJson({ type: "run-event", event: { type: "run-failed", error } })).toEqual({
+    type: "run-failed",
+    error: { code: "SESSION_BUSY", message: "Busy." },
+  });
+  expect(chatJson({ type: "notice", text: "hello" })).toEqual({ type: "notice", text: "hello" });
+});

@@ -1,0 +1,202 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { expect, onTestFinished, type TestContext, test } from "vitest";
+import { chat } from "../../src/cli/commands/chat.ts";
+import { runProgram } from "../../src/cli/run-program.ts";
+import { textOf } from "../../src/session/message.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { SessionTree } from "../../src/tree/session-tree.ts";
+import { tamper } from "../doctor/damage.ts";
+import { skipBecause } from "../skip.ts";
+import { builtProgram } from "./run-skein.ts";
+import { makeWorkspace } from "./sample-chat.ts";
+
+const SCRIPT = "/usr/bin/script";
+
+/** A program that runs, and what it has said so far on both outputs. */
+class Talk {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  said = "";
+  complained = "";
+  #heard = () => {};
+
+  constructor(child: ChildProcess) {
+    this.child = child;
+    this.ended = new Promise((resolve) => child.on("close", resolve));
+    child.stdout?.on("data", (part: Buffer) => {
+      this.said += stripVTControlCharacters(part.toString());
+      this.#heard();
+    });
+    child.stderr?.on("data", (part: Buffer) => {
+      this.complained += part.toString();
+    });
+    child.stdin?.on("error", () => {});
+    void this.ended.then(() => this.#heard());
+    onTestFinished(async () => {
+      child.kill("SIGKILL");
+      await this.ended;
+    });
+  }
+
+  type(keys: string): void {
+    this.child.stdin?.write(keys);
+  }
+
+  /** Resolves once it has said this after what it said at the last call. */
+  async hears(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(this.said);
+      if (found !== null) {
+        this.said = this.said.slice(found.index + found[0].length);
+        return found;
+      }
+      if (this.child.exitCode !== null) throw new Error(`It ended without ${pattern}: ${this.said}${this.complained}`);
+      await new Promise<void>((resolve) => {
+        this.#heard = resolve;
+      });
+    }
+  }
+}
+
+function start(home: string, args: readonly string[]): Talk {
+  const argv = ["--no-warnings", builtProgram(), "chat", "--workspace", home, ...args];
+  return new Talk(spawn(process.execPath, argv, { env: { ...process.env, SKEIN_HOME: home } }));
+}
+
+/** The same at a terminal of its own; the first line tells the id of the process. */
+function startAtTerminal(context: TestContext, home: string, args: readonly string[]): Talk {
+  if (!existsSync(SCRIPT)) skipBecause(context, "there is no program here that makes a terminal: script of util-linux");
+  const words = [process.execPath, "--no-warnings", builtProgram(), "chat", "--workspace", home, ...args];
+  const line = `echo pid=$$; exec ${words.map((word) => `'${word}'`).join(" ")}`;
+  const env = { ...process.env, SKEIN_HOME: home, TERM: "xterm", SHELL: "/bin/sh" };
+  return new Talk(spawn(SCRIPT, ["--quiet", "--return", "--flush", "--command", line, "/dev/null"], { env }));
+}
+
+async function storedTurns(home: string): Promise<string[]> {
+  await using store = await openSqliteStore({ path: join(home, "skein.db") });
+  const [head] = (await store.list()).items;
+  const tree = await SessionTree.on(store, head?.header.id ?? "");
+  return (await tree.buildContext()).messages.map(({ role, content }) => `${role}: ${textOf(content)}`);
+}
+
+test("answers each line of a pipe and ends with 0, and again in the same session", async () => {
+  const home = await makeWorkspace();
+  await writeFile(join(home, "notes.txt"), "\u001b[2Jhello");
+  const talk = start(home, []);
+  talk.child.stdin?.end("list the files\nread notes.txt");
+  expect([await talk.ended, talk.complained]).toEqual([0, ""]);
+  expect(talk.said).toContain("▸ list_workspace_files {} → ");
+  expect(talk.said).toContain("notes.txt says: \ufffd[2Jhello\n");
+  const json = start(home, ["--continue", "--json"]);
+  json.child.stdin?.end("list the files\n");
+  expect(await json.ended).toBe(0);
+  const events = json.said
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { readonly type: string });
+  expect([events[0]?.type, events.at(-1)?.type]).toEqual(["session-opened", "run-finished"]);
+  const turns = await storedTurns(home);
+  expect(turns.filter((turn) => turn.startsWith("user: "))).toHaveLength(3);
+});
+
+test("refuses in a pipe what needs a person's word, and ends with 1 where something was not done", async () => {
+  const home = await makeWorkspace();
+  const talk = start(home, []);
+  talk.child.stdin?.end("write hi to a.txt\n/nothing\n");
+  expect(await talk.ended).toBe(1);
+  expect(talk.said).toContain("failed: Nobody is there to agree to it");
+  expect(talk.complained).toMatch(/^There is no command \/nothing; [^\n]*\n$/);
+  expect(await readdir(home)).not.toContain("a.txt");
+});
+
+test("says what is wrong with its options in one line, and makes no session", async () => {
+  const home = await makeWorkspace();
+  const wrong: [args: string[], code: number][] = [
+    [["--workspace", join(home, "nowhere")], 2],
+    [["--approve", "some"], 2],
+    [["--model", "nobody/x"], 2],
+    [["last", "--continue"], 2],
+    [["nobody"], 1],
+  ];
+  for (const [args, code] of wrong) {
+    let [out, err] = ["", ""];
+    const output = {
+      out: (text: string) => {
+        out += text;
+      },
+      err: (text: string) => {
+        err += text;
+      },
+      colours: false,
+      watched: false,
+      signal: new AbortController().signal,
+    };
+    const store = ["--store", `sqlite:${join(home, "skein.db")}`];
+    expect([args, await runProgram([chat], ["chat", ...args, ...store], output), out]).toEqual([args, code, ""]);
+    expect(err).toMatch(/^[^\n]+\n$/);
+  }
+  await using store = await openSqliteStore({ path: join(home, "skein.db") });
+  expect(await store.count()).toBe(0);
+});
+
+test("ends quietly when nobody reads on, and the session is whole", async () => {
+  const home = await makeWorkspace();
+  const talk = start(home, []);
+  talk.child.stdin?.write("list the files\n");
+  await talk.hears(/tokens in/);
+  talk.child.stdout?.destroy();
+  talk.child.stdin?.end("list the files\nlist the files\n");
+  expect([await talk.ended, talk.complained]).toEqual([0, ""]);
+  expect((await storedTurns(home)).slice(0, 1)).toEqual(["user: list the files"]);
+});
+
+test("Ctrl-C stops a turn and not the program; twice at the prompt, or Ctrl-D, leaves", async (context) => {
+  const home = await makeWorkspace();
+  const talk = startAtTerminal(context, home, ["--approve", "all"]);
+  await talk.hears(/> $/);
+  talk.type("run sleep 60\r");
+  await talk.hears(/▸ run_shell_command/);
+  talk.type("\u0003");
+  await talk.hears(/Stopped\./);
+  await talk.hears(/> $/);
+  talk.type("list the files\r");
+  await talk.hears(/The files: .*skein\.db/);
+  await talk.hears(/> $/);
+  talk.type("\u0003");
+  await talk.hears(/Ctrl-C again leaves/);
+  talk.type("\u0003");
+  expect(await talk.ended).toBe(0);
+});
+
+test("goes on with a run that was killed while it waited for a person's word", async (context) => {
+  const home = await makeWorkspace();
+  const killed = startAtTerminal(context, home, []);
+  const [, pid] = await killed.hears(/pid=(\d+)/);
+  await killed.hears(/> $/);
+  killed.type("write hi to a.txt\r");
+  await killed.hears(/Allow write_workspace_file .*\[y\/n\]/);
+  process.kill(Number(pid), "SIGKILL");
+  await killed.ended;
+  // The killed run has the session for half a minute more; that time is over now.
+  tamper(join(home, "skein.db"), "UPDATE leases SET expires_ms = 1");
+  const talk = startAtTerminal(context, home, ["last"]);
+  await talk.hears(/The last run was interrupted; .*\/recover/);
+  await talk.hears(/> $/);
+  talk.type("/recover\r");
+  await talk.hears(/Allow write_workspace_file .*\[y\/n\]/);
+  talk.type("y\r");
+  await talk.hears(/I wrote a\.txt\./);
+  await talk.hears(/> $/);
+  talk.type("\u0004");
+  expect([await talk.ended, await readFile(join(home, "a.txt"), "utf8")]).toEqual([0, "hi"]);
+  expect((await storedTurns(home)).map((turn) => turn.split(":")[0])).toEqual([
+    "user",
+    "assistant",
+    "tool",
+    "assistant",
+  ]);
+});
