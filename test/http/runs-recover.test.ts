@@ -1,18 +1,22 @@
 import { expect, test } from "vitest";
+import type { Model } from "../../src/agent/model.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
-import { allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
+import { ANN, allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** Shuts a server down while its run cannot end. */
-async function shutDown({ drain, runs }: RunServer): Promise<void> {
-  drain();
-  runs.abortAll();
-  await runs.idle();
-}
+const shutDown = ({ server }: RunServer): Promise<void> => server.close({ drainMs: 0 });
+
+/** A model of another name than the agents' own. */
+const other = (...replies: Parameters<typeof scripted>[0]): Model => ({
+  ...scripted(replies),
+  provider: "other",
+  id: "one",
+});
 
 test("a run that waits for approval when its server shuts down is found again by the next, which knows who was asked", async () => {
   const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
@@ -42,13 +46,13 @@ test("a run that waits for approval when its server shuts down is found again by
 test("a run goes on with the model that was asked for", async () => {
   const first = await openRunServer({
     agents: { helper: answering([]) },
-    models: { "other/one": scripted([pausing(["half", "whole"], gate())]) },
+    models: [other(pausing(["half", "whole"], gate()))],
   });
   const { store, sessionId } = first;
   const { runId } = await first.client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
   await nextOf(first.client, runId, "text-delta");
   await shutDown(first);
-  const models = { "other/one": scripted([saying("From the other.")]) };
+  const models = [other(saying("From the other."))];
   const second = await openRunServer({ store, agents: { helper: answering([]) }, models });
   const run = await second.client.runs.recover(sessionId);
   await nextOf(second.client, run?.runId ?? "", "run-finished");
@@ -108,22 +112,27 @@ test("of several that recover a session at once, one goes on with it", async () 
 
 test("a server that shuts down ends its streams, starts no run, and lets a run end that can", async () => {
   const hold = gate();
-  const server = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], hold)]) } });
-  const { client, sessionId, url, store } = server;
+  const { client, sessionId, server, url, store } = await openRunServer({
+    agents: { slow: answering([pausing(["a", "b"], hold)]) },
+  });
   const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
-  const headers = { authorization: "Bearer ann" };
-  const events = await fetch(`${url}/api/runs/${runId}/events`, { headers });
-  const watch = await fetch(`${url}/api/sessions/${sessionId}/watch`, { headers });
-  server.drain();
+  const events = await fetch(`${url}/api/runs/${runId}/events`, { headers: ANN });
+  const watch = await fetch(`${url}/api/sessions/${sessionId}/watch`, { headers: ANN });
+  const closing = server.close();
   expect(await events.text()).not.toContain("run-finished");
   await watch.text();
-  await expect(client.runs.start(sessionId, { input: "No.", ifBusy: "enqueue" })).rejects.toMatchObject({
-    code: "DRAINING",
-    status: 503,
-  });
-  const late = await fetch(`${url}/api/runs/${runId}/events`, { headers });
+  // The port is closed already; who has a connection still gets an answer.
+  const start = await server.fetch(
+    new Request(`${url}/api/sessions/${sessionId}/runs`, {
+      method: "POST",
+      headers: { ...ANN, "content-type": "application/json" },
+      body: JSON.stringify({ input: "No.", ifBusy: "enqueue" }),
+    }),
+  );
+  expect([start.status, await start.json()]).toEqual([503, expect.objectContaining({ code: "DRAINING" })]);
+  const late = await server.fetch(new Request(`${url}/api/runs/${runId}/events`, { headers: ANN }));
   expect(late.status).toBe(503);
   hold.open();
-  await server.runs.idle();
+  await closing;
   expect(await logOf(store, sessionId)).toEqual(["user: Slowly.", "started", "assistant: ab", "finished"]);
 });

@@ -1,80 +1,63 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
-import { Hono } from "hono";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type WireRunEvent } from "../../src/http/client/index.ts";
-import { problemResponse } from "../../src/http/server/problem.ts";
-import type { ServerApp, ServerEnvironment } from "../../src/http/server/route.ts";
-import { mountRuns } from "../../src/http/server/runs/mount-runs.ts";
-import type { ServerRuns } from "../../src/http/server/server-services.ts";
+import { createServer, type ServerLogLine, type SkeinServer } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { textOf } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { TOKENS, tokenOf } from "./server-support.ts";
 
 /** What runs can be asked for in a test. */
 export interface Offer {
   readonly agents?: Readonly<Record<string, Agent>>;
   readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
-  readonly models?: Readonly<Record<string, Model>>;
+  readonly models?: readonly Model[];
   readonly store?: SessionStore;
 }
 
-/** A server of runs, and a session of ann in it. */
+/** A server of runs, and a session of ann in it unless the store was there before. */
 export interface RunServer {
+  readonly server: SkeinServer;
   readonly url: string;
   readonly sessionId: string;
   readonly store: SessionStore;
   readonly manager: SessionManager;
-  readonly runs: ServerRuns;
-  /** What went wrong outside of any request. */
-  readonly reported: unknown[];
-  /** Speaks for whoever is named; `root` is an administrator. */
+  readonly log: readonly ServerLogLine[];
+  /** Speaks for `ann`, `bob` or `root`, who is an administrator. */
   as(userId: string): Client;
   readonly client: Client;
-  /** Begins to shut down. */
-  drain(): void;
 }
 
-/** Serves runs on a free port until the test ends. */
+/** Serves on a free port until the test ends. */
 export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
   const store = offer.store ?? openMemoryStore();
   const manager = new SessionManager({ store });
-  const reported: unknown[] = [];
-  const draining = new AbortController();
-  const app: ServerApp = { hono: new Hono<ServerEnvironment>(), routes: [], limits: { bodyBytesMax: 1_000_000 } };
-  app.hono.use(async (context, next) => {
-    const userId = (context.req.header("authorization") ?? "").replace("Bearer ", "");
-    context.set("caller", { userId, admin: userId === "root" });
-    await next();
-  });
-  app.hono.onError((error) => problemResponse(error));
-  const runs: ServerRuns = mountRuns(app, {
+  const log: ServerLogLine[] = [];
+  const server = await createServer({
     manager,
-    store,
-    agents: new Map(Object.entries(offer.agents ?? {})),
-    groups: new Map(Object.entries(offer.groups?.(manager) ?? {})),
-    models: (id) => offer.models?.[id] ?? null,
-    modelInfos: [],
-    drain: draining.signal,
-    isRunHere: (runId) => runs.has(runId),
-    report: (error) => reported.push(error),
+    agents: Object.entries(offer.agents ?? {}).map(([name, agent]) => ({ ...agent, name })),
+    groups: offer.groups?.(manager) ?? {},
+    models: offer.models ?? [],
+    tokens: TOKENS,
+    limits: { rate: null },
+    logger: (line) => log.push(line),
   });
-  const url = await listen(app.hono);
+  const url = await server.listen();
+  onTestFinished(() => server.close({ drainMs: 0 }));
   const sessionId = offer.store === undefined ? (await manager.create({ userId: "ann" })).sessionId : "";
-  const as = (userId: string): Client => createClient({ url, token: userId });
-  onTestFinished(() => {
-    draining.abort();
-    runs.abortAll();
-    return runs.idle();
-  });
-  return { url, sessionId, store, manager, runs, reported, as, client: as("ann"), drain: () => draining.abort() };
+  const as = (userId: string): Client => createClient({ url, token: tokenOf(userId) });
+  return { server, url, sessionId, store, manager, log, as, client: as("ann") };
 }
+
+/** What says that ann asks. */
+export const ANN: Readonly<Record<string, string>> = { authorization: `Bearer ${tokenOf("ann")}` };
 
 /** The address of an application that is served until the test ends. */
 export async function listen(app: { fetch(request: Request): Response | Promise<Response> }): Promise<string> {

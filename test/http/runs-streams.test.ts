@@ -8,7 +8,8 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { gate } from "./runs-agents.ts";
-import { listen, openRunServer } from "./runs-server.ts";
+import { ANN, listen, openRunServer } from "./runs-server.ts";
+import { tokenOf } from "./server-support.ts";
 
 /** A server of one source, for whoever asks. */
 async function serveSource(makeSource: () => FrameSource | Promise<FrameSource>, heartbeatMs?: number) {
@@ -175,7 +176,7 @@ test("a watch whose first connection is lost before anything came misses nothing
   let connections = 0;
   const client = createClient({
     url,
-    token: "ann",
+    token: tokenOf("ann"),
     fetch: async (input, init) => {
       const response = await fetch(input, init);
       if (++connections > 1) return response;
@@ -201,7 +202,7 @@ test("a watch is refused for others, for a position that the log has not reached
   });
   for (const [query, lastEventId] of [["?after=x"], ["?after=-2"], ["", "x"], ["", "1.5"]]) {
     const headers = {
-      authorization: "Bearer ann",
+      ...ANN,
       ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
     };
     expect((await fetch(`${url}/api/sessions/${sessionId}/watch${query}`, { headers })).status).toBe(400);

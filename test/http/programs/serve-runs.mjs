@@ -1,0 +1,40 @@
+// Serves sessions of a SQLite file with an agent that looks, then pays once it may, then says so.
+// node serve-runs.mjs <path> <port> <seconds that its clock is ahead>
+import { createAgent } from "../../../dist/agent/index.js";
+import { createServer } from "../../../dist/http/index.js";
+import { scripted } from "../../../dist/models/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [path = "", port = "0", aheadSeconds = "0"] = process.argv.slice(2);
+
+/** @returns {import("../../../dist/agent/index.js").Tool} */
+const toolOf = (/** @type {string} */ name, /** @type {boolean} */ asks) => ({
+  schema: { name, description: `Does ${name}.`, parameters: { type: "object" } },
+  check: (value) => ({ ok: true, value }),
+  needsApproval: () => asks,
+  execute: () => `${name} done`,
+});
+
+/** @type {import("../../../dist/models/index.js").ScriptedReply} */
+const reply = ({ messages }) => {
+  const last = messages.at(-1);
+  if (last?.role === "tool" && last.name === "pay") return "Paid.";
+  const name = last?.role === "tool" ? "pay" : "look";
+  return {
+    role: "assistant",
+    content: null,
+    toolCalls: [{ id: name, name, arguments: "{}" }],
+    stopReason: "tool_calls",
+  };
+};
+
+const store = await openSqliteStore({ path, clock: () => new Date(Date.now() + Number(aheadSeconds) * 1000) });
+const agent = createAgent({
+  name: "payer",
+  prompt: "Be careful.",
+  model: scripted(Array.from({ length: 10 }, () => reply)),
+  tools: [toolOf("look", false), toolOf("pay", true)],
+  builtInTools: false,
+});
+const server = await createServer({ store, agents: [agent], port: Number(port) });
+process.stdout.write(`${await server.listen()}\n`);
