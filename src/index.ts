@@ -2,6 +2,7 @@ import "./sandboxes/register-built-in.ts";
 import "./tools/register-built-in.ts";
 
 export * from "./agent/index.ts";
+export * from "./export/index.ts";
 export * from "./group/index.ts";
 export * from "./lifecycle/index.ts";
 export {

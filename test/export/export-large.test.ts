@@ -26,6 +26,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test.for(["jsonl", "markdown"])(
   "a session of fifty megabytes is exported as %s by a program that may take forty",
+  { timeout: 60_000 },
   async (format) => {
     const program = fileURLToPath(new URL("programs/export-large.mjs", import.meta.url));
     const args = ["--max-old-space-size=40", program, directory, "large", format];
@@ -34,5 +35,4 @@ test.for(["jsonl", "markdown"])(
     });
     expect(Number(printed)).toBeGreaterThan(ENTRIES * ENTRY_CHARACTERS);
   },
-  60_000,
 );

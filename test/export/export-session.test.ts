@@ -233,30 +233,27 @@ describe("a sanitized export", () => {
 
   test("as JSONL is imported with the same tree, also when ids hold secrets", async () => {
     await using store = await openMemoryStore();
-    const secret = `ghp_${"a1".repeat(18)}`;
-    await store.create(
-      createHeader({
-        id: secret.replace("_", "-"),
-        cwd: "/home/ann/x",
-        lineage: { parents: [`sk-${"a1".repeat(18)}`], operator: "fork", kind: "op_fork", extras: [] },
-      }),
-      {
-        entries: [
-          message(secret, user("one")),
-          message("two", user("two")),
-          { type: "label", targetId: secret, label: "x" },
-        ],
-      },
-    );
+    const [id, parent, entry] = ["a1", "b2", "c3"].map((pair) => `sk-${pair.repeat(18)}`) as [string, string, string];
+    const lineage = { parents: [parent], operator: "fork", kind: "op_fork", extras: [] } as const;
+    const forkedFrom = { sessionId: parent, entryId: entry, version: 1 };
+    await store.create(createHeader({ id, cwd: "/home/ann/x", lineage, forkedFrom }), {
+      entries: [
+        message(entry, user("one")),
+        message("two", user("two")),
+        { type: "label", targetId: entry, label: "x" },
+      ],
+    });
     await using other = await openMemoryStore();
-    const pieces = exportSession(store, secret.replace("_", "-"), { format: "jsonl", sanitize: true });
-    const head = await importSession(other, pieces, { id: "talk" });
-    expect((await entriesOf(other)).map(({ id, parentId }) => [id, parentId])).toEqual([
-      ["[secret 2]", null],
-      ["two", "[secret 2]"],
+    const head = await importSession(other, exportSession(store, id, { format: "jsonl", sanitize: true }), {
+      id: "talk",
+    });
+    expect((await entriesOf(other)).map(({ id: own, parentId }) => [own, parentId])).toEqual([
+      ["[secret 3]", null],
+      ["two", "[secret 3]"],
       [expect.any(String), "two"],
     ]);
-    expect([head.header.cwd, head.header.lineage.parents]).toEqual(["~/x", ["secret-1"]]);
+    expect([head.header.cwd, head.header.lineage.parents]).toEqual(["~/x", ["secret-2"]]);
+    expect(head.header.forkedFrom).toEqual({ sessionId: "secret-2", entryId: "[secret 3]", version: 1 });
   });
 
   test("leaves a session without secrets as it is", async () => {

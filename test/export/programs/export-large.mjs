@@ -2,7 +2,8 @@
 import { exportSession } from "../../../dist/export/index.js";
 import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
 
-const [directory, id, format] = process.argv.slice(2);
+const [directory = "", id = "", wanted] = process.argv.slice(2);
+const format = wanted === "markdown" ? "markdown" : "jsonl";
 const store = await openJsonlStore({ directory });
 let characters = 0;
 for await (const piece of exportSession(store, id, { format })) characters += piece.length;
