@@ -1,0 +1,76 @@
+// An Express application whose visitors have sessions: a cookie finds theirs again, an agent answers, nobody else sees it.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import { createAgent, openStore, SessionContext, SessionManager } from "skein";
+import { expressSession } from "skein/express";
+import { scripted } from "skein/offline";
+
+await using store = await openStore("sqlite:./visitors.db");
+await using manager = new SessionManager({ store });
+const context = new SessionContext(manager);
+const model = scripted(["Hello!", "Hello again!", "One word at a time."]);
+const agent = createAgent({ prompt: "You greet visitors.", model, builtInTools: false });
+
+const app = express();
+app.use(express.json());
+app.use(expressSession({ manager, context, user: ({ headers }) => headers["x-user"] as string | undefined }));
+
+app.get("/", (_request, response) => {
+  response.send("Welcome. Nothing is stored for a visit that says nothing.");
+});
+app.post("/ask", async ({ session, body }, response) => {
+  const answer = await session.run(agent, body.question);
+  log(`${session.userId.slice(0, 9)}… asked`);
+  response.json({ answer: answer.text(), turns: (await session.state()).turnCount });
+});
+app.post("/stream", async ({ session, body }, response) => {
+  // The session is in use before the answer begins, so that the answer's headers can name it.
+  for await (const event of session.run(agent, body.question)) {
+    if (event.type === "text-delta") response.write(event.text);
+  }
+  response.end();
+});
+
+/** Code far from the request finds the session of the request. */
+function log(line: string): void {
+  assert.match(context.sessionId, /^[0-9a-f-]{36}$/);
+  console.log(line);
+}
+
+const server = app.listen(0, "127.0.0.1");
+await once(server, "listening");
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const ask = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ question: "Hello?" }),
+  });
+
+// A visit that does not use its session leaves nothing behind.
+assert.deepEqual((await fetch(url)).headers.getSetCookie(), []);
+assert.equal(await store.count({ status: "active" }), 0);
+
+// The first question makes a session; the cookie that comes with the answer finds it again.
+const first = await ask("/ask");
+const [cookie = ""] = first.headers.getSetCookie();
+console.log(cookie.replace(/=[^;]+/, "=…"));
+assert.deepEqual(await first.json(), { answer: "Hello!", turns: 2 });
+const again = await ask("/ask", { cookie: cookie.split(";")[0] ?? "" });
+assert.deepEqual(await again.json(), { answer: "Hello again!", turns: 4 });
+const id = first.headers.get("X-Session-ID") ?? "";
+assert.equal(again.headers.get("X-Session-ID"), id);
+
+// A session that is streamed to a user is not one that a visitor can have by knowing its id.
+const streamed = await ask("/stream", { "x-user": "ann" });
+assert.equal(await streamed.text(), "One word at a time.");
+const foreign = await fetch(`${url}/?session_id=${streamed.headers.get("X-Session-ID")}`);
+assert.equal(foreign.headers.get("X-Session-ID"), null);
+assert.equal((await fetch(`${url}/?session_id=${id}`)).headers.get("X-Session-ID"), id);
+
+server.closeAllConnections();
+server.close();
+await once(server, "close");
+for (const { header } of (await store.list({ status: "active" })).items) await store.delete(header.id);
