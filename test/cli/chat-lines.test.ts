@@ -88,12 +88,12 @@ test("asks until it gets a yes or a no, and takes nothing for one that was typed
   type("maybe\n");
   await settle();
   type("N\n");
-  expect(await answer).toBe(false);
+  expect(await answer).toBe("no");
   expect(shown().split("Allow it? [y/n]").length).toBeGreaterThanOrEqual(3);
   expect(await lines.next(prompt)).toBe("yes");
   const other = lines.confirm("And this?");
   type("y\n");
-  expect(await other).toBe(true);
+  expect(await other).toBe("yes");
 });
 
 test("takes Ctrl-C and Ctrl-D at a question for a stop", async () => {
@@ -102,7 +102,7 @@ test("takes Ctrl-C and Ctrl-D at a question for a stop", async () => {
     typing.busy = true;
     const answer = typing.lines.confirm("Allow it?");
     typing.type(key);
-    expect([await answer, typing.stops]).toEqual([null, 1]);
+    expect([await answer, typing.stops]).toEqual(["stopped", 1]);
   }
 });
 
@@ -120,7 +120,7 @@ test("completes the commands", async () => {
 test("through a pipe, asks nobody, shows nothing, and the end of the input stops nothing", async () => {
   const typing = typist(false);
   typing.busy = true;
-  expect(await typing.lines.confirm("Allow it?")).toBeNull();
+  expect(await typing.lines.confirm("Allow it?")).toBe("nobody");
   typing.type("one\n");
   await settle();
   typing.lines.close();

@@ -154,15 +154,19 @@ test("ends quietly when nobody reads on, and the session is whole", async () => 
   expect((await storedTurns(home)).slice(0, 1)).toEqual(["user: list the files"]);
 });
 
-test("Ctrl-C stops a turn and not the program; twice at the prompt, or Ctrl-D, leaves", async (context) => {
+test("Ctrl-C stops a turn, at a question too, and not the program; twice at the prompt, or Ctrl-D, leaves", async (context) => {
   const home = await makeWorkspace();
-  const talk = startAtTerminal(context, home, ["--approve", "all"]);
+  const talk = startAtTerminal(context, home, []);
   await talk.hears(/> $/);
-  talk.type("run sleep 60\r");
-  await talk.hears(/▸ run_shell_command/);
-  talk.type("\u0003");
-  await talk.hears(/Stopped\./);
-  await talk.hears(/> $/);
+  for (const word of ["", "y\r"]) {
+    talk.type("run sleep 60\r");
+    await talk.hears(/Allow run_shell_command .*\[y\/n\] $/);
+    talk.type(word);
+    if (word !== "") await talk.hears(/▸ run_shell_command/);
+    talk.type("\u0003");
+    await talk.hears(/Stopped\./);
+    await talk.hears(/> $/);
+  }
   talk.type("list the files\r");
   await talk.hears(/The files: .*skein\.db/);
   await talk.hears(/> $/);

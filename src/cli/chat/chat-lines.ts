@@ -12,6 +12,9 @@ export interface ChatLinesInit {
   interrupt(): boolean;
 }
 
+/** What a person says to a question; `"nobody"` when none is there, `"stopped"` when the turn was stopped instead. */
+export type Word = "yes" | "no" | "nobody" | "stopped";
+
 interface Waiting {
   readonly prompt: () => string;
   readonly resolve: (line: string | null) => void;
@@ -51,14 +54,14 @@ export class ChatLines implements Disposable {
     return line ?? this.#wait({ prompt, confirms: false });
   }
 
-  /** A person's yes or no; null when there is nobody to ask, or the turn was stopped. */
-  async confirm(question: string): Promise<boolean | null> {
-    if (this.#init.terminal === null) return null;
+  /** A person's word on a question. */
+  async confirm(question: string): Promise<Word> {
+    if (this.#init.terminal === null) return "nobody";
     for (;;) {
       const answer = (await this.#wait({ prompt: () => `${question} [y/n] `, confirms: true }))?.trim().toLowerCase();
-      if (answer === undefined) return null;
-      if (answer === "y" || answer === "yes") return true;
-      if (answer === "n" || answer === "no") return false;
+      if (answer === undefined) return "stopped";
+      if (answer === "y" || answer === "yes") return "yes";
+      if (answer === "n" || answer === "no") return "no";
     }
   }
 

@@ -14,7 +14,7 @@ import { type Answerer, ChatTurns } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
 
 /** Whose the sessions of a chat are. */
-export const CHAT_USER = "local";
+const CHAT_USER = "local";
 
 const DEFAULT_MODEL = "offline/offline";
 const DEFAULT_PROMPT =
@@ -119,7 +119,12 @@ export class ChatSession implements AsyncDisposable {
   /** Gives a person's word on a call. A call that no longer waits for it is left alone. */
   async decide(callId: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
     if (!this.pendingApprovals.some((approval) => approval.callId === callId)) return;
-    await this.turns.decide(callId, decision);
+    try {
+      await this.turns.decide(callId, decision);
+    } catch (error) {
+      // The run may have ended while the word was on its way.
+      if (!(error instanceof SessionError && error.code === "RUN_ENDED")) throw error;
+    }
   }
 
   /** Asks another model from here on. */

@@ -5,6 +5,10 @@ import type { ChatOutput } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 
 const QUESTION_CHARACTERS_MAX = 200;
+const REASONS = {
+  no: "The user does not want that.",
+  nobody: "Nobody is there to agree to it; --approve lets such calls run.",
+} as const;
 
 /** What a chat is held with. */
 export interface ChatFrontEnd {
@@ -44,13 +48,9 @@ async function decide(
   { callId, name, arguments: given }: Approval,
 ): Promise<void> {
   const call = `${printable(name)} ${printable(JSON.stringify(given), QUESTION_CHARACTERS_MAX)}`;
-  const approved = await lines.confirm(`Allow ${call}?`);
-  if (approved === true) return chat.decide(callId, { approved });
-  const reason =
-    approved === null
-      ? "Nobody is there to agree to it; --approve lets such calls run."
-      : "The user does not want that.";
-  await chat.decide(callId, { approved: false, reason });
+  const word = await lines.confirm(`Allow ${call}?`);
+  if (word === "yes") await chat.decide(callId, { approved: true });
+  else if (word !== "stopped") await chat.decide(callId, { approved: false, reason: REASONS[word] });
 }
 
 function hasFailed(output: ChatOutput): boolean {
