@@ -49,7 +49,7 @@ export class SessionsClient {
   }
 
   /** Adds a session from the text of a JSONL file. */
-  async import(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.SessionView> {
+  async importFile(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.SessionView> {
     const body = { type: "application/x-ndjson", content: jsonl };
     return this.#transport.json({ method: "POST", path: "/api/import", body, ...options });
   }
@@ -206,7 +206,7 @@ export class SessionsClient {
   }
 
   /** The session as a file. */
-  async export(id: string, request: ExportRequest = {}, options: CallOptions = {}): Promise<Blob> {
+  async exportFile(id: string, request: ExportRequest = {}, options: CallOptions = {}): Promise<Blob> {
     const ask: Ask = { path: pathOf`/api/sessions/${id}/export`, query: request, ...options };
     return (await this.#transport.send(ask)).blob();
   }

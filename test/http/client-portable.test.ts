@@ -1,0 +1,26 @@
+import { readFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { importsOf } from "../architecture/imports.ts";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+test("the client loads no module of Node, no package, and nothing of the server", () => {
+  const reached = new Set(["src/http/client/index.ts"]);
+  const foreign: string[] = [];
+  for (const path of reached) {
+    const text = readFileSync(join(root, path), "utf8");
+    for (const { specifier, kind } of importsOf(text)) {
+      if (kind === "type") continue;
+      if (specifier?.startsWith(".")) reached.add(posix.join(posix.dirname(path), specifier));
+      else foreign.push(`${path} loads ${specifier}`);
+    }
+    // What only Node has must not be used without an import, either.
+    for (const [name] of text.matchAll(/\b(?:process|Buffer|__dirname|setImmediate|require|NodeJS)\b(?=[.(])/g)) {
+      foreign.push(`${path} uses ${name}`);
+    }
+  }
+  expect(foreign).toEqual([]);
+  expect([...reached].filter((path) => !path.startsWith("src/http/client/"))).toEqual(["src/http/path-segment.ts"]);
+});
