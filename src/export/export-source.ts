@@ -3,7 +3,7 @@ import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/er
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { walkUp } from "../tree/path-reader.ts";
-import { cleanValue } from "./clean-text.ts";
+import { cleanValue } from "./clean-value.ts";
 import type { Sanitizer } from "./sanitizer.ts";
 
 /** The session that is exported, as it stood when the export began. */

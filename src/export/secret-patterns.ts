@@ -102,7 +102,7 @@ export function isTelling(value: string): boolean {
 }
 
 /** Whether a text is too irregular for a word, a path or a call. */
-export function looksRandom(text: string): boolean {
+function looksRandom(text: string): boolean {
   if (text.length < 8 || /[()]/.test(text)) return false;
   const mixed = /[A-Za-z]/.test(text) && /\d/.test(text);
   const long = text.length >= 20 && /[a-z]/.test(text) && /[A-Z]/.test(text);

@@ -65,7 +65,7 @@ export function openingOf(text: string, charactersMax: number): string {
 }
 
 /** A JSON text on several lines; another text as it is. */
-export function indentJson(text: string): string {
+function indentJson(text: string): string {
   if (text.length > INDENTED_CHARACTERS_MAX) return text;
   try {
     // What JSON leaves as it is and what steers a terminal or turns a text around is escaped like the other controls.

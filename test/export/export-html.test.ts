@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exportSession } from "../../src/export/index.ts";
+import { HTML_STYLE } from "../../src/export/html-style.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
@@ -92,6 +93,21 @@ describe("an export as HTML", () => {
       expect(tags.filter((tag) => tag.name === name).length, name).toBe(1);
   });
 
+  test("is readable in light and in dark", () => {
+    const [light, dark] = HTML_STYLE.split("@media (prefers-color-scheme: dark)").map((part) => {
+      const pairs = [...part.matchAll(/--(\w+): #([0-9a-f]{6})/g)];
+      return new Map(pairs.map(([, name, colour]) => [name, brightnessOf(colour as string)]));
+    });
+    for (const colours of [light, dark]) {
+      for (const text of ["text", "soft", "accent", "failed"]) {
+        for (const ground of ["page", "card"]) {
+          const [a, b] = [colours?.get(text) as number, colours?.get(ground) as number];
+          expect((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), `${text} on ${ground}`).toBeGreaterThan(4.5);
+        }
+      }
+    }
+  });
+
   test("shows the path, what each turn cost, and where it branched", async () => {
     await using store = await openMemoryStore();
     await fillSession(store);
@@ -169,6 +185,18 @@ describe("an export as HTML", () => {
     expect(text).toContain('image: "><script>');
   });
 
+  test("lets no quote end an attribute", async () => {
+    await using store = await openMemoryStore();
+    const name = '" onerror="x';
+    await fillWith(store, [
+      message("u", user([{ type: "image", mediaType: "image/png", data: PICTURE, name }])),
+      message("a", assistant('[x](https://a.b/"onclick="x")')),
+    ]);
+    const { tags } = await pageOf(store);
+    expect(tags.find((tag) => tag.name === "img")?.attributes.get("alt")).toBe(`Picture: ${name}`);
+    expect(tags.at(-1)?.attributes.get("href")).toBe('https://a.b/"onclick="x"');
+  });
+
   test("runs nothing and breaks nothing, whatever was said", async () => {
     await fc.assert(
       fc.asyncProperty(hostile, hostile, hostile, async (a, b, c) => {
@@ -201,6 +229,15 @@ describe("an export as HTML", () => {
     },
   );
 });
+
+/** The relative luminance of a colour, as the guidelines for accessibility define it. */
+function brightnessOf(colour: string): number {
+  const [red, green, blue] = [0, 2, 4].map((at) => {
+    const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  }) as [number, number, number];
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
 
 async function fillHostile(store: SessionStore, [a, b, c]: readonly [string, string, string]): Promise<void> {
   await store.create(createHeader({ id: "talk" }), {
@@ -248,6 +285,7 @@ const hostile = fc
         "</style><script>",
         "[x](javascript:alert(1))",
         '[x](https://a.b/"onclick="alert(1))',
+        '[x](https://a.b/"onclick="x")',
         "[**x**](https://a.b/*y*)",
         "[x](JaVaScRiPt:alert(1))",
         "[x](http://a.b/`c`)",

@@ -5,20 +5,10 @@ const TERMINAL =
 /** Controls other than tab and newline, and the marks that make a text show in another order than it is written. */
 const CONTROLS = /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu;
 
-/** A text as a reader sees it: lines end in a newline, and nothing in it steers a terminal or turns the text around. */
-export function cleanText(text: string): string {
-  return (
-    text
-      .replace(TERMINAL, "")
-      // Markdown takes a lone carriage return for the end of a line.
-      .replace(/\r\n?/g, "\n")
-      .replace(CONTROLS, "")
-      // Half of a surrogate pair is not a character.
-      .replace(/\p{Cs}/gu, "\ufffd")
-  );
-}
-
-/** The same on every text of a JSON value; keys stay. */
+/**
+ * A text or a JSON value as a reader sees it: lines end in a newline, and nothing in it steers a terminal or turns the text
+ * around. Keys stay.
+ */
 export function cleanValue<T>(value: T): T {
   return clean(value) as T;
 }
@@ -28,4 +18,16 @@ function clean(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(clean);
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clean(item)]));
+}
+
+function cleanText(text: string): string {
+  return (
+    text
+      .replace(TERMINAL, "")
+      // Markdown takes a lone carriage return for the end of a line.
+      .replace(/\r\n?/g, "\n")
+      .replace(CONTROLS, "")
+      // Half of a surrogate pair is not a character.
+      .replace(/\p{Cs}/gu, "\ufffd")
+  );
 }
