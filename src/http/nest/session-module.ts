@@ -13,6 +13,7 @@ import {
   type SessionModuleScope,
 } from "./session-module-options.ts";
 
+// biome-ignore lint/complexity/noStaticOnlyClass: Nest knows a module by its class.
 /**
  * Sessions for a Nest application.
  *
@@ -20,7 +21,6 @@ import {
  * - Looks for idle sessions from bootstrap to shutdown, unless told not to.
  * - On shutdown, after the last request: waits for what follows a close, and closes the store if it has opened it.
  */
-// biome-ignore lint/complexity/noStaticOnlyClass: Nest knows a module by its class.
 export class SessionModule {
   /** Sessions by the options given. */
   static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
