@@ -27,7 +27,9 @@ async function compare(bench: Bench, peer: ServerPeer, url: string): Promise<Row
   try {
     const result = await runInChild("serverPeer", { label, url, turns, rounds });
     if (!("problem" in result)) return rowsOf(section, name, turns, result);
-    return [{ section, what: name, measured: `not measured, as this server refuses it: ${result.problem}` }];
+    return [
+      { section, what: name, measured: `not measured, as this server refuses it: ${result.problem.split(",")[0]}` },
+    ];
   } catch (error) {
     return [{ section, what: name, measured: `failed: ${(error as Error).message}` }];
   }

@@ -23,11 +23,14 @@ const QUIET_MS = 1500;
 export async function appendOneByOne(bench: Bench, server: BenchServer): Promise<Row[]> {
   const { appends } = bench.sizes;
   await using store = await server.openStore("append");
-  const tree = await newTree(store);
-  const rows = await bareRows(store, tree, appends);
+  const sessionId = await newSession(store);
+  const rows = await bareRows(store, sessionId, appends);
   bench.progress(`${server.kind}: one append at a time`);
   const bares = server.bares.map((bare, index): [string, Contender] => [`bare${index}`, writer(bare, rows)]);
-  const ours: Contender = { warmUp: () => appendMessages(tree, 1), run: () => appendMessages(tree, appends) };
+  const ours: Contender = {
+    warmUp: () => appendMessages(store, sessionId, 1),
+    run: () => appendMessages(store, sessionId, appends),
+  };
   const samples = await race(Object.fromEntries([["store", ours], ...bares]), bench.sizes);
   return speedRows(server, "one append at a time", samples, { count: appends, limit: SPEED_MIN[server.kind] });
 }
@@ -36,17 +39,17 @@ export async function appendOneByOne(bench: Bench, server: BenchServer): Promise
 export async function appendAtOnce(bench: Bench, server: BenchServer): Promise<Row[]> {
   const { sessionsAtOnce, appendsAtOnce } = bench.sizes;
   await using store = await server.openStore("append");
-  const trees = await Promise.all(Array.from({ length: sessionsAtOnce }, () => newTree(store)));
-  const rows = await bareRows(store, trees[0] as SessionTree, appendsAtOnce);
+  const sessionIds = await Promise.all(Array.from({ length: sessionsAtOnce }, () => newSession(store)));
+  const rows = await bareRows(store, sessionIds[0] as string, appendsAtOnce);
   bench.progress(`${server.kind}: ${sessionsAtOnce} appends at once`);
   const together = (run: (session: number) => Promise<void>): Contender => ({
-    run: async () => void (await Promise.all(trees.map((_, session) => run(session)))),
+    run: async () => void (await Promise.all(sessionIds.map((_, session) => run(session)))),
   });
   const bares = server.bares.map((bare, index): [string, Contender] => [
     `bare${index}`,
     together((session) => writeAll(bare, rows, session)),
   ]);
-  const all = together((session) => appendMessages(trees[session] as SessionTree, appendsAtOnce));
+  const all = together((session) => appendMessages(store, sessionIds[session] as string, appendsAtOnce));
   const samples = await race(Object.fromEntries([["store", all], ...bares]), bench.sizes);
   const what = `${formatCount(sessionsAtOnce)} sessions appended to at once, each append`;
   return speedRows(server, what, samples, { count: sessionsAtOnce * appendsAtOnce, limit: SPEED_AT_ONCE_MIN });
@@ -77,16 +80,17 @@ export async function listByUser(bench: Bench, server: BenchServer): Promise<Row
   await fillListing(few, sessions, sessionsOfUser);
   await fillListing(many, sessionsMany, sessionsOfUser);
   await sleep(QUIET_MS);
-  const lister = (store: SessionStore, count: number): Contender => ({
+  const lister = (store: SessionStore): Contender => ({
     async run(round) {
-      const user = (round + warmups) % Math.floor(count / sessionsOfUser);
+      // The same users on either side, so that a store remembers as many heads here as there.
+      const user = (round + warmups) % Math.floor(sessions / sessionsOfUser);
       const { items } = await store.list({ userId: userAt(user), limit: LIST_LIMIT });
       const expected = Math.min(LIST_LIMIT, sessionsOfUser);
       if (items.length !== expected) throw new Error(`The page has ${items.length} sessions instead of ${expected}.`);
     },
   });
   bench.progress(`${server.kind}: list by user among ${sessionsMany} sessions`);
-  const samples = await race({ few: lister(few, sessions), many: lister(many, sessionsMany) }, { rounds, warmups });
+  const samples = await race({ few: lister(few), many: lister(many) }, { rounds, warmups });
   const ratio = timeRatio(samples.many, samples.few);
   return {
     section: server.kind,
@@ -154,22 +158,21 @@ async function forkRow(
 
 async function growthRow(bench: Bench, server: BenchServer, store: SessionStore, large: string): Promise<Row> {
   const { entriesSmall, entriesLarge, entriesKept, growthAppends } = bench.sizes;
-  const long = await SessionTree.on(store, large);
-  let short = long;
-  const appender = (treeOf: () => SessionTree): Pick<Contender, "warmUp" | "run"> => ({
-    warmUp: () => appendMessages(treeOf(), 1),
-    run: () => appendMessages(treeOf(), growthAppends),
+  let short = "";
+  const appender = (idOf: () => string): Pick<Contender, "warmUp" | "run"> => ({
+    warmUp: () => appendMessages(store, idOf(), 1),
+    run: () => appendMessages(store, idOf(), growthAppends),
   });
   const samples = await race(
     {
       small: {
         // A session of its own for each round, or it would not be short any more.
         async prepare() {
-          short = await SessionTree.on(store, await fillSession(store, entriesSmall, entriesKept));
+          short = await fillSession(store, entriesSmall, entriesKept);
         },
         ...appender(() => short),
       },
-      large: appender(() => long),
+      large: appender(() => large),
     },
     bench.sizes,
   );
@@ -205,21 +208,22 @@ function speedRows(
   });
 }
 
-async function newTree(store: SessionStore): Promise<SessionTree> {
-  const tree = await SessionTree.on(store, (await store.create(createHeader())).header.id);
-  await appendMessages(tree, 1);
-  return tree;
+async function newSession(store: SessionStore): Promise<string> {
+  const { header } = await store.create(createHeader());
+  await appendMessages(store, header.id, 1);
+  return header.id;
 }
 
-async function appendMessages(tree: SessionTree, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) await tree.appendMessage(messageOf(index));
+async function appendMessages(store: SessionStore, sessionId: string, count: number): Promise<void> {
+  for (let index = 0; index < count; index++)
+    await store.append(sessionId, [{ type: "message", message: messageOf(index) }]);
 }
 
 /** What a bare client writes: the bytes of entries that the store has just taken. */
-async function bareRows(store: SessionStore, tree: SessionTree, count: number): Promise<BareRow[]> {
-  await appendMessages(tree, count);
+async function bareRows(store: SessionStore, sessionId: string, count: number): Promise<BareRow[]> {
+  await appendMessages(store, sessionId, count);
   const rows: BareRow[] = [];
-  for await (const entry of store.read(tree.id, { reverse: true, limit: count }))
+  for await (const entry of store.read(sessionId, { reverse: true, limit: count }))
     rows.push({ session: 0, id: entry.id, body: JSON.stringify(entry) });
   return rows;
 }
