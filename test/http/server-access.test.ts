@@ -193,7 +193,9 @@ describe("a token", () => {
       { token: createToken(), userId: "" },
       { token: createToken(), userId: "ann", expiresAt: "tomorrow" },
     ]) {
-      await expect(createServer({ store, tokens: [token] })).rejects.toMatchObject({ code: expect.stringMatching(/^INVALID_/) });
+      await expect(createServer({ store, tokens: [token] })).rejects.toMatchObject({
+        code: expect.stringMatching(/^INVALID_/),
+      });
     }
     await using server = await startTestServer({ tokens: [] });
     expect((await server.call("GET", "/api/me")).status).toBe(401);

@@ -67,7 +67,8 @@ function checkProblem(answer: Answer, problem: ValidateFunction): void {
   const type = answer.headers.get("content-type");
   if (type !== "application/problem+json") throw new Error(`A refusal came as ${type}: ${answer.text}`);
   if (!problem(answer.body)) throw new Error(`Not a problem document: ${answer.text}`);
-  if (answer.body.status !== answer.status) throw new Error(`It says ${answer.body.status}, and is ${answer.status}.`);
+  const { status } = answer.body as { status: number };
+  if (status !== answer.status) throw new Error(`It says ${status}, and is ${answer.status}.`);
 }
 
 function checkAnswer(answer: Answer, operation: Operation | undefined, ajv: Ajv2020): void {

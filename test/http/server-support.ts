@@ -24,7 +24,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer, read to its end. */
+/** An answer, read to its end; that of an event stream is left where it begins. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -80,7 +80,9 @@ async function send(url: string, method: string, body: unknown, options: CallOpt
     },
     ...(changes ? { body: payload } : {}),
   });
-  const text = await response.text();
+  const streams = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+  if (streams) await response.body?.cancel();
+  const text = streams ? "" : await response.text();
   const json = /json$/.test(response.headers.get("content-type")?.split(";")[0] ?? "") && text !== "";
   return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : null };
 }

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { createServer } from "../../src/http/index.ts";
+import { type ScriptedReply, scripted } from "../../src/models/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import type { SessionStore } from "../../src/session/store.ts";
+import { startTestServer, type TestServer } from "./server-support.ts";
+
+/** A server with one agent, and a session in which it is at work. */
+async function startBusy(
+  store: SessionStore,
+  reply: ScriptedReply,
+): Promise<{ server: TestServer; sessionId: string }> {
+  const agents = [createAgent({ name: "helper", prompt: "Help.", model: scripted([reply]), retry: { attempts: 1 } })];
+  const server = await startTestServer({ store, agents });
+  const sessionId: string = (await server.call("POST", "/api/sessions", {})).body.header.id;
+  const run = await server.call("POST", `/api/sessions/${sessionId}/runs`, { input: "Hi", agent: "helper" });
+  expect(run.status).toBe(202);
+  await expect
+    .poll(async () => (await server.call("GET", `/api/sessions/${sessionId}`)).body.running)
+    .toEqual({
+      runId: run.body.runId,
+      here: true,
+    });
+  return { server, sessionId };
+}
+
+async function said(store: SessionStore, sessionId: string): Promise<string[]> {
+  const words: string[] = [];
+  for await (const entry of store.read(sessionId)) {
+    if (entry.type === "message") words.push(String(entry.message.content));
+    if (entry.type === "run") words.push(entry.phase);
+  }
+  return words;
+}
+
+describe("closing a server", () => {
+  test("takes no new connection, ends what is watched, and lets a run finish", async () => {
+    await using store = openMemoryStore();
+    let finish = (_text: string): void => {};
+    const answer = new Promise<string>((resolve) => {
+      finish = resolve;
+    });
+    const { server, sessionId } = await startBusy(store, () => answer);
+    const watch = await fetch(`${server.url}/api/sessions/${sessionId}/watch?after=-1`);
+    expect(watch.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    const closed = server.server.close({ drainMs: 20_000 });
+    // The stream ends by itself, while the run is still at work.
+    await watch.text();
+    await expect(fetch(`${server.url}/api/me`)).rejects.toThrow();
+    expect(await said(store, sessionId)).not.toContain("finished");
+    finish("Done in time.");
+    await closed;
+    expect((await said(store, sessionId)).slice(-2)).toEqual(["Done in time.", "finished"]);
+  });
+
+  test("aborts a run that takes too long, and another server goes on with it", async () => {
+    await using store = openMemoryStore();
+    const { server, sessionId } = await startBusy(store, () => new Promise<string>(() => {}));
+    await server.server.close({ drainMs: 20 });
+    expect(await said(store, sessionId)).not.toContain("finished");
+    const agents = [createAgent({ name: "helper", prompt: "Help.", model: scripted(["Gone on."]) })];
+    await using next = await startTestServer({ store, agents });
+    const recovered = await next.call("POST", `/api/sessions/${sessionId}/recover`, {});
+    expect(recovered.status).toBe(202);
+    await expect.poll(() => said(store, sessionId)).toContain("Gone on.");
+  });
+
+  test("may be asked for twice, or before it ever listened", async () => {
+    await using store = openMemoryStore();
+    const idle = await createServer({ store });
+    await idle.close();
+    const server = await createServer({ store });
+    expect(await server.listen()).toBe(server.url);
+    await Promise.all([server.close(), server.close({ drainMs: 5 })]);
+    await expect(fetch(server.url)).rejects.toThrow();
+    expect((await store.list()).items).toEqual([]);
+  });
+});
+
+test("a port that is taken is refused with a sentence", async () => {
+  await using first = await startTestServer();
+  await using store = openMemoryStore();
+  const second = await createServer({ store, port: Number(new URL(first.url).port) });
+  await expect(second.listen()).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: expect.stringContaining("port"),
+  });
+});
+
+test("a server answers without the network, by the same rules", async () => {
+  await using store = openMemoryStore();
+  await using server = await createServer({ store });
+  expect(await (await server.fetch(new Request("http://localhost/api/me"))).json()).toEqual({
+    userId: "local",
+    admin: true,
+  });
+  expect((await server.fetch(new Request("http://evil.example/api/me"))).status).toBe(403);
+});
