@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { exportCommand } from "../../src/cli/commands/export.ts";
 import { importCommand } from "../../src/cli/commands/import.ts";
@@ -127,6 +129,19 @@ test("import makes the session of a file, for another user when asked to", async
   expect([ended.code, ended.out]).toEqual([0, "Session talk has been imported with 12 entries.\n"]);
   await using opened = await openSqliteStore({ path: other });
   expect((await opened.head("talk"))?.header.userId).toBe("bob");
+});
+
+test("import reads the standard input", async () => {
+  const { out } = await skein("export", "talk", "--store", store, "--format", "jsonl");
+  const program = fileURLToPath(new URL("programs/import-input.mjs", import.meta.url));
+  const printed = await new Promise<string>((resolve, reject) => {
+    const args = [program, "--store", store, "--id", "copy"];
+    const child = execFile(process.execPath, args, (error, stdout) =>
+      error === null ? resolve(stdout) : reject(error),
+    );
+    child.stdin?.end(out);
+  });
+  expect(printed).toBe("Session copy has been imported with 12 entries.\n");
 });
 
 test.for<readonly [string, number, string | null]>([

@@ -205,7 +205,7 @@ describe("an export as HTML", () => {
         const { text } = await pageOf(store);
         expect(text).toContain("the end");
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     );
   });
 

@@ -161,7 +161,7 @@ describe("an export as Markdown", () => {
         // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not be there.
         expect(markdown).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
       }),
-      { numRuns: 80 },
+      { numRuns: 60 },
     );
   });
 
@@ -205,7 +205,7 @@ describe("a sanitized export", () => {
           }
         }
       }),
-      { numRuns: 5 },
+      { numRuns: 3 },
     );
   });
 

@@ -62,7 +62,7 @@ describe("a text without its secrets", () => {
           expect(sanitizeText(once)).toBe(once);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: 100 },
     );
   });
 
@@ -89,7 +89,7 @@ describe("a text without its secrets", () => {
     "C:\\Users\\",
     "\u001b[",
   ])("comes to an end for a long line of %j", (piece) => {
-    const line = piece.repeat(Math.ceil(150_000 / piece.length));
+    const line = piece.repeat(Math.ceil(100_000 / piece.length));
     expect(sanitizeText(line).length).toBeGreaterThan(0);
   });
 });
