@@ -1,10 +1,17 @@
-import { type DynamicModule, Module, type Provider } from "@nestjs/common";
+import {
+  type DynamicModule,
+  Inject,
+  Module,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type Provider,
+} from "@nestjs/common";
 import type { SessionConfig } from "../../lifecycle/session-config.ts";
 import { SessionContext } from "../../lifecycle/session-context.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import { ModuleStore } from "./module-store.ts";
 import { SessionHealthIndicator } from "./session-health-indicator.ts";
-import { ModuleStore, SessionLifetime } from "./session-lifetime.ts";
 import {
   SESSION_MODULE_OPTIONS,
   SESSION_STORE,
@@ -13,7 +20,6 @@ import {
   type SessionModuleScope,
 } from "./session-module-options.ts";
 
-// biome-ignore lint/complexity/noStaticOnlyClass: Nest knows a module by its class.
 /**
  * Sessions for a Nest application.
  *
@@ -21,7 +27,18 @@ import {
  * - Looks for idle sessions from bootstrap to shutdown, unless told not to.
  * - On shutdown, after the last request: waits for what follows a close, and closes the store if it has opened it.
  */
-export class SessionModule {
+export class SessionModule implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #manager: SessionManager;
+  readonly #opened: ModuleStore;
+  readonly #sweeps: boolean;
+
+  /** Made by Nest, of what the module provides. */
+  constructor(manager: SessionManager, opened: ModuleStore, { enableCleanupScheduler = true }: SessionModuleOptions) {
+    this.#manager = manager;
+    this.#opened = opened;
+    this.#sweeps = enableCleanupScheduler && manager.config.enabled;
+  }
+
   /** Sessions by the options given. */
   static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
     return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkOptions(options) }, { isGlobal });
@@ -54,9 +71,23 @@ export class SessionModule {
   static stub(options: Omit<SessionModuleOptions, "store" | "enableCleanupScheduler"> = {}): DynamicModule {
     return SessionModule.forRoot({ ...options, store: "memory:", enableCleanupScheduler: false });
   }
+
+  /** Starts to look for idle sessions. */
+  onApplicationBootstrap(): void {
+    if (this.#sweeps) this.#manager.start();
+  }
+
+  /** Ends what runs beside the requests, and closes the store where that is for the module to do. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.#manager[Symbol.asyncDispose]();
+    await this.#opened.close();
+  }
 }
 
 Module({})(SessionModule);
+for (const [index, token] of [SessionManager, ModuleStore, SESSION_MODULE_OPTIONS].entries()) {
+  Inject(token)(SessionModule, undefined, index);
+}
 
 function moduleOf(options: Provider, { isGlobal }: Required<SessionModuleScope>): DynamicModule {
   return {
@@ -82,12 +113,6 @@ function moduleOf(options: Provider, { isGlobal }: Required<SessionModuleScope>)
         inject: [SessionManager, SESSION_MODULE_OPTIONS],
         useFactory: (manager: SessionManager, { healthTimeoutMs }: SessionModuleOptions) =>
           new SessionHealthIndicator(manager, healthTimeoutMs === undefined ? {} : { timeoutMs: healthTimeoutMs }),
-      },
-      {
-        provide: SessionLifetime,
-        inject: [SessionManager, ModuleStore, SESSION_MODULE_OPTIONS],
-        useFactory: (manager: SessionManager, opened: ModuleStore, init: SessionModuleOptions) =>
-          new SessionLifetime(manager, opened, init),
       },
     ],
     exports: [SESSION_MODULE_OPTIONS, SESSION_STORE, SessionManager, SessionContext, SessionHealthIndicator],

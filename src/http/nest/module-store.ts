@@ -1,6 +1,4 @@
-import type { OnApplicationBootstrap, OnApplicationShutdown } from "@nestjs/common";
 import { checkSessionConfig } from "../../lifecycle/session-config.ts";
-import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openStore } from "../../stores/open-store.ts";
 import type { SessionModuleOptions } from "./session-module-options.ts";
@@ -23,29 +21,8 @@ export class ModuleStore {
     return new ModuleStore(await openStore(store ?? url), true);
   }
 
+  /** Closes it if the module has opened it. */
   async close(): Promise<void> {
     if (this.#own) await this.store.close();
-  }
-}
-
-/** Starts with the application what runs beside its requests, and ends it when the last request has ended. */
-export class SessionLifetime implements OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #manager: SessionManager;
-  readonly #opened: ModuleStore;
-  readonly #sweeps: boolean;
-
-  constructor(manager: SessionManager, opened: ModuleStore, { enableCleanupScheduler = true }: SessionModuleOptions) {
-    this.#manager = manager;
-    this.#opened = opened;
-    this.#sweeps = enableCleanupScheduler && manager.config.enabled;
-  }
-
-  onApplicationBootstrap(): void {
-    if (this.#sweeps) this.#manager.start();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.#manager[Symbol.asyncDispose]();
-    await this.#opened.close();
   }
 }
