@@ -7,6 +7,7 @@ import { installationOf } from "./peers/load-installed.ts";
 import { renderReading } from "./render-reading.ts";
 import { renderTable } from "./render-table.ts";
 import type { Row } from "./row.ts";
+import { serverPeers } from "./servers/server-peers.ts";
 import type { Sizes } from "./sizes.ts";
 
 /** The page docs/benchmarks.md. */
@@ -31,6 +32,11 @@ ${renderSetting(sizes)}
   SQLite that counts the write-ahead log and the checkpoint. "Growth of all files" is the size on disk after closing.
 - Bytes read are what read calls returned, from the page cache or from the disk (\`rchar\`).
 - A turn in the section "peers" is a user message and a reply. Each peer runs in a process of its own.
+- The sections "postgres" and "redis" use servers on this machine that were started for the run, unless others were named
+  to it. Theirs wait for no disk: PostgreSQL with \`fsync\` off, Redis without an append-only file. That is the hardest
+  measure, as waiting for a disk is the same on both sides. An append there is the store's \`append\` of one message. Long
+  sessions are made with 1,000 entries in an append, and sessions for listings with 64 creations at once.
+- Bytes of a turn there are what PostgreSQL wrote to its write-ahead log, and the memory that Redis took.
 
 ## Results
 
@@ -49,20 +55,22 @@ function renderSetting(sizes: Sizes): string {
       "processors means that times are longer than they would be on an idle machine.",
     `- Messages of ${MESSAGE_CHARACTERS} characters; sessions of ${formatCount(sizes.entriesSmall)}, ` +
       `${formatCount(sizes.entriesMedium)} and ${formatCount(sizes.entriesLarge)} entries that end with a compaction ` +
-      `which keeps ${formatCount(sizes.entriesKept)}; ${formatCount(sizes.sessions)} sessions for the listings.`,
+      `which keeps ${formatCount(sizes.entriesKept)}; ${formatCount(sizes.sessions)} sessions for the listings, on servers ` +
+      `also ${formatCount(sizes.sessionsMany)}, ${formatCount(sizes.sessionsOfUser)} of each user.`,
     `- ${sizes.rounds} rounds of ${formatCount(sizes.appends)} appends (${sizes.appendsSynced} where each waits for the ` +
       `disk); conversations of ${formatCount(sizes.turnsSmall)} and ${formatCount(sizes.turnsLarge)} turns.`,
   ].join("\n");
 }
 
 function renderPeers(): string {
-  const names = [...new Set(peers.map(({ installation }) => installation).filter((name) => name !== null))];
+  const all = [...peers, ...serverPeers];
+  const names = [...new Set(all.map(({ installation }) => installation).filter((name) => name !== null))];
   const installed = names.map((name) => {
     const { packages, problem } = installationOf(name);
     const versions = Object.entries(packages).map(([module, version]) => `\`${module}\` ${version}`);
     return `- ${name}: ${problem === null ? versions.join(", ") : `not installed: ${problem}`}.`;
   });
-  const notes = peers.flatMap(({ label, note }) => (note === undefined ? [] : [`- ${label}: ${note}`]));
+  const notes = all.flatMap(({ label, note }) => (note === undefined ? [] : [`- ${label}: ${note}`]));
   return `## Peers
 
 Installed for the benchmark only, in exactly these versions; they are no dependency of skein.
