@@ -64,6 +64,8 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     const root = await stateAt(store, "s", { leafId: null });
     expect(root).toMatchObject({ turns: [], turnCount: 0, totalTokens: 0, leafId: null });
     expect(await stateAt(store, "s", { turns: false })).toEqual({ ...leaf, turns: [] });
+    const glance = await stateAt(store, "s", { turns: false, checkpoint: false });
+    expect(glance).toEqual({ ...leaf, turns: [], checkpointId: null });
     for (const state of [leaf, other, root]) expectFrozen(state);
   });
 

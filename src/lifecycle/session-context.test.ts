@@ -144,3 +144,28 @@ describe("getOrCreate", () => {
     expect(await manager.store.count({ userId: "bob" })).toBe(2);
   });
 });
+
+describe("begin", () => {
+  test("binds a session to all parts of a request, and unbinds it everywhere at its end", async () => {
+    const request = context.begin(state, () => manager.create({ userId: "never" }));
+    expect(() => context.sessionId).toThrow(unbound);
+    const parts = [request.run(() => context.sessionId), await request.run(async () => context.sessionId)];
+    expect(parts).toEqual(["bound", "bound"]);
+    expect(await request.getOrCreate()).toBe(state);
+    const left = request.run(() => setImmediate().then(() => context.sessionId));
+    request.end();
+    await expect(left).rejects.toMatchObject({ code: "NO_SESSION" });
+    expect(() => request.run(() => context.sessionId)).toThrow(unbound);
+    expect(await manager.store.count({ userId: "never" })).toBe(0);
+  });
+
+  test("makes one session in its own way, whoever asks and wherever", async () => {
+    const request = context.begin(null, () => manager.create({ userId: "caller" }));
+    const inside = request.run(() => context.getOrCreate("bob"));
+    const [one, two] = await Promise.all([inside, request.getOrCreate()]);
+    expect(two).toBe(one);
+    expect(one?.userId).toBe("caller");
+    expect(request.run(() => context.state)).toBe(one);
+    expect(await manager.store.count({ userId: "bob" })).toBe(0);
+  });
+});

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { bindNodeRequest, type NodeRequest } from "../middleware/node-request.ts";
 import type { RequestSession } from "../middleware/request-session.ts";
-import { RequestSessions } from "../middleware/request-sessions.ts";
+import { type BoundRequest, RequestSessions } from "../middleware/request-sessions.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
 declare global {
@@ -29,12 +29,14 @@ export type ExpressMiddleware = (
 export function expressSession(options: SessionMiddlewareOptions<NodeRequest>): ExpressMiddleware {
   const requests = new RequestSessions(options);
   return async (request, response, next) => {
+    let bound: BoundRequest;
     try {
-      const bound = await bindNodeRequest(requests, request, response, request);
-      Object.assign(request, { session: bound.session });
-      bound.run(next);
+      bound = await bindNodeRequest(requests, request, response, request);
     } catch (error) {
       next(error);
+      return;
     }
+    Object.assign(request, { session: bound.session });
+    bound.run(next);
   };
 }
