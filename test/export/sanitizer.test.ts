@@ -28,6 +28,12 @@ describe("a text without its secrets", () => {
     for (const text of harmless) expect(sanitizeText(text)).toBe(text);
   });
 
+  test("has none right after an escape of JSON, a percent-encoded byte or a colour", () => {
+    const secret = `ghp_${"a1".repeat(18)}`;
+    for (const before of ["\\n", "%20", "\\u0020", "\u001b[31m"])
+      expect(createSanitizer().sanitize(`log: "x${before}${secret}"`)).toBe(`log: "x${before}[secret 1]"`);
+  });
+
   test("says of equal secrets that they are equal, and of others that they are not", () => {
     const [one, two] = [`ghp_${"a1".repeat(18)}`, `ghp_${"b2".repeat(18)}`];
     expect(sanitizeText(`${one} ${two} ${one}`)).toBe("[secret 1] [secret 2] [secret 1]");
@@ -89,7 +95,7 @@ describe("a text without its secrets", () => {
     "C:\\Users\\",
     "\u001b[",
   ])("comes to an end for a long line of %j", (piece) => {
-    const line = piece.repeat(Math.ceil(100_000 / piece.length));
+    const line = piece.repeat(Math.ceil(150_000 / piece.length));
     expect(sanitizeText(line).length).toBeGreaterThan(0);
   });
 });
