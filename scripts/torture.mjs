@@ -84,8 +84,9 @@ async function runSeeds({ store, minutes, first: begin, seeds }) {
     const last = Math.min(first + seedsARound, limit) - 1;
     console.log(`Seeds ${first} to ${last}${store === "" ? "" : ` on ${store}`}.`);
     const env = { SKEIN_SIMULATION_SEEDS: `${first}-${last}`, ...(store !== "" && { SKEIN_SIMULATION_STORE: store }) };
-    // What a store needs to run, the tests bring.
-    const code = await run(process.execPath, [join(root, "scripts/test.mjs"), "test/simulation.test.ts"], { env });
+    // What a store needs to run, the tests bring. A name may say more than the kind, which has a file of its own.
+    const tests = `test/simulation/${store.split(" ")[0]}`;
+    const code = await run(process.execPath, [join(root, "scripts/test.mjs"), tests], { env });
     if (code !== 0) {
       console.error("A seed failed; the message above names it and says how to run it again.");
       return false;

@@ -56,7 +56,9 @@ export const backends: readonly Backend[] = [
   })),
   {
     name: "postgres",
-    open: async (directory) => openPostgresStore({ url: await postgresUrl(), schema: schemaOf(directory) }),
+    // Making connections would be most of the work of a short test.
+    open: async (directory) =>
+      openPostgresStore({ url: await postgresUrl(), schema: schemaOf(directory), connectionsMax: 3 }),
     skips: [],
   },
   {

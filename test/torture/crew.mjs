@@ -43,11 +43,12 @@ export class Crew {
     for (let i = 0; i < count; i++) this.#hireOne();
   }
 
-  /** Kills a random one of those that write, as a power cut would, and hires another; false when none writes yet. */
+  /** Kills a random one of those that write, as a power cut would, and hires another; false while others only begin. */
   killOne() {
     const writing = [...this.#writers].filter(({ done, killed }) => done > 0 && !killed);
     const writer = writing[Math.floor(Math.random() * writing.length)];
-    if (writer === undefined) return false;
+    // Somebody goes on writing meanwhile, however long a new one takes to begin.
+    if (writer === undefined || writing.length < 2) return false;
     writer.killed = true;
     writer.child.kill("SIGKILL");
     this.#hireOne();

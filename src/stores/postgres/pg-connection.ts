@@ -24,7 +24,7 @@ export interface PgPoolClient extends PgClient {
 /** A pool of the `pg` package. */
 export interface PgPool {
   query(query: PgQuery): Promise<{ readonly rows: unknown[] }>;
-  connect(): Promise<PgPoolClient>;
+  connect(callback: (error: Error | undefined, client: PgPoolClient | undefined) => void): void;
   readonly totalCount: number;
 }
 
@@ -58,8 +58,7 @@ export class PgPoolConnection implements PostgresConnection {
   }
 
   async transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
-    const ended = ignoreErrors(client);
+    const { client, ended } = await takeClient(this.#pool);
     let broken = true;
     try {
       const result = await enclose(client, this.#prepare, work, () => {
@@ -74,7 +73,7 @@ export class PgPoolConnection implements PostgresConnection {
   }
 
   async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
-    const client = await this.#pool.connect();
+    const { client } = await takeClient(this.#pool);
     const ear = await listenOn(client, channel, handlers);
     let open = true;
     return {
@@ -129,6 +128,18 @@ export class PgClientConnection implements PostgresConnection {
     this.#turn = done.catch(() => {});
     return done;
   }
+}
+
+/** A client of a pool whose failures end nothing but what is asked of it, until `ended` is called. */
+function takeClient(pool: PgPool): Promise<{ readonly client: PgPoolClient; ended(): void }> {
+  return new Promise((resolve, reject) => {
+    // The pool no longer hears what breaks from here on, which may come with what made the client ready: a promise of
+    // the pool's would be too late.
+    pool.connect((error, client) => {
+      if (client === undefined) reject(error);
+      else resolve({ client, ended: ignoreErrors(client) });
+    });
+  });
 }
 
 async function listenOn(client: PgClient, channel: string, handlers: ListenHandlers): Promise<{ close(): void }> {

@@ -1,0 +1,3 @@
+import { compareStores } from "./compare-stores.ts";
+
+compareStores("jsonl");
