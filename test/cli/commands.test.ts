@@ -295,7 +295,9 @@ test("sweep ends what was idle for too long, and nothing else does", async () =>
   });
   tamper(store.slice("sqlite:".length), "UPDATE sessions SET updated_at = '2001-01-01T00:00:00.000Z' WHERE id = 'old'");
   expect(await linesOf("show", "old", "--store", store)).toEqual(["Session  old  active"]);
-  expect(await linesOf("fork", "old", "--store", store)).toEqual([expect.stringContaining("begins with 0 entries")]);
+  const { sessionId } = await jsonOf("fork", "old", "--store", store);
+  const merged = await linesOf("merge", "old", sessionId as string, "--store", store);
+  expect(merged).toEqual(["Session old got 0 entries."]);
   expect(await linesOf("sweep", "--idle", "1w", "--store", store)).toEqual(["1 sessions expired."]);
   expect(await jsonOf("list", "--status", "expired", "--store", store)).toMatchObject({ sessions: [{ id: "old" }] });
   expect(await runHere(["merge", "old", "new", "--store", store])).toEqual({

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createTerminal } from "../../src/cli/terminal.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
@@ -119,4 +120,17 @@ test("in colours, only the program's own reach the output", async () => {
     }),
     { numRuns: 10 },
   );
+});
+
+test("a terminal lets lines, tabs and its own colours through, whoever forgot to clean a text", () => {
+  const hostile = "a\u001b[2J\u202eb\u0000\tc\nd\r\u009b";
+  for (const colours of [false, true]) {
+    let written = "";
+    const terminal = createTerminal((text) => {
+      written += text;
+    }, colours);
+    terminal.line(`${terminal.bold("x")} ${hostile}`);
+    const bold = colours ? "\u001b[1mx\u001b[0m" : "x";
+    expect(written).toBe(`${bold} a\ufffd[2J\ufffdb\ufffd\tc\nd\n\ufffd\n`);
+  }
 });

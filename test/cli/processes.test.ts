@@ -53,19 +53,27 @@ test("uses the store in its home, and makes none by looking", async () => {
 
 test("prints all of a long result into a pipe, and ends quietly when the reader has seen enough", async () => {
   const store = await longStore();
-  const child = spawn(process.execPath, [builtProgram(), "show", "long", "--all", "--store", store]);
-  const [ended] = [once(child, "close")];
-  let stderr = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    stderr += chunk.toString();
+  const whole = run(process.execPath, [builtProgram(), "show", "long", "--all", "--store", store], { maxBuffer: 1e7 });
+  const cut = [
+    ["show", "long", "--all"],
+    ["export", "long"],
+  ].map(async (args) => {
+    const child = spawn(process.execPath, [builtProgram(), ...args, "--store", store]);
+    const ended = once(child, "close");
+    let stderr = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    await once(child.stdout, "data");
+    child.stdout.destroy();
+    return [args[0], (await ended)[0], stderr];
   });
-  await once(child.stdout, "data");
-  child.stdout.destroy();
-  expect([(await ended)[0], stderr]).toEqual([0, ""]);
-  const { stdout } = await run(process.execPath, [builtProgram(), "show", "long", "--all", "--store", store], {
-    maxBuffer: 1e7,
-  });
-  expect(stdout.split("\n").filter((line) => line.startsWith("a long line"))).toHaveLength(40);
+  expect(await Promise.all(cut)).toEqual([
+    ["show", 0, ""],
+    ["export", 0, ""],
+  ]);
+  const lines = (await whole).stdout.split("\n");
+  expect(lines.filter((line) => line.startsWith("a long line"))).toHaveLength(40);
 });
 
 test("shows colours on a terminal, and none with NO_COLOR or --no-color", async (context) => {
