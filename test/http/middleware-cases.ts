@@ -313,6 +313,24 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
+    name: "keeps the session bound for a handler whose body comes long after the headers",
+    async run({ url, server }) {
+      const reading = signal();
+      server.once("request", (request) => request.once("resume", reading.resolve));
+      const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+      const request = sendRequest(`${url}/say`, { method: "POST", headers });
+      request.flushHeaders();
+      await reading.promise;
+      request.write('{"text":');
+      await setImmediate();
+      request.end('"late"}');
+      const [response] = await once(request, "response");
+      const [body] = await response.setEncoding("utf8").toArray();
+      const { id, bound, said } = JSON.parse(body) as Record<string, unknown>;
+      assert.deepEqual({ bound, said }, { bound: id, said: ["late"] });
+    },
+  },
+  {
     name: "keeps 500 requests at once apart",
     config: { maxSessionsPerUser: 1000 },
     async run({ url, manager, routes }) {
@@ -441,16 +459,20 @@ export async function listen(fetch: (request: Request) => Response | Promise<Res
 /** A body of chunks that are made when they are wanted. */
 export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next();
-      if (done === true) controller.close();
-      else controller.enqueue(new TextEncoder().encode(value));
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done === true) controller.close();
+        else controller.enqueue(new TextEncoder().encode(value));
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
     },
-    async cancel() {
-      await iterator.return?.();
-    },
-  });
+    // Nothing is made before somebody reads, wherever they stand.
+    { highWaterMark: 0 },
+  );
 }
 
 function signal(): { readonly promise: Promise<unknown>; readonly resolve: (value?: unknown) => void } {
