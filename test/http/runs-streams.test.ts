@@ -126,6 +126,7 @@ test("a thousand clients watch one session over one watch of the store, and each
   const store = openMemoryStore();
   const manager = new SessionManager({ store });
   const { sessionId } = await manager.create({ userId: "ann" });
+  const watching = vi.spyOn(store, "watch");
   const watches = new SessionWatches(store, (error) => expect(error).toBe(undefined));
   const { streams } = await serveSource(() => silent);
   const readers = await Promise.all(
@@ -135,6 +136,7 @@ test("a thousand clients watch one session over one watch of the store, and each
     }),
   );
   expect([streams.size, watches.size]).toEqual([1000, 1]);
+  expect(watching).toHaveBeenCalledTimes(1);
   for (const text of ["one", "two", "three"]) await manager.addTurn(sessionId, { role: "user", content: text });
   const texts = await Promise.all(
     readers.map(async (reader) => {
