@@ -88,6 +88,7 @@ test("a session without an interrupted run has nothing to recover, and one with 
   const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
   await nextOf(client, runId, "text-delta");
   await expect(client.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
+  expect((await client.sessions.get(sessionId)).running).toEqual({ runId, here: true });
   hold.open();
   await nextOf(client, runId, "run-finished");
   expect(await client.runs.recover(sessionId)).toBe(null);
