@@ -84,6 +84,7 @@ async function loadServer(): Promise<typeof import("./server/start-server.ts")> 
   try {
     return await import("./server/start-server.ts");
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException | null)?.code !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new SessionError(
       "DRIVER_MISSING",
       "The server needs the packages hono, @hono/node-server and zod: install them.",
