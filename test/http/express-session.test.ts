@@ -6,10 +6,13 @@ import { pipeline } from "node:stream/promises";
 import express, { type Response } from "express";
 import { describe, expect, test } from "vitest";
 import { expressSession } from "../../src/http/express/index.ts";
-import { runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
 
 describe("sessions in Express", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openExpressApp));
+  test.for(casesWithoutContext)("without a context: $name", (webCase) =>
+    runWebCase(webCase, openExpressApp, { withContext: false }),
+  );
 
   test("are bound in what listens to the events of a request or its answer", () =>
     runWebCase(
@@ -40,7 +43,7 @@ async function openExpressApp({ manager, routes, parse, trustProxy = false }: We
   const parts = [
     expressSession({
       manager,
-      context: routes.context,
+      ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
       user: ({ headers }) => headers["x-user"] as string | undefined,
     }),
     express.json(),

@@ -12,6 +12,7 @@ import { scripted } from "../../src/models/index.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import {
+  casesWithoutContext,
   listen,
   type Routes,
   runWebCase,
@@ -23,11 +24,19 @@ import {
 
 describe("sessions of Web-standard handlers", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openFetchApp));
+  test.for(casesWithoutContext)("without a context: $name", (webCase) =>
+    runWebCase(webCase, openFetchApp, { withContext: false }),
+  );
 });
 
 async function openFetchApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
   const user = ({ headers }: Request): string | null => headers.get("x-user");
-  const { handle } = sessionMiddleware({ manager, context: routes.context, user, trustProxy });
+  const { handle } = sessionMiddleware({
+    manager,
+    ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
+    user,
+    trustProxy,
+  });
   return listen(async (request) => {
     const body = parse === "before" && request.method === "POST" ? await request.json() : null;
     const answer = handle(request, async ({ url, method }, session) => {

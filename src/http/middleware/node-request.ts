@@ -28,8 +28,10 @@ export async function bindNodeRequest<R>(
 ): Promise<BoundRequest> {
   const bound = await requests.begin(partsOfIncoming(incoming), request);
   announce(response, bound);
-  followEnd(response, bound);
-  emitInside(incoming, bound);
+  if (bound.isBound) {
+    followEnd(response, bound);
+    emitInside(incoming, bound);
+  }
   return bound;
 }
 
