@@ -49,15 +49,18 @@ export interface ServerInit {
 
 /** How a server is shut down. */
 export interface CloseOptions {
-  /** How long runs may go on (default 10 s); those that are not done then are aborted and can be gone on with later. */
+  /**
+   * How long requests and runs may go on (default 10 s). Runs that are not done then are aborted and can be gone on with
+   * later; requests are cut off.
+   */
   readonly drainMs?: number;
 }
 
 /**
  * Sessions over HTTP.
  *
- * - `close` takes no new requests, ends the streams of watchers, lets runs finish, aborts those that take too long, and
- *   resolves when no connection is left. The store stays open: it is the caller's.
+ * - `close` takes no new connections, ends the streams of watchers, lets requests and runs finish, aborts those that take
+ *   too long, and resolves when no connection is left. The store stays open: it is the caller's.
  */
 export interface SkeinServer extends AsyncDisposable {
   /** Where it listens; before `listen`, where it was told to. */
