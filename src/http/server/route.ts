@@ -73,7 +73,7 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
     const params = paramsOf(added.path, url);
     const query = checkPart(added.query ?? NO_QUERY, queryOf(url), "query") as Query;
     const body = added.body && checkPart(added.body, await readJson(request, app.limits.bodyBytesMax), "body");
-    const caller = callerOf(context);
+    const caller = context.get("caller");
     return added.handle({
       param: (name) => params.get(name) ?? "",
       query,
@@ -84,11 +84,6 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
       signal: request.signal,
     });
   });
-}
-
-/** Who a request comes from. */
-export function callerOf(context: ServerContext): Caller {
-  return context.get("caller");
 }
 
 /** A JSON answer. */
