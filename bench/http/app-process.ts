@@ -10,8 +10,8 @@ export const PAGE_ENTRIES = 100;
 /** What a process serves, and on which store. */
 export interface AppInput {
   /**
-   * `plain` answers with a little JSON, `session` with the same from the session of the request's cookie, `page` with a
-   * page of entries that it holds in memory, and `server` is the whole server.
+   * `plain` answers with a little JSON; `session` does so too, with the session of the request's cookie, whose state it
+   * reads anew at `/state`; `page` answers with a page of entries that it holds in memory; `server` is the whole server.
    */
   readonly kind: "plain" | "session" | "page" | "server";
   readonly folder: string;

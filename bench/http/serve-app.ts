@@ -23,7 +23,8 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
   if (kind === "session") {
     const app = new Hono<SessionEnv>();
     app.use(honoSession({ manager }));
-    app.get("/", async (c) => {
+    app.get("/", (c) => c.json({ id: c.get("session").id, turns: 10 }));
+    app.get("/state", async (c) => {
       const { sessionId: id, turnCount: turns } = await c.get("session").state({ turns: false });
       return c.json({ id, turns });
     });
