@@ -80,7 +80,7 @@ test("shows colours on a terminal, and none with NO_COLOR or --no-color", async 
   if (spawnSync(terminalProgram, ["--version"]).error !== undefined)
     skipBecause(context, "the program script of util-linux is not installed");
   const store = await sampleStore();
-  const { NO_COLOR: _none, FORCE_COLOR: _forced, ...inherited } = process.env;
+  const { NO_COLOR: _none, FORCE_COLOR: _forced, CI: _service, ...inherited } = process.env;
   const onTerminal = async (more: string, env: NodeJS.ProcessEnv = {}) => {
     const line = `'${process.execPath}' '${builtProgram()}' show plan --store '${store}' ${more}`;
     const { stdout } = await run(terminalProgram, ["-qec", line, "/dev/null"], {
