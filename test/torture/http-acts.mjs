@@ -21,6 +21,9 @@ export class Wrong extends Error {}
 const sessionsMax = 4;
 const acknowledgedMax = 60;
 const watchedTurns = 3;
+/** A machine may be busy, and yet what was appended is seen and what was begun ends. */
+const seenMsMax = 15_000;
+const runMsMax = 60_000;
 const words = "session entry append branch merge leaf context token model answer".split(" ");
 
 /** Every thing that a user does. @type {Readonly<Record<string, (user: User) => Promise<void>>>} */
@@ -97,8 +100,9 @@ async function checkpoint(user) {
 
 /** @param {User} user */
 async function run(user) {
-  const { client, signal } = user;
+  const { client } = user;
   const { id } = await sessionOf(user);
+  const signal = AbortSignal.any([user.signal, AbortSignal.timeout(runMsMax)]);
   const { runId } = await client.runs.start(id, { input: textOf(5) });
   let [text, ended, place] = ["", "", /** @type {string | null} */ (null)];
   while (ended === "" && !signal.aborted) {
@@ -111,8 +115,8 @@ async function run(user) {
     }
     place = events.lastEventId;
   }
-  if (signal.aborted) return;
-  if (ended !== "run-finished") throw new Wrong(`A run ended with ${ended}.`);
+  if (user.signal.aborted) return;
+  if (ended !== "run-finished") throw new Wrong(`A run ended with ${ended === "" ? "nothing" : ended}.`);
   const page = await client.sessions.entries(id, { reverse: true, limit: 10 });
   const said = page.items.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const answer = said.find(({ role }) => role === "assistant")?.content;
@@ -141,8 +145,11 @@ async function watch(user) {
   const failed = new AbortController();
   const signal = AbortSignal.any([user.signal, failed.signal]);
   const writing = sayAll(user, session, watchedTurns);
-  // What is not written is not waited for.
-  writing.catch(() => failed.abort());
+  // What is not written is not waited for, and what is written not for long.
+  writing.then(
+    () => setTimeout(() => failed.abort(), seenMsMax).unref(),
+    () => failed.abort(),
+  );
   /** @type {number[]} */
   const seen = [];
   let place = String(version - 1);
@@ -155,8 +162,9 @@ async function watch(user) {
     place = entries.lastEventId ?? place;
   }
   await writing;
-  if (signal.aborted) return;
-  if (seen.some((seq, index) => seq !== version + index)) throw new Wrong(`A watch from ${version} saw ${seen}.`);
+  if (user.signal.aborted) return;
+  if (seen.length < watchedTurns || seen.some((seq, index) => seq !== version + index))
+    throw new Wrong(`A watch from ${version} saw ${seen}.`);
 }
 
 /** What must be refused, with the right status. @param {User} user */

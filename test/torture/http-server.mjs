@@ -53,7 +53,10 @@ const server = await createServer({
   manager,
   agents: [agent],
   logger: ({ level, method, route, status, error }) => {
-    if (level === "error" && failures.length < failuresMax) failures.push(`${method} ${route}: ${status} ${error}`);
+    // Whoever comes while it drains is told so.
+    const isRefusal = status === 503 && cutBeforeDrain >= 0;
+    if (level === "error" && !isRefusal && failures.length < failuresMax)
+      failures.push(`${method} ${route}: ${status} ${error}`);
   },
 });
 process.send?.(await server.listen());
