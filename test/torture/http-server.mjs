@@ -14,7 +14,7 @@ import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
  * @property {number} residentBytes after all garbage was collected
  * @property {number} heldBytes by JavaScript, likewise
  * @property {number} answered requests
- * @property {number} cut requests whose client left before the end of the answer
+ * @property {number} left requests whose client left before the end of the answer
  * @property {number} open requests that are being answered
  */
 
@@ -22,9 +22,11 @@ import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
  * What is left of a server when it has drained.
  * @typedef {object} Rest
  * @property {number} open requests that are still being answered
- * @property {number} unfinished requests whose answer was cut while it drained
+ * @property {number} cut requests whose answer the server itself ended before its end
  * @property {readonly string[]} failures what went wrong in the server itself
  */
+
+/** @typedef {{ response: import("node:http").ServerResponse, socket: import("node:net").Socket }} Started */
 
 const modelDelayMs = 40;
 const failuresMax = 20;
@@ -33,14 +35,15 @@ const [path = "", drainMs = "0"] = process.argv.slice(2);
 const open = new Set();
 /** @type {string[]} */
 const failures = [];
-let [answered, cut, cutBeforeDrain] = [0, 0, -1];
+let [answered, left, cut, draining] = [0, 0, 0, false];
 
 subscribe("http.server.request.start", (message) => {
-  const { response } = /** @type {{ response: import("node:http").ServerResponse }} */ (message);
+  const { response, socket } = /** @type {Started} */ (message);
   open.add(response);
   response.once("close", () => {
     open.delete(response);
     if (response.writableFinished) answered += 1;
+    else if (socket.readableEnded || socket.errored !== null) left += 1;
     else cut += 1;
   });
 });
@@ -54,7 +57,7 @@ const server = await createServer({
   agents: [agent],
   logger: ({ level, method, route, status, error }) => {
     // Whoever comes while it drains is told so.
-    const isRefusal = status === 503 && cutBeforeDrain >= 0;
+    const isRefusal = status === 503 && draining;
     if (level === "error" && !isRefusal && failures.length < failuresMax)
       failures.push(`${method} ${route}: ${status} ${error}`);
   },
@@ -62,13 +65,13 @@ const server = await createServer({
 process.send?.(await server.listen());
 process.on("message", () => process.send?.(standing()));
 process.once("SIGTERM", async () => {
-  cutBeforeDrain = cut;
+  draining = true;
   await server.close({ drainMs: Number(drainMs) });
   await manager[Symbol.asyncDispose]();
   await store.close();
   // A turn of the event loop, in which sockets that were closed say so.
   setImmediate(() => {
-    process.send?.({ open: open.size, unfinished: cut - cutBeforeDrain, failures });
+    process.send?.({ open: open.size, cut, failures });
     // Nothing else may keep the process alive.
     process.disconnect();
   });
@@ -79,5 +82,5 @@ function standing() {
   // The second collection takes what finalizers of the first one let go of.
   for (let times = 0; times < 2; times++) globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
-  return { residentBytes: rss, heldBytes: heapUsed + external, answered, cut, open: open.size };
+  return { residentBytes: rss, heldBytes: heapUsed + external, answered, left, open: open.size };
 }

@@ -26,7 +26,7 @@ import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
  * @typedef {object} LoadOutcome
  * @property {number} answered requests
  * @property {number} vanished clients
- * @property {number} cut answers that nobody was there for any more
+ * @property {number} left requests whose client left before the end of the answer
  * @property {string} memory after the first part of the time, and in the end
  * @property {number} drainMs
  * @property {readonly string[]} violations
@@ -79,7 +79,7 @@ export async function runHttpTrial(limits) {
     return {
       answered: last.answered,
       vanished: tallies.reduce((sum, { vanished }) => sum + vanished, 0),
-      cut: last.cut,
+      left: last.left,
       memory,
       drainMs,
       violations: [...unexpectedIn(tallies), ...grown, ...drained, ...(await leftRuns(path)), ...(await doctor(path))],
@@ -154,9 +154,9 @@ async function watchMemory(server, { durationMs, signal, report }) {
 }
 
 /** @param {Sample} sample */
-function sentenceOf({ atMs, answered, cut, residentBytes, heldBytes, open }) {
+function sentenceOf({ atMs, answered, left, residentBytes, heldBytes, open }) {
   const memory = `${megabytes(residentBytes)} resident, ${megabytes(heldBytes)} held`;
-  return `${Math.round(atMs / 1000)} s: ${answered} answered, ${cut} cut, ${open} open, ${memory}.`;
+  return `${Math.round(atMs / 1000)} s: ${answered} answered, ${left} left by their clients, ${open} open, ${memory}.`;
 }
 
 /**
@@ -191,9 +191,9 @@ async function drain(server) {
   const [code, killed] = await Promise.race([exited, late.then(() => ["late", null])]);
   const drainMs = Date.now() - begin;
   if (code !== 0) return { drainMs, violations: [`The server did not end in order, but with ${killed ?? code}.`] };
-  const { open, unfinished, failures } = /** @type {Rest} */ (await told);
+  const { open, cut, failures } = /** @type {Rest} */ (await told);
   const violations = [...failures];
-  if (open + unfinished > 0) violations.push(`${open} requests were not answered, and ${unfinished} only in part.`);
+  if (open + cut > 0) violations.push(`${open} requests were not answered, and ${cut} only in part.`);
   return { drainMs, violations };
 }
 
