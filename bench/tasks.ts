@@ -1,10 +1,18 @@
+import type { AppInput } from "./http/app-process.ts";
 import { measurePeer } from "./measure-peer.ts";
 import { openInChild } from "./open-in-child.ts";
 import { measureHeap } from "./measure-heap.ts";
 import { measureServerPeer } from "./servers/measure-server-peer.ts";
 
 /** What can be run in a process of its own. */
-export const tasks = { heap: measureHeap, open: openInChild, peer: measurePeer, serverPeer: measureServerPeer };
+export const tasks = {
+  // What a server needs is not for the others to hold.
+  app: async (input: AppInput): Promise<never> => (await import("./http/serve-app.ts")).serveApp(input),
+  heap: measureHeap,
+  open: openInChild,
+  peer: measurePeer,
+  serverPeer: measureServerPeer,
+};
 
 export type TaskName = keyof typeof tasks;
 export type TaskInput<Name extends TaskName> = Parameters<(typeof tasks)[Name]>[0];

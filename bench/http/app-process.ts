@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { CHILD_FLAG } from "../run-in-child.ts";
 
-const program = fileURLToPath(new URL("serve-app.js", import.meta.url));
+const main = fileURLToPath(new URL("../main.js", import.meta.url));
 
 /** How many entries a page has. */
 export const PAGE_ENTRIES = 100;
@@ -34,7 +35,7 @@ export interface AppProcess extends AsyncDisposable {
 
 /** Starts a process, so that whoever sends requests and whoever answers them do not share one. */
 export async function startApp(input: AppInput): Promise<AppProcess> {
-  const child = fork(program, [JSON.stringify(input)], {
+  const child = fork(main, [CHILD_FLAG, "app", JSON.stringify(input)], {
     execArgv: ["--expose-gc", "--no-warnings"],
     stdio: ["ignore", 2, 2, "ipc"],
   });

@@ -6,11 +6,13 @@ import { createServer } from "skein/http";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
 
-// A process of its own, which `startApp` forks: it serves one application until its parent is gone.
-const input = JSON.parse(process.argv[2] as string) as AppInput;
-process.on("message", () => process.send?.(readMemory()));
-process.on("disconnect", () => process.exit(0));
-process.send?.(await start(input));
+/** Serves one application, for `startApp`, until the process that asked for it is gone. */
+export async function serveApp(input: AppInput): Promise<never> {
+  process.on("message", () => process.send?.(readMemory()));
+  process.on("disconnect", () => process.exit(0));
+  process.send?.(await start(input));
+  return new Promise<never>(() => {});
+}
 
 /** Serves the application on a free port and resolves to its address. */
 async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
