@@ -94,6 +94,8 @@ export class Loop {
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#round += 1;
+    const making = this.#parts.room.makeBefore(this.#round);
+    if (making !== null) await making;
     const message = await this.#ask();
     checkWhole(message, this.#parts.options.model);
     this.#partial = null;
@@ -120,18 +122,13 @@ export class Loop {
     this.#progress.events.add({ type: "usage", round: this.#round, usage, ...price });
   }
 
-  async #ask(): Promise<AssistantMessage> {
-    const { room } = this.#parts;
-    const making = room.makeBefore(this.#round);
-    if (making !== null) await making;
+  #ask(): Promise<AssistantMessage> {
     this.#progress.events.add({ type: "round-started", round: this.#round });
-    try {
-      return await this.#complete();
-    } catch (error) {
+    return this.#complete().catch(async (error) => {
       if (!(error instanceof ModelError) || error.kind !== "context_overflow") throw error;
-      await room.makeAfter(error, this.#round);
+      await this.#parts.room.makeAfter(error, this.#round);
       return this.#complete();
-    }
+    });
   }
 
   #complete(): Promise<AssistantMessage> {
@@ -144,8 +141,8 @@ export class Loop {
   #answerTo(request: ModelRequest): Promise<AssistantMessage> {
     const { options, telemetry } = this.#parts;
     const { signal, events } = this.#progress;
-    const ask = async (): Promise<AssistantMessage> =>
-      readReply(await untilAborted(this.#askOnce(request), signal), options.model, options.agentName);
+    const ask = (): Promise<AssistantMessage> =>
+      untilAborted(this.#askOnce(request), signal).then((reply) => readReply(reply, options.model, options.agentName));
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
     return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
       this.#partial = null;
@@ -157,10 +154,10 @@ export class Loop {
     const { model, executor } = this.#parts.options;
     const { signal, events } = this.#progress;
     this.#partial = null;
-    if (executor !== undefined) return Promise.resolve(executor.complete(request, { signal }));
-    if (model?.stream === undefined) return Promise.resolve((model as Model).complete(request, { signal }));
+    const whole = executor ?? (model?.stream === undefined ? (model as Model) : null);
+    if (whole !== null) return promiseOf(() => whole.complete(request, { signal }));
     return collectReply(
-      model,
+      model as Model,
       request,
       signal,
       (delta) => delta.type !== "finish" && events.add({ ...delta, round: this.#round }),
@@ -242,6 +239,15 @@ export class Loop {
 }
 
 type Messages = () => readonly Message[];
+
+/** What a function of someone else's comes to, whether it is an async one or not. */
+function promiseOf<T>(work: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return Promise.resolve(work());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
 
 function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
   return options.context ?? [];

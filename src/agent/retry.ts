@@ -11,25 +11,23 @@ export interface RetryOptions {
 }
 
 /** Tries until it works, fails in a way that does not pass, or was tried often enough. An abort ends a wait at once. */
-export async function withRetries<T>(
+export function withRetries<T>(
   attempt: () => Promise<T>,
   { attempts = 4, baseDelayMs = 500, delayMaxMs = 30_000 }: RetryOptions,
   signal: AbortSignal,
   onRetry: (retry: { readonly attempt: number; readonly delayMs: number; readonly error: unknown }) => void,
 ): Promise<T> {
-  for (let tried = 1; ; tried++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (tried >= attempts || signal.aborted || !(error instanceof ModelError) || !error.retryable) throw error;
-      const backoff = Math.min(delayMaxMs, baseDelayMs * 2 ** (tried - 1));
-      // Half of the wait is random, so that many runs which failed together do not come back together.
-      const jittered = backoff / 2 + (Math.random() * backoff) / 2;
-      const delayMs = Math.round(Math.max(jittered, Math.min(error.retryAfterMs ?? 0, delayMaxMs * 10)));
-      onRetry({ attempt: tried + 1, delayMs, error });
-      await wait(delayMs, signal);
-    }
-  }
+  const tryAgain = async (error: unknown, tried: number): Promise<T> => {
+    if (tried >= attempts || signal.aborted || !(error instanceof ModelError) || !error.retryable) throw error;
+    const backoff = Math.min(delayMaxMs, baseDelayMs * 2 ** (tried - 1));
+    // Half of the wait is random, so that many runs which failed together do not come back together.
+    const jittered = backoff / 2 + (Math.random() * backoff) / 2;
+    const delayMs = Math.round(Math.max(jittered, Math.min(error.retryAfterMs ?? 0, delayMaxMs * 10)));
+    onRetry({ attempt: tried + 1, delayMs, error });
+    await wait(delayMs, signal);
+    return attempt().catch((next) => tryAgain(next, tried + 1));
+  };
+  return attempt().catch((error) => tryAgain(error, 1));
 }
 
 function wait(delayMs: number, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Message } from "../session/message.ts";
 import type { SandboxPlacement } from "../session/header.ts";
@@ -66,21 +66,24 @@ export class RunProgress {
    * Adds messages, with facts that must be on record together with them. Each is told of as the row that it became, under
    * its entry's id where the run is kept.
    */
-  async add(
+  add(
     given: readonly Message[],
     onRow: (row: Row) => void = () => {},
     facts: readonly EntryDraft[] = [],
   ): Promise<void> {
     const messages = given.map(checkedMessage);
+    const grow = (entries: readonly (Entry | null)[]): void => {
+      const rows = messages.map((message, index) => rowUnder(entries[index]?.id, message));
+      Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
+      for (const row of rows) onRow(row);
+    };
+    if (this.#writer === null) {
+      grow([]);
+      return Promise.resolve();
+    }
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
-    const drafts = (): EntryDraft[] => [
-      ...messages.map((message) => ({ type: "message", message }) as const),
-      ...facts,
-    ];
-    const entries = this.#writer === null ? [] : await this.#writer.write(drafts());
-    const rows = messages.map((message, index) => rowUnder(entries[index]?.id, message));
-    Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
-    for (const row of rows) onRow(row);
+    const drafts: EntryDraft[] = messages.map((message) => ({ type: "message", message }));
+    return this.#writer.write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
   }
 
   /** Puts facts on record, where the run is kept. */

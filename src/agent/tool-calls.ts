@@ -70,7 +70,7 @@ export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) =>
     const before: Promise<T>[] = alone ? [...calls] : [barrier ?? [], sameKey ?? []].flat();
     const call: Promise<T> = before.length === 0 ? run(index) : Promise.all(before).then(() => run(index));
     // Each is awaited in order; a later one may fail first.
-    call.catch(() => {});
+    if (index > 0) call.catch(() => {});
     calls.push(call);
     if (key !== null) lastOf.set(key, call);
     if (alone) barrier = call;
