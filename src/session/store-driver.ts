@@ -44,6 +44,8 @@ export interface StoreDriver {
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult>;
   head(sessionId: string): Promise<SessionHead | null>;
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry>;
+  /** The same as texts, where the driver holds them so; else entries are written as JSON again. */
+  readJson?(sessionId: string, range: ReadRange): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** Fills in the header's `forkedFrom`, keeping a `branchName` that is there. An unknown `at` is an `UnknownEntryError`. */

@@ -176,6 +176,8 @@ export interface SessionStore extends AsyncDisposable {
   head(sessionId: string): Promise<SessionHead | null>;
   /** Yields nothing for a session that is not there. */
   read(sessionId: string, options?: ReadOptions): AsyncIterable<Entry>;
+  /** What `read` yields, as the JSON of each entry, for whoever passes entries on; at most 1,001 (default 100). */
+  readJson(sessionId: string, options?: ReadOptions): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   /** The summary of the path that ends at a node; null for a fact or an entry that is not there. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;

@@ -49,6 +49,9 @@ import type { ScanSource } from "./session-scan.ts";
 import { storeClosed } from "./store-closed.ts";
 import { WatchHub } from "./watch-hub.ts";
 
+const JSON_ENTRIES_DEFAULT = 100;
+/** The largest page that a server gives, and one more, which tells whether there is another. */
+const JSON_ENTRIES_MAX = 1001;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /** How a store is made of a driver. */
@@ -131,6 +134,18 @@ class DrivenStore implements SessionStore {
       return this.#driver.read(sessionId, readRange(options))[Symbol.asyncIterator]();
     };
     return { [Symbol.asyncIterator]: () => openLater(open, check) };
+  }
+
+  async readJson(sessionId: string, options: ReadOptions = {}): Promise<readonly string[]> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    const { limit = JSON_ENTRIES_DEFAULT } = options;
+    checkCount(limit, "limit", 0, JSON_ENTRIES_MAX);
+    const range = readRange({ ...options, limit });
+    if (driver.readJson !== undefined) return driver.readJson(sessionId, range);
+    const texts: string[] = [];
+    for await (const entry of driver.read(sessionId, range)) texts.push(JSON.stringify(entry));
+    return texts;
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {

@@ -4,7 +4,7 @@ import { SessionError, show, UnknownEntryError } from "../../session/errors.ts";
 import { APPEND_ENTRIES_MAX } from "../../session/limits.ts";
 import type { AppendOptions } from "../../session/store.ts";
 import type { AppendView, NewEntries, NewTurn } from "../wire.ts";
-import { answer, route, type ServerApp } from "./route.ts";
+import { answer, answerJson, route, type ServerApp } from "./route.ts";
 import { content, id, jsonObject, limit, type Loose, named, queryFlag, queryInteger, toolCall } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
 import { openTree, readView, visibleHead } from "./session-access.ts";
@@ -72,11 +72,10 @@ function mountReading(app: ServerApp, services: ServerServices): void {
       const { header } = await visibleHead(services, param("id"), caller);
       const { limit: most = PAGE_DEFAULT, after, before, reverse = false } = query;
       const range = { ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }), reverse };
-      const items: Entry[] = [];
-      for await (const item of store.read(header.id, { ...range, limit: most + 1 })) items.push(item);
-      const more = items.length > most;
-      if (more) items.pop();
-      return answer({ items, next: more ? String(items.at(-1)?.seq) : null });
+      const found = await store.readJson(header.id, { ...range, limit: most + 1 });
+      const items = found.slice(0, most);
+      const last = found.length > most ? (JSON.parse(items.at(-1) as string) as Entry).seq : null;
+      return answerJson(`{"items":[${items.join(",")}],"next":${last === null ? null : `"${last}"`}}`);
     },
   });
   route(app, {

@@ -97,6 +97,11 @@ export function answer(
   return new Response(JSON.stringify(value), { status, headers: { ...headers, "content-type": "application/json" } });
 }
 
+/** An answer that is JSON already. */
+export function answerJson(text: string): Response {
+  return new Response(text, { headers: { "content-type": "application/json" } });
+}
+
 /** An answer without a body. */
 export function noContent(): Response {
   return new Response(null, { status: 204 });

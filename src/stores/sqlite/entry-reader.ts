@@ -21,7 +21,12 @@ export class EntryReader {
   }
 
   /** The entries of a range, a page at a time. */
-  *pages({ segments, head }: LoadedSession, range: ReadRange): Generator<Entry[]> {
+  *pages(session: LoadedSession, range: ReadRange): Generator<Entry[]> {
+    for (const bodies of this.bodies(session, range)) yield bodies.map((body) => JSON.parse(body) as Entry);
+  }
+
+  /** The entries of a range as they are stored, a page at a time. */
+  *bodies({ segments, head }: LoadedSession, range: ReadRange): Generator<string[]> {
     const { after, before, limit, reverse } = range;
     const parts = clipSegments(segments, after + 1, Math.min(before, head.version));
     if (reverse) parts.reverse();
@@ -32,7 +37,7 @@ export class EntryReader {
       while (rest !== null && left > 0) {
         const bodies = this.#page(rest, Math.min(size, left), reverse);
         if (bodies.length === 0) return;
-        yield bodies.map((body) => JSON.parse(body) as Entry);
+        yield bodies;
         left -= bodies.length;
         size = nextSize(size, bodies);
         rest = without(rest, bodies.length, reverse);

@@ -103,6 +103,11 @@ export class SqliteDriver implements StoreDriver {
     if (session !== null) for (const page of this.#reader.pages(session, range)) yield* page;
   }
 
+  async readJson(sessionId: string, range: ReadRange): Promise<readonly string[]> {
+    const session = this.#log.load(sessionId);
+    return session === null ? [] : [...this.#reader.bodies(session, range)].flat();
+  }
+
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
     const session = this.#log.load(sessionId);
     return session === null ? null : this.#log.findEntry(session, entryId);

@@ -25,6 +25,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   append: (store) => store.append("a", [user("x")]),
   head: (store) => store.head("a"),
   read: (store) => collect(store.read("a")),
+  readJson: (store) => store.readJson("a"),
   getEntry: (store) => store.getEntry("a", "1"),
   path: (store) => store.path("a", "1"),
   fork: (store) => store.fork("a", createHeader()),

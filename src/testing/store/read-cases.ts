@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHeader } from "../../session/header.ts";
 import type { ReadOptions } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
@@ -32,6 +33,31 @@ export const readCases: readonly StoreCase[] = [
           }
         }
       }
+    },
+  },
+  {
+    name: "gives as JSON what it reads, of a fork too, a hundred at a time unless told otherwise",
+    async run({ store }) {
+      await make(store, "a");
+      const drafts = Array.from({ length: 120 }, (_, i) => user(`${i} "\\ \u2028 \0 \ud800 \u{1f600}`));
+      await store.append("a", drafts);
+      const { header } = await store.fork("a", createHeader());
+      await store.append(header.id, [user("more")]);
+      const parsed = async (id: string, options?: ReadOptions): Promise<unknown[]> =>
+        (await store.readJson(id, options)).map((text): unknown => JSON.parse(text));
+      for (const id of ["a", header.id]) {
+        assert.deepEqual(await parsed(id), await entriesOf(store, id, { limit: 100 }));
+        for (const options of [
+          { after: 97 },
+          { before: 3, reverse: true },
+          { limit: 1001, reverse: true },
+          { limit: 0 },
+        ]) {
+          assert.deepEqual(await parsed(id, options), await entriesOf(store, id, { limit: 100, ...options }));
+        }
+      }
+      assert.deepEqual(await store.readJson("nobody"), []);
+      await refuses(() => store.readJson("a", { limit: 1002 }), "INVALID_OPTION");
     },
   },
   {
