@@ -4,7 +4,7 @@ import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";
 import { askAll, start } from "./program-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 25;
+const KILLS = 50;
 
 test("keeps all entries of two processes that append 5,000 times each, in one order on one path", async () => {
   const path = await makePath();
