@@ -43,8 +43,12 @@ export async function* exportHtml(source: ExportSource): AsyncGenerator<string, 
 }
 
 function pageBegin(source: ExportSource, { path }: Survey): string {
-  const { header, name, status, modifiedAt } = source.head;
-  const { id, cwd, title } = shown(source, { id: header.id, cwd: header.cwd, title: name ?? header.id });
+  const { header, name, firstMessage, status, modifiedAt } = source.head;
+  const { id, cwd, title } = shown(source, {
+    id: header.id,
+    cwd: header.cwd,
+    title: name ?? firstMessage ?? header.id,
+  });
   const rows: readonly (readonly [string, string])[] = [
     ["Session", id],
     ["Created", header.createdAt],

@@ -145,7 +145,11 @@ function summaryItem(
 
 function variablesItem({ set, unset, systemPrompt }: EntryOf<"variables">): TranscriptItem {
   const blocks = typeof systemPrompt === "string" ? [folded("System prompt", systemPrompt)] : [];
-  return { ...note(`Variables: ${Object.keys(set).length} set, ${unset.length} unset`), blocks };
+  const changed = Object.keys(set).length + unset.length;
+  return {
+    ...note(changed === 0 ? "Settings" : `Variables: ${Object.keys(set).length} set, ${unset.length} unset`),
+    blocks,
+  };
 }
 
 function note(title: string): TranscriptItem {
