@@ -54,7 +54,7 @@ export interface RunSink {
   /** The session that holds the run. */
   readonly sessionId: string;
   /** Resolves to the entry of each draft; null for one that this sink does not keep. */
-  append(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]>;
+  append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }>;
   /** Records how the run ended and lets go of the session. */
   end(outcome: RunOutcome): Promise<void>;
   /** Lets go without a word, as a crash would: the run can be resumed. */

@@ -9,7 +9,7 @@ export class RunWriter {
   readonly #sink: Promise<RunSink>;
   #opened: RunSink | null = null;
   #waiting: Waiting[] = [];
-  #busy: Promise<void> | null = null;
+  #busy: Promise<unknown> | null = null;
   #failure: { readonly error: unknown } | null = null;
 
   constructor(sink: Promise<RunSink>) {
@@ -17,7 +17,7 @@ export class RunWriter {
   }
 
   /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
-  write(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
+  write(drafts: readonly EntryDraft[]): Promise<Entries> {
     if (this.#busy === null && this.#opened !== null && this.#failure === null)
       return this.#writeNow(this.#opened, drafts);
     return new Promise((resolve, reject) => {
@@ -27,21 +27,30 @@ export class RunWriter {
   }
 
   /** Most of the time nothing else is being written, and then nobody has to stand in a line. */
-  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
-    const writing = sink.append(drafts);
-    const next = (): void => {
-      this.#busy = this.#waiting.length === 0 ? null : this.#drain();
-    };
-    this.#busy = writing.then(next, (error: unknown) => {
-      this.#failure ??= { error };
-      next();
-    });
+  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<Entries> {
+    const writing = sink.append(drafts).then(this.#written, this.#failed);
+    this.#busy = writing;
     return writing;
+  }
+
+  readonly #written = ({ entries }: { readonly entries: Entries }): Entries => {
+    this.#next();
+    return entries;
+  };
+
+  readonly #failed = (error: unknown): never => {
+    this.#failure ??= { error };
+    this.#next();
+    throw error;
+  };
+
+  #next(): void {
+    this.#busy = this.#waiting.length === 0 ? null : this.#drain();
   }
 
   /** Resolves when nothing is under way; never rejects. */
   async idle(): Promise<void> {
-    while (this.#busy !== null) await this.#busy;
+    while (this.#busy !== null) await this.#busy.catch(() => {});
   }
 
   async #drain(): Promise<void> {
@@ -61,7 +70,7 @@ export class RunWriter {
   async #append(sink: RunSink | null, batch: readonly Waiting[]): Promise<void> {
     try {
       if (this.#failure !== null || sink === null) throw this.#failure?.error;
-      const entries = await sink.append(batch.flatMap(({ drafts }) => drafts));
+      const { entries } = await sink.append(batch.flatMap(({ drafts }) => drafts));
       let from = 0;
       for (const { drafts, resolve } of batch) resolve(entries.slice(from, (from += drafts.length)));
     } catch (error) {
@@ -72,9 +81,11 @@ export class RunWriter {
   }
 }
 
+type Entries = readonly (Entry | null)[];
+
 /** Drafts that are to be written, and whoever waits for them. */
 interface Waiting {
   readonly drafts: readonly EntryDraft[];
-  readonly resolve: (entries: readonly (Entry | null)[]) => void;
+  readonly resolve: (entries: Entries) => void;
   readonly reject: (error: unknown) => void;
 }

@@ -33,15 +33,15 @@ export class GroupSink implements RunSink {
     return this.#passed;
   }
 
-  async append(drafts: readonly EntryDraft[]): Promise<readonly (Entry | null)[]> {
+  async append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }> {
     const kept = drafts.map((draft) => this.#keep(draft));
-    if (kept.every((some) => some.length === 0)) return kept.map(() => null);
+    if (kept.every((some) => some.length === 0)) return { entries: kept.map(() => null) };
     const entries = [...(await this.#log.append(kept.flat()))];
     for (const entry of entries) {
       if (entry.type === "custom") this.#passed = true;
       if (entry.type === "message" && isAnswer(entry.message)) this.#answer = entry;
     }
-    return kept.map((some) => (some.length === 0 ? null : (entries.shift() ?? null)));
+    return { entries: kept.map((some) => (some.length === 0 ? null : (entries.shift() ?? null))) };
   }
 
   async end(): Promise<void> {}

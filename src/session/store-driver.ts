@@ -35,6 +35,8 @@ export interface ReadRange {
  */
 export interface StoreDriver {
   readonly capabilities: StoreCapabilities;
+  /** Whether an append is done by the time the call of it returns, so that those who watch can be told without waiting. */
+  readonly appendsAtOnce?: true;
   /** `SESSION_EXISTS` when the id is taken, also by a deleted session. Drafts are verbatim. */
   create(
     header: SessionHeader,

@@ -111,10 +111,9 @@ class DrivenStore implements SessionStore {
         started === null
           ? this.#appendChecked(sessionId, checked, options)
           : started.then(() => this.#appendChecked(sessionId, checked, options));
-      appending.then(
-        () => this.#hub.wake(sessionId),
-        () => {},
-      );
+      const wake = (): void => this.#hub.wake(sessionId);
+      if (started === null && this.#driver.appendsAtOnce === true) wake();
+      else appending.then(wake, () => {});
       return appending;
     } catch (error) {
       return Promise.reject(error);

@@ -1,4 +1,4 @@
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
@@ -35,9 +35,9 @@ export class LogSink implements RunSink {
     this.#options = guardOf(init.hold);
   }
 
-  append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+  append(drafts: readonly EntryDraft[]): Promise<AppendResult> {
     if (this.#ended) return Promise.reject(this.#endedError());
-    return this.#chain.append(drafts, this.#options).then(entriesOf);
+    return this.#chain.append(drafts, this.#options);
   }
 
   async end(outcome: RunOutcome): Promise<void> {
@@ -67,10 +67,6 @@ export class LogSink implements RunSink {
   #endedError(): SessionError {
     return new SessionError("RUN_ENDED", `Run ${this.#runId} has ended and takes no more entries.`);
   }
-}
-
-function entriesOf({ entries }: AppendResult): readonly Entry[] {
-  return entries;
 }
 
 /** Appends to the chain while the hold is the session's. A first append may carry any number of entries. */

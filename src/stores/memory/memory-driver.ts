@@ -29,6 +29,7 @@ const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
+  readonly appendsAtOnce = true;
   readonly capabilities: StoreCapabilities = {
     durable: false,
     shared: false,

@@ -45,6 +45,7 @@ export interface SqliteDriverOptions {
 /** Keeps sessions in an SQLite database. Every operation is one call into SQLite or one transaction. */
 export class SqliteDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
+  readonly appendsAtOnce = true;
   readonly leases: LeaseRows;
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly #handle: SqliteHandle;
