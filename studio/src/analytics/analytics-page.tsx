@@ -1,0 +1,6 @@
+import type { ReactNode } from "react";
+
+/** Sums over sessions. */
+export function AnalyticsPage(): ReactNode {
+  return null;
+}
