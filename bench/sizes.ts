@@ -47,6 +47,10 @@ export interface Sizes {
   readonly sessionsOfUser: number;
   /** The turns at which a conversation on a server is measured, in rising order. */
   readonly turnsOnServer: readonly number[];
+  /** Requests of one round. */
+  readonly requests: number;
+  /** Event streams that are open at once. */
+  readonly streams: number;
 }
 
 /** What the published numbers are measured with. */
@@ -80,6 +84,8 @@ export const FULL_SIZES: Sizes = {
   sessionsMany: 100_000,
   sessionsOfUser: 100,
   turnsOnServer: [10, 100, 1000],
+  requests: 2000,
+  streams: 1000,
 };
 
 /** Enough to run every line once. */
@@ -113,4 +119,6 @@ export const QUICK_SIZES: Sizes = {
   sessionsMany: 100,
   sessionsOfUser: 10,
   turnsOnServer: [2, 4, 8],
+  requests: 40,
+  streams: 20,
 };

@@ -13,16 +13,18 @@ const resumesMax = 20;
 const resumeWaitMs = 200;
 
 /**
- * Ends the server when whoever started it closes its standard input or dies, however that happens. The directory goes
- * with it, unless the last word was to keep it. Only the server holds its output, which therefore ends with it.
+ * Ends the server when whoever started it closes its standard input or dies, however that happens, also by a signal to
+ * all of them. The directory goes with it, unless the last word was to keep it. Only the server holds its output, which
+ * therefore ends with it.
  */
 const guard = `
   directory=$1; signal=$2; shift 2
+  trap : HUP INT TERM
   "$@" 2>&1 & server=$!
   exec 1>&-
   read -r word
   kill -"$signal" $server 2>/dev/null
-  wait $server
+  while kill -0 $server 2>/dev/null; do wait $server; done
   [ "$word" = keep ] || rm -rf "$directory"`;
 
 /**

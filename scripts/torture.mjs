@@ -11,16 +11,19 @@ Does harm to processes that write to stores, and then looks whether each store h
                   writers      kill -9 of a random one of several processes that write, every 100 ms
                   connections  the server ends a random connection, every 100 ms
                   restarts     the server ends in order, at once, or by kill -9, and starts again
+                  http         a server that is used in all ways at once, by clients of which many vanish
                   seeds        random requests, whose answers are compared with those of memory
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
-  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; seeds: 10)
+  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; seeds: 10)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time`;
 
-const kinds = ["writers", "connections", "restarts", "seeds"];
+const kinds = ["writers", "connections", "restarts", "http", "seeds"];
 const seedsARound = 250;
 
 /** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null }} Options */
+
+/** @typedef {{ durationMs: number, signal: AbortSignal, report: (sentence: string) => void }} Limits */
 
 await main(async () => {
   const options = readOptions();
@@ -45,7 +48,16 @@ async function runTrials(options, signal) {
   // What they stand on has only now been built.
   const { trials } = await import("../test/torture/trials.mjs");
   const { runTrial } = await import("../test/torture/run-trial.mjs");
-  const chosen = trials.filter(({ kind, store }) => options.kinds.includes(kind) && store.startsWith(options.store));
+  const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
+  const offered = [
+    ...trials.map((trial) => ({
+      ...trial,
+      minutes: 0.5,
+      run: (/** @type {Limits} */ limits) => runTrial(trial, limits),
+    })),
+    { kind: "http", store: "sqlite", missing: () => null, minutes: 5, run: runHttpTrial },
+  ];
+  const chosen = offered.filter(({ kind, store }) => options.kinds.includes(kind) && store.startsWith(options.store));
   if (chosen.length === 0 && !options.kinds.includes("seeds"))
     throw new SetupError(`There is no such trial for a store that begins with "${options.store}".\n\n${usage}`);
   const rows = [];
@@ -59,8 +71,8 @@ async function runTrials(options, signal) {
       continue;
     }
     const report = (/** @type {string} */ sentence) => console.log(`${name}: ${sentence}`);
-    const { violations, ...outcome } = await runTrial(trial, {
-      durationMs: (options.minutes ?? 0.5) * 60_000,
+    const { violations, ...outcome } = await trial.run({
+      durationMs: (options.minutes ?? trial.minutes) * 60_000,
       signal,
       report,
     });

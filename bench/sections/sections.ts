@@ -2,6 +2,7 @@ import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
+import { httpSection } from "./http-section.ts";
 import { lifecycleSection } from "./lifecycle-section.ts";
 import { listSection } from "./list-section.ts";
 import { memorySection } from "./memory-section.ts";
@@ -22,6 +23,7 @@ export const sections: readonly Section[] = [
   treeSection,
   runsSection,
   lifecycleSection,
+  httpSection,
   serverSection("postgres"),
   serverSection("redis"),
   peersSection,

@@ -8,6 +8,9 @@ import type { ServerKind } from "./server-kind.ts";
 import type { ServerPeer } from "./server-peer.ts";
 import { serverPeers } from "./server-peers.ts";
 
+/** A late turn of a peer may take seconds. */
+const ROUNDS_MAX = 5;
+
 /** What a turn costs at each length of a conversation, for skein and for others on the same server. */
 export async function comparePeers(bench: Bench, server: ServerKind, url: string): Promise<Row[]> {
   const rows: Row[] = [];
@@ -22,7 +25,8 @@ async function compare(bench: Bench, peer: ServerPeer, url: string): Promise<Row
   if (installation !== null && !bench.peers) return [{ section, what: label, measured: "left out of this run" }];
   if (problem !== null) return [{ section, what: label, measured: `not installed: ${problem}` }];
   bench.progress(`${section}: ${label}`);
-  const { turnsOnServer: turns, turnRounds: rounds } = bench.sizes;
+  const { turnsOnServer: turns } = bench.sizes;
+  const rounds = Math.min(bench.sizes.turnRounds, ROUNDS_MAX);
   const name = [label, ...Object.values(packages).slice(0, 1)].join(" ");
   try {
     const result = await runInChild("serverPeer", { label, url, turns, rounds });

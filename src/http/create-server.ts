@@ -49,15 +49,18 @@ export interface ServerInit {
 
 /** How a server is shut down. */
 export interface CloseOptions {
-  /** How long runs may go on (default 10 s); those that are not done then are aborted and can be gone on with later. */
+  /**
+   * How long requests and runs may go on (default 10 s). Runs that are not done then are aborted and can be gone on with
+   * later; requests are cut off.
+   */
   readonly drainMs?: number;
 }
 
 /**
  * Sessions over HTTP.
  *
- * - `close` takes no new requests, ends the streams of watchers, lets runs finish, aborts those that take too long, and
- *   resolves when no connection is left. The store stays open: it is the caller's.
+ * - `close` takes no new connections, ends the streams of watchers, lets requests and runs finish, aborts those that take
+ *   too long, and resolves when no connection is left. The store stays open: it is the caller's.
  */
 export interface SkeinServer extends AsyncDisposable {
   /** Where it listens; before `listen`, where it was told to. */
@@ -84,6 +87,7 @@ async function loadServer(): Promise<typeof import("./server/start-server.ts")> 
   try {
     return await import("./server/start-server.ts");
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException | null)?.code !== "ERR_MODULE_NOT_FOUND") throw cause;
     throw new SessionError(
       "DRIVER_MISSING",
       "The server needs the packages hono, @hono/node-server and zod: install them.",

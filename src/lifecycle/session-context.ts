@@ -110,7 +110,16 @@ export class SessionContext {
   }
 }
 
-async function fill(slot: Slot, create: () => Promise<SessionState>): Promise<SessionState> {
+/** A request whose session nothing but the request itself leads to, as no context binds it. */
+export function requestBinding(state: SessionState | null, create: () => Promise<SessionState>): RequestBinding {
+  const slot = { state, creating: null };
+  return { run: (work) => work(), getOrCreate: () => fill(slot, create), end: () => undefined };
+}
+
+async function fill(
+  slot: Pick<Slot, "state" | "creating">,
+  create: () => Promise<SessionState>,
+): Promise<SessionState> {
   if (slot.state !== null) return slot.state;
   slot.creating ??= create();
   try {

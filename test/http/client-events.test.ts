@@ -115,9 +115,12 @@ test("leaving closes the connection at once, and an abort ends the stream wherev
 
 test("an abort ends the pause before the next try, too", async () => {
   const controller = new AbortController();
-  const { client } = await answer((response) => {
-    refusing(503, "DRAINING", { "retry-after": "3600" })(response, response.req);
-    response.on("close", () => controller.abort());
+  const client = createClient({
+    url: "http://127.0.0.1",
+    fetch: async () => {
+      setTimeout(() => controller.abort(), 50);
+      return new Response("{}", { status: 503, headers: { "retry-after": "3600" } });
+    },
   });
   expect(await seqsOf(client, 1, { signal: controller.signal })).toEqual([]);
 });

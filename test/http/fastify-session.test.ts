@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { fastifySession, type RequestSession } from "../../src/http/fastify/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -14,6 +14,9 @@ declare module "fastify" {
 
 describe("sessions in Fastify", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openFastifyApp));
+  test.for(casesWithoutContext)("without a context: $name", (webCase) =>
+    runWebCase(webCase, openFastifyApp, { withContext: false }),
+  );
 
   test("hold for all routes beside the plugin, and not for an application around it", async () => {
     await using store = openMemoryStore();
@@ -46,7 +49,11 @@ async function openFastifyApp({ manager, routes, parse, trustProxy = false }: We
     app.addHook("preParsing", async (request) => Readable.from([(request as { early?: Buffer }).early ?? ""]));
   }
   const user = ({ headers }: FastifyRequest) => headers["x-user"] as string | undefined;
-  await app.register(fastifySession, { manager, context: routes.context, user });
+  await app.register(fastifySession, {
+    manager,
+    ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
+    user,
+  });
   app.get("/idle", (_request, reply) => reply.header("set-cookie", "own=1").send("idle"));
   app.post("/say", ({ session, body }) => routes.say(session, body));
   app.get("/steps", ({ session }) => routes.steps(session));

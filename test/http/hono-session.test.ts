@@ -3,10 +3,21 @@ import { describe, expect, test } from "vitest";
 import { honoSession, type SessionEnv } from "../../src/http/hono/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { listen, runWebCase, streamOf, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
+import {
+  casesWithoutContext,
+  listen,
+  runWebCase,
+  streamOf,
+  type WebApp,
+  type WebAppInit,
+  webCases,
+} from "./middleware-cases.ts";
 
 describe("sessions in Hono", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openHonoApp));
+  test.for(casesWithoutContext)("without a context: $name", (webCase) =>
+    runWebCase(webCase, openHonoApp, { withContext: false }),
+  );
 
   test("keep the headers of an answer that cannot be changed", async () => {
     await using store = openMemoryStore();
@@ -31,7 +42,14 @@ async function openHonoApp({ manager, routes, parse, trustProxy = false }: WebAp
       await next();
     });
   }
-  app.use(honoSession({ manager, context: routes.context, user: (c) => c.req.header("x-user"), trustProxy }));
+  app.use(
+    honoSession({
+      manager,
+      ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
+      user: (c) => c.req.header("x-user"),
+      trustProxy,
+    }),
+  );
   app.onError((_error, c) => c.text("failed", 500));
   app.get("/idle", (c) => c.body("idle", 200, { "set-cookie": "own=1" }));
   app.post("/say", async (c) => c.json(await routes.say(c.get("session"), await c.req.json())));

@@ -19,7 +19,8 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 
 /** What the routes of an application do, whatever the framework. */
 export class Routes {
-  readonly context: SessionContext;
+  /** Null where no context binds the sessions of requests. */
+  readonly context: SessionContext | null;
   readonly #strays: (() => unknown)[] = [];
   /** Called when an endless answer has ended, with what was bound then. */
   ended: (bound: unknown) => void = () => undefined;
@@ -28,7 +29,7 @@ export class Routes {
   /** Called when a handler waits at the gate. */
   arrived: () => void = () => undefined;
 
-  constructor(context: SessionContext) {
+  constructor(context: SessionContext | null) {
     this.context = context;
   }
 
@@ -98,7 +99,7 @@ export class Routes {
   /** The id that is bound, or the code of the refusal. */
   bound(): unknown {
     try {
-      return this.context.sessionId;
+      return this.context?.sessionId ?? "NO_CONTEXT";
     } catch (error) {
       return (error as { code: unknown }).code;
     }
@@ -156,6 +157,8 @@ export interface WebCase {
   readonly config?: Partial<SessionConfig>;
   readonly parse?: "before" | "after";
   readonly trustProxy?: boolean;
+  /** Whether it is about what a context binds. */
+  readonly isAboutContext?: true;
   run(trial: Trial): Promise<void>;
 }
 
@@ -163,10 +166,11 @@ export interface WebCase {
 export async function runWebCase(
   { config = {}, parse = "after", trustProxy = false, run }: WebCase,
   openApp: (init: WebAppInit) => Promise<WebApp>,
+  { withContext = true }: { readonly withContext?: boolean } = {},
 ): Promise<void> {
   await using store = openMemoryStore();
   const manager = new SessionManager({ store, config });
-  const routes = new Routes(new SessionContext(manager));
+  const routes = new Routes(withContext ? new SessionContext(manager) : null);
   const app = await openApp({ manager, routes, parse, trustProxy });
   try {
     await run({ ...app, manager, routes });
@@ -196,6 +200,7 @@ export const webCases: readonly WebCase[] = [
   ...(["before", "after"] as const).map(
     (parse): WebCase => ({
       name: `makes a session on first use, with bodies parsed ${parse} it, and finds it again by cookie, query and header`,
+      isAboutContext: true as const,
       parse,
       async run(trial) {
         const first = await say(trial);
@@ -313,7 +318,27 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
+    name: "keeps the session bound for a handler whose body comes long after the headers",
+    isAboutContext: true,
+    async run({ url, server }) {
+      const reading = signal();
+      server.once("request", (request) => request.once("resume", reading.resolve));
+      const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+      const request = sendRequest(`${url}/say`, { method: "POST", headers });
+      request.flushHeaders();
+      await reading.promise;
+      request.write('{"text":');
+      await setImmediate();
+      request.end('"late"}');
+      const [response] = await once(request, "response");
+      const [body] = await response.setEncoding("utf8").toArray();
+      const { id, bound, said } = JSON.parse(body) as Record<string, unknown>;
+      assert.deepEqual({ bound, said }, { bound: id, said: ["late"] });
+    },
+  },
+  {
     name: "keeps 500 requests at once apart",
+    isAboutContext: true,
     config: { maxSessionsPerUser: 1000 },
     async run({ url, manager, routes }) {
       const answers = await Promise.all(
@@ -334,6 +359,7 @@ export const webCases: readonly WebCase[] = [
   },
   {
     name: "unbinds the session of a handler that throws, and still tells the client its id",
+    isAboutContext: true,
     async run({ url, manager, routes }) {
       const response = await fetch(`${url}/fail`);
       assert.equal(response.status, 500);
@@ -346,6 +372,7 @@ export const webCases: readonly WebCase[] = [
   },
   {
     name: "keeps the session bound until a streamed answer has ended",
+    isAboutContext: true,
     async run({ url, routes }) {
       const response = await fetch(`${url}/stream`);
       const id = response.headers.get("x-session-id");
@@ -367,6 +394,7 @@ export const webCases: readonly WebCase[] = [
   },
   {
     name: "unbinds the session when the client leaves in the middle of an answer",
+    isAboutContext: true,
     async run({ url, routes }) {
       const ended = signal();
       routes.ended = ended.resolve;
@@ -381,6 +409,7 @@ export const webCases: readonly WebCase[] = [
   },
   {
     name: "leaves a handler its session when the client leaves before the answer, until it has answered",
+    isAboutContext: true,
     async run({ url, server, manager, routes }) {
       const [gate, arrived, ended, left] = [signal(), signal(), signal(), signal()];
       Object.assign(routes, { gate: gate.promise, arrived: arrived.resolve, ended: ended.resolve });
@@ -424,6 +453,9 @@ export const webCases: readonly WebCase[] = [
   },
 ];
 
+/** Those that hold also where no context binds the sessions. */
+export const casesWithoutContext: readonly WebCase[] = webCases.filter((webCase) => webCase.isAboutContext !== true);
+
 /** Serves Web-standard requests. */
 export async function listen(fetch: (request: Request) => Response | Promise<Response>): Promise<WebApp> {
   return new Promise((resolve) => {
@@ -441,16 +473,20 @@ export async function listen(fetch: (request: Request) => Response | Promise<Res
 /** A body of chunks that are made when they are wanted. */
 export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]();
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await iterator.next();
-      if (done === true) controller.close();
-      else controller.enqueue(new TextEncoder().encode(value));
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done === true) controller.close();
+        else controller.enqueue(new TextEncoder().encode(value));
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
     },
-    async cancel() {
-      await iterator.return?.();
-    },
-  });
+    // Nothing is made before somebody reads, wherever they stand.
+    { highWaterMark: 0 },
+  );
 }
 
 function signal(): { readonly promise: Promise<unknown>; readonly resolve: (value?: unknown) => void } {

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { scripted } from "../../src/models/index.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import {
+  casesWithoutContext,
   listen,
   type Routes,
   runWebCase,
@@ -22,11 +24,19 @@ import {
 
 describe("sessions of Web-standard handlers", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openFetchApp));
+  test.for(casesWithoutContext)("without a context: $name", (webCase) =>
+    runWebCase(webCase, openFetchApp, { withContext: false }),
+  );
 });
 
 async function openFetchApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
   const user = ({ headers }: Request): string | null => headers.get("x-user");
-  const { handle } = sessionMiddleware({ manager, context: routes.context, user, trustProxy });
+  const { handle } = sessionMiddleware({
+    manager,
+    ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
+    user,
+    trustProxy,
+  });
   return listen(async (request) => {
     const body = parse === "before" && request.method === "POST" ? await request.json() : null;
     const answer = handle(request, async ({ url, method }, session) => {
@@ -70,18 +80,53 @@ describe("a handler with a session", () => {
   test("runs once, with its session bound, and what it throws passes through and unbinds", async () => {
     const { manager, context } = open();
     let calls = 0;
+    let look: () => unknown = () => "never bound";
     const failing = withSession(
       async (_request, session) => {
         calls++;
         await session.state();
-        expect(context.sessionId).toBe(session.id);
+        look = AsyncResource.bind(() => context.sessionId);
+        expect(look()).toBe(session.id);
         throw new Error("as asked");
       },
       { manager, context },
     );
     await expect(failing(get())).rejects.toThrow("as asked");
     expect(calls).toBe(1);
+    expect(look).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
     expect(() => context.sessionId).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
+  });
+
+  test("is bound until its answer is dropped, or fails", async () => {
+    const { manager, context } = open();
+    let look: () => unknown = () => "never bound";
+    const answer = async (chunks: () => AsyncIterable<string>) => {
+      const handler = withSession(
+        async (_request, session) => {
+          await session.state();
+          look = AsyncResource.bind(() => context.sessionId);
+          return new Response(streamOf(chunks()));
+        },
+        { manager, context },
+      );
+      const response = await handler(get());
+      return { id: response.headers.get("x-session-id"), reader: (response.body as ReadableStream).getReader() };
+    };
+    const dropped = await answer(async function* () {
+      for (;;) yield context.sessionId;
+    });
+    expect(new TextDecoder().decode((await dropped.reader.read()).value)).toBe(dropped.id);
+    expect(look()).toBe(dropped.id);
+    await dropped.reader.cancel();
+    expect(look).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
+    const failed = await answer(async function* () {
+      yield context.sessionId;
+      throw new Error("as asked");
+    });
+    await failed.reader.read();
+    expect(look()).toBe(failed.id);
+    await expect(failed.reader.read()).rejects.toThrow("as asked");
+    expect(look).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
   });
 
   test("makes one session, whether it asks the session or the context, or both at once", async () => {

@@ -52,7 +52,15 @@ test("a client that vanishes is forgotten at once, with what it read from", asyn
   await vi.waitFor(() => expect([streams.size, attached]).toEqual([0, 0]));
 });
 
-test("a client that has left before its stream begins, or wants only the headers, holds nothing", async () => {
+test("a client that wants only the headers gets them, and nothing is watched for it", async () => {
+  const { url, store, sessionId } = await openRunServer();
+  const watching = vi.spyOn(store, "watch");
+  const head = await fetch(`${url}/api/sessions/${sessionId}/watch`, { method: "HEAD", headers: ANN });
+  expect([head.status, head.headers.get("content-type")]).toEqual([200, "text/event-stream; charset=utf-8"]);
+  expect(watching).not.toHaveBeenCalled();
+});
+
+test("a client that has left before its stream begins holds nothing", async () => {
   const left = gate();
   let asked = 0;
   const { streams, url } = await serveSource(async () => {
@@ -64,12 +72,27 @@ test("a client that has left before its stream begins, or wants only the headers
   await vi.waitFor(() => expect(asked).toBe(1));
   socket.destroy();
   await once(socket, "close");
-  const head = await fetch(url, { method: "HEAD" });
-  expect(head.headers.get("content-type")).toMatch(/^text\/event-stream/);
   left.open();
   const other = await fetch(url);
   expect(streams.size).toBe(1);
   await other.body?.cancel();
+});
+
+test("what comes while a source is being asked is not missed", async () => {
+  let wake = (): void => {};
+  const frames = ["", "data: there\n\n", null];
+  const source: FrameSource = {
+    take: async () => {
+      wake();
+      return frames.shift() ?? null;
+    },
+    attach: (given) => {
+      wake = given;
+      return () => {};
+    },
+  };
+  const { url } = await serveSource(() => source);
+  expect(await (await fetch(url)).text()).toBe("data: there\n\n");
 });
 
 test("nothing is taken for a client that does not read, beyond what its connection holds", async () => {
@@ -126,6 +149,7 @@ test("a thousand clients watch one session over one watch of the store, and each
   const store = openMemoryStore();
   const manager = new SessionManager({ store });
   const { sessionId } = await manager.create({ userId: "ann" });
+  const watching = vi.spyOn(store, "watch");
   const watches = new SessionWatches(store, (error) => expect(error).toBe(undefined));
   const { streams } = await serveSource(() => silent);
   const readers = await Promise.all(
@@ -135,6 +159,7 @@ test("a thousand clients watch one session over one watch of the store, and each
     }),
   );
   expect([streams.size, watches.size]).toEqual([1000, 1]);
+  expect(watching).toHaveBeenCalledTimes(1);
   for (const text of ["one", "two", "three"]) await manager.addTurn(sessionId, { role: "user", content: text });
   const texts = await Promise.all(
     readers.map(async (reader) => {

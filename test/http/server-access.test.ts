@@ -94,6 +94,8 @@ test("a user sees their own sessions in listings, searches, sums and forks, and 
           (item.header ?? item.head?.header)?.id,
       )
       .sort();
+  // Whose is newer does not matter: what is not seen takes no place on the page.
+  expect(await listed("/api/search?q=shared&limit=1", ann)).toEqual([mine]);
   for (const path of ["/api/sessions", "/api/search?q=shared", "/api/search?q=re:shared"]) {
     expect(await listed(path, ann)).toEqual([mine]);
     expect(await listed(path, root)).toEqual([mine, theirs].sort());

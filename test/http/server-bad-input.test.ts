@@ -143,6 +143,10 @@ describe("a request", () => {
       const { status } = problemIn(await sendRaw(server.url, head("GET", path)));
       expect([400, 404], path).toContain(status);
     }
+    for (const segment of ["%", "%zz", "%c0%ae", "%ff"]) {
+      const answer = await sendRaw(server.url, head("GET", `/api/sessions/${sessionId}/entries/${segment}`));
+      expect(problemIn(answer)).toEqual({ status: 400, code: "INVALID_REQUEST" });
+    }
   });
 
   test("that is no HTTP, or has no host or several, is refused", async () => {

@@ -1,9 +1,11 @@
+import { readdirSync, readlinkSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/http/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { skipBecause } from "../skip.ts";
 import { problemIn, sendRaw } from "./raw-request.ts";
 import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";
 
@@ -183,3 +185,24 @@ test("the studio's files are served from their directory and from nowhere else",
     code: "INVALID_OPTION",
   });
 });
+
+test("asking for the headers of a file only leaves the file closed", async (context) => {
+  if (process.platform !== "linux") skipBecause(context, "Which files a process has open is read from /proc.");
+  const directory = await mkdtemp(join(tmpdir(), "studio-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, "index.html"), "x".repeat(1_000_000));
+  await using server = await startTestServer({ studioDirectory: directory });
+  for (let i = 0; i < 5; i++) expect((await server.call("HEAD", "/")).headers.get("content-length")).toBe("1000000");
+  await expect.poll(() => openFiles().filter((path) => path.startsWith(directory))).toEqual([]);
+});
+
+function openFiles(): string[] {
+  return readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      // The listing itself had one open.
+      return [];
+    }
+  });
+}

@@ -37,6 +37,12 @@ describe("a session", () => {
     expect(path.settings.systemPrompt).toBe("Be kind.");
     expect(made.headers.get("location")).toBe(`/api/sessions/${header.id}`);
     expect((await api.call("GET", `/api/sessions/${header.id}`)).body).toEqual(made.body);
+    const count = async () => (await api.call("GET", "/api/sessions?limit=1000")).body.items.length;
+    const before = await count();
+    expect((await api.call("POST", "/api/sessions", { name: "x".repeat(1001) })).body.problems[0].path).toBe(
+      "body.name",
+    );
+    expect(await count()).toBe(before);
   });
 
   test("is listed by user, directory and status, page by page", async () => {
@@ -124,6 +130,7 @@ describe("entries", () => {
           `/api/sessions/${id}/entries?limit=2${query}${next && `&${cursor}=${next}`}`,
         );
         found.push(...body.items.map(({ seq }: { seq: number }) => seq));
+        expect(body.items.length).toBeLessThanOrEqual(2);
         next = body.next;
       }
       return found;
@@ -155,6 +162,8 @@ describe("entries", () => {
     const id = await sessionWith("Hello");
     for (const entry of [
       { type: "status", status: "expired" },
+      { type: "lost", reason: "damage" },
+      { type: "unheard-of", node: true },
       {
         type: "run",
         runId: "r",

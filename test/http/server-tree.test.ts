@@ -170,7 +170,7 @@ test("the lineage counts what each session spent once, and comes as data or as a
   ]);
   expect((await api.call("GET", `${base}/lineage`)).body.nodes).toHaveLength(2);
   expect((await api.call("GET", `${base}/lineage?format=mermaid`)).text).toMatch(
-    /^flowchart TD\n(?:.*\n)* {2}s1 --> s0\n/,
+    /^flowchart TD\n(?:.*\n)* {2}s0 --> s1\n/,
   );
   expect((await api.call("GET", `${base}/lineage?format=dot`)).text).toMatch(/^digraph/);
   expect((await api.call("GET", `${base}/lineage?format=jsonl`)).text.trim().split("\n")).toHaveLength(2);

@@ -70,7 +70,11 @@ export class Ledger {
     for (const session of new Set(this.tried.values())) {
       /** @type {Entry[]} */
       const entries = [];
-      for await (const entry of store.read(session)) entries.push(entry);
+      try {
+        for await (const entry of store.read(session)) entries.push(entry);
+      } catch (error) {
+        violations.push(`${session} cannot be read: ${error}`);
+      }
       for (const entry of entries) {
         if (found.has(entry.id)) violations.push(`${entry.id} is there twice.`);
         found.add(entry.id);

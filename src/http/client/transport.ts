@@ -104,5 +104,6 @@ function searchOf(query: object): string {
   for (const [name, value] of Object.entries(query)) {
     for (const item of [value].flat()) if (item !== undefined) search.append(name, String(item));
   }
-  return search.size === 0 ? "" : `?${search}`;
+  const text = search.toString();
+  return text === "" ? "" : `?${text}`;
 }

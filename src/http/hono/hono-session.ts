@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { addHeaders, answerRequest } from "../middleware/answer-request.ts";
 import { partsOfRequest } from "../middleware/request-parts.ts";
 import type { RequestSession } from "../middleware/request-session.ts";
-import { RequestSessions } from "../middleware/request-sessions.ts";
+import { type BoundRequest, RequestSessions } from "../middleware/request-sessions.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
 /** The environment of an application with sessions: `new Hono<SessionEnv>()` knows what `c.get("session")` gives. */
@@ -16,6 +16,11 @@ export function honoSession(options: SessionMiddlewareOptions<Context>): Middlew
   return async (c, next) => {
     const bound = await requests.begin(partsOfRequest(c.req.raw), c);
     c.set("session", bound.session);
+    if (!bound.isBound) {
+      await next();
+      nameSession(c, bound);
+      return;
+    }
     const isWhole = watchAnswers(c);
     try {
       await bound.run(next);
@@ -33,6 +38,18 @@ export function honoSession(options: SessionMiddlewareOptions<Context>): Middlew
       throw error;
     }
   };
+}
+
+/** Adds the headers that name the session; those of some responses cannot be changed, and then it is another response. */
+function nameSession(c: Context, bound: BoundRequest): void {
+  try {
+    addHeaders(c.res.headers, bound);
+  } catch {
+    const response = new Response(c.res.body, c.res);
+    addHeaders(response.headers, bound);
+    c.res = undefined;
+    c.res = response;
+  }
 }
 
 /**

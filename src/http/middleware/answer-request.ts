@@ -6,6 +6,7 @@ export function answerRequest(bound: BoundRequest, request: Request, response: R
   const headers = new Headers(response.headers);
   addHeaders(headers, bound);
   const { body, status, statusText } = response;
+  if (!bound.isBound) return new Response(body, { status, statusText, headers });
   // Not every server reads, or drops, the answer to a client that has left.
   if (body === null || request.signal.aborted) bound.end();
   return new Response(body === null ? null : boundBody(body, bound), { status, statusText, headers });

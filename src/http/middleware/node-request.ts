@@ -1,4 +1,3 @@
-import type { EventEmitter } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import type { RequestParts } from "./request-parts.ts";
@@ -29,10 +28,10 @@ export async function bindNodeRequest<R>(
 ): Promise<BoundRequest> {
   const bound = await requests.begin(partsOfIncoming(incoming), request);
   announce(response, bound);
-  followEnd(response, bound);
-  // Their events come from the socket, which knows nothing of the request.
-  emitInside(incoming, bound);
-  emitInside(response, bound);
+  if (bound.isBound) {
+    followEnd(response, bound);
+    emitInside(incoming, bound);
+  }
   return bound;
 }
 
@@ -90,7 +89,8 @@ function followEnd(response: ServerResponse, bound: BoundRequest): void {
   });
 }
 
-function emitInside(emitter: EventEmitter, bound: BoundRequest): void {
-  const emit = emitter.emit;
-  emitter.emit = (...event) => bound.run(() => emit.apply(emitter, event));
+/** The events of a body come from the socket, which knows nothing of the request. */
+function emitInside(incoming: NodeRequest, bound: BoundRequest): void {
+  const { emit } = incoming;
+  incoming.emit = (...event: Parameters<typeof emit>) => bound.run(() => emit.apply(incoming, event));
 }

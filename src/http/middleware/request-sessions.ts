@@ -1,4 +1,4 @@
-import { type RequestBinding, SessionContext } from "../../lifecycle/session-context.ts";
+import { requestBinding, type SessionContext } from "../../lifecycle/session-context.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkName } from "../../session/id.ts";
@@ -15,6 +15,8 @@ const GLANCE = { turns: false, checkpoint: false } as const;
 /** A request with its session, from the beginning to the end of its handling. */
 export interface BoundRequest {
   readonly session: RequestSession;
+  /** Whether a context leads to the session, so that it must be known when the request ends. */
+  readonly isBound: boolean;
   /** Runs a part of the handling with the session bound. */
   run<T>(work: () => T): T;
   /** Begins the answer: the headers that name the session. From now on no session can be made. */
@@ -33,13 +35,14 @@ export interface BoundRequest {
 export class RequestSessions<R> {
   readonly #options: SessionMiddlewareOptions<R>;
   readonly #manager: SessionManager;
-  readonly #context: SessionContext;
+  /** Null where nobody can look for the session of a request; binding it costs more than finding it. */
+  readonly #context: SessionContext | null;
 
   constructor(options: SessionMiddlewareOptions<R>) {
     checkOptions(options);
     this.#options = options;
     this.#manager = options.manager;
-    this.#context = options.context ?? new SessionContext(options.manager);
+    this.#context = options.context ?? null;
   }
 
   /** The request with its session, which is looked up and not yet made. */
@@ -65,10 +68,11 @@ export class RequestSessions<R> {
         throw error;
       }
     };
-    const binding: RequestBinding = this.#context.begin(found, create);
+    const binding = this.#context === null ? requestBinding(found, create) : this.#context.begin(found, create);
     const init = { manager: this.#manager, userId, found, id: () => id, made: () => made, make: binding.getOrCreate };
     return {
       session: new RequestSession(init),
+      isBound: this.#context !== null,
       run: binding.run,
       end: binding.end,
       answer: () => {
@@ -124,6 +128,7 @@ function turnedOff(manager: SessionManager): BoundRequest {
   const init = { manager, userId: ANONYMOUS, found: null, id: () => "", made: () => false, make };
   return {
     session: new RequestSession(init),
+    isBound: false,
     run: (work) => work(),
     answer: () => [],
     end: () => undefined,

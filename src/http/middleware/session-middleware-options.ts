@@ -4,7 +4,7 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 /** How requests get their sessions. The names of the header and the cookie are those of the manager's config. */
 export interface SessionMiddlewareOptions<R = Request> {
   readonly manager: SessionManager;
-  /** Where the session of a request is bound while it is handled (default: a context of the middleware's own). */
+  /** Where the session of a request is bound while it is handled (default: nowhere; the handler is given it). */
   readonly context?: SessionContext;
   /** Who calls: a user's id; null or undefined for a visitor who is nobody's user (default: everyone is one). */
   user?(request: R): string | null | undefined | Promise<string | null | undefined>;

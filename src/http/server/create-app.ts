@@ -76,6 +76,8 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
     context.set("route", "none");
     await next();
     const { headers, status } = context.res;
+    // Nobody will read what comes after the headers, and a file or a stream would stay open for it.
+    if (context.req.method === "HEAD") await context.res.body?.cancel();
     for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
     headers.set("x-request-id", requestId);
     const shared = gate.sharedWith(context.req.raw);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { type Entry, type EntryDraft, isNode } from "../../session/entry.ts";
 import { SessionError, show, UnknownEntryError } from "../../session/errors.ts";
 import { APPEND_ENTRIES_MAX } from "../../session/limits.ts";
 import type { AppendOptions } from "../../session/store.ts";
@@ -12,20 +12,8 @@ import { entry, entryPage, sessionView } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 
-/** What anyone may append. The rest is written by runs and by the manager, or has a route that checks it first. */
-const APPENDABLE: ReadonlySet<string> = new Set([
-  "message",
-  "compaction",
-  "branch_summary",
-  "custom_message",
-  "thinking_level_change",
-  "model_change",
-  "variables",
-  "custom",
-  "leaf",
-  "label",
-  "session_info",
-]);
+/** The facts that anyone may append. The rest is written by runs and by the manager, or has a route that checks it first. */
+const FACTS: ReadonlySet<string> = new Set<Entry["type"]>(["leaf", "label", "session_info"]);
 
 const newEntries = named<NewEntries>(
   "NewEntries",
@@ -141,6 +129,6 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
 }
 
 function checkAppendable({ type }: EntryDraft): void {
-  if (APPENDABLE.has(type)) return;
+  if (isNode({ type }) || FACTS.has(type)) return;
   throw new SessionError("INVALID_ENTRY", `An entry of the type ${show(type)} cannot be appended from outside.`);
 }

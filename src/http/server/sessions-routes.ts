@@ -11,11 +11,14 @@ import type { Caller, ServerServices } from "./server-services.ts";
 import { openTree, readView, viewOf } from "./session-access.ts";
 import { sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
 
+const NAME_CHARACTERS_MAX = 1000;
+const name = z.string().max(NAME_CHARACTERS_MAX);
+
 const newSession = named<NewSession>(
   "NewSession",
   z.strictObject({
     userId: id.optional(),
-    name: z.string().optional(),
+    name: name.optional(),
     cwd: z.string().min(1).optional(),
     metadata: jsonObject.optional(),
     systemPrompt: z.string().optional(),
@@ -25,7 +28,7 @@ const newSession = named<NewSession>(
 const sessionPatch = named<SessionPatch>(
   "SessionPatch",
   z.strictObject({
-    name: z.string().optional(),
+    name: name.optional(),
     variables: z.strictObject({ set: jsonObject.optional(), unset: z.array(z.string()).optional() }).optional(),
   }),
 );
@@ -71,12 +74,12 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     body: newSession,
     answers: { 201: { description: "The new session.", schema: sessionView } },
     async handle({ body, caller, as }) {
-      const { name, userId = caller.userId, ...rest } = body;
+      const { name: called, userId = caller.userId, ...rest } = body;
       if (userId !== caller.userId && !caller.admin) {
         throw new HttpError("FORBIDDEN", "Only an administrator can make a session for another user.");
       }
       const { sessionId } = await manager.create({ ...rest, userId }, as);
-      if (name !== undefined) await (await openTree(services, sessionId, caller)).setName(name);
+      if (called !== undefined) await (await openTree(services, sessionId, caller)).setName(called);
       const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
       return answer(await readView(services, sessionId, caller), { status: 201, headers });
     },
@@ -187,9 +190,9 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function patchDrafts({ name, variables }: SessionPatch): EntryDraft[] {
+function patchDrafts({ name: called, variables }: SessionPatch): EntryDraft[] {
   const drafts: EntryDraft[] = [];
-  if (name !== undefined) drafts.push({ type: "session_info", name });
+  if (called !== undefined) drafts.push({ type: "session_info", name: called });
   if (variables !== undefined)
     drafts.push({ type: "variables", set: variables.set ?? {}, unset: variables.unset ?? [] });
   return drafts;

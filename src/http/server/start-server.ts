@@ -89,12 +89,14 @@ class RunningServer implements SkeinServer {
 
   async #close(drainMs: number): Promise<void> {
     const { listener, runs, drain, owned } = this.#parts;
+    const endMs = performance.now() + drainMs;
     const closed = listener.stop();
     drain.abort(new SessionError("ABORTED", "The server is shutting down."));
     if (!(await within(runs.idle(), drainMs))) {
       runs.abortAll();
       await within(runs.idle(), ABORT_MS);
     }
+    await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
     await owned?.[Symbol.asyncDispose]();

@@ -86,7 +86,7 @@ export class RedisHandle {
     error: unknown,
   ): Promise<RedisReply> {
     try {
-      if (!isNoScript(error)) return await this.#sendAgain(firstKey, command, script, error);
+      return await this.#sendAgain(firstKey, command, script, error);
     } catch (later) {
       if (!isNoScript(later)) throw this.failure(later);
     }

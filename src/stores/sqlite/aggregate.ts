@@ -12,8 +12,8 @@ const FIELDS: readonly string[] = [
   "key",
   "user_id AS user",
   "body ->> '$.timestamp' AS time",
-  // Text joined with null is null, so that a model needs both.
-  `CASE WHEN ${ANSWER} THEN (body ->> '$.message.provider') || '/' || (body ->> '$.message.model') END AS model`,
+  // Text joined with null is null, so that a model needs both. As JSON, because half a surrogate pair is no text for SQLite.
+  `CASE WHEN ${ANSWER} THEN (body -> '$.message.provider') || ',' || (body -> '$.message.model') END AS model`,
   `CASE WHEN ${ANSWER} THEN json_array_length(body, '$.message.toolCalls') END AS toolCalls`,
   `CASE WHEN ${ANSWER} THEN body ->> '$.message.cost' END AS cost`,
   ...USAGE_FIELDS.map((field) => `CASE WHEN ${ANSWER} THEN body ->> '$.message.usage.${field}' END AS ${field}`),
@@ -53,11 +53,15 @@ function rowOf(row: SumRow, groupBy: readonly AggregateKey[]): AggregateRow {
     if (index < 3 || row[field] !== null) usage[field] = Number(row[field] ?? 0);
   }
   return {
-    ...Object.fromEntries(groupBy.map((key) => [key, row[key]])),
+    ...Object.fromEntries(groupBy.map((key) => [key, key === "model" ? modelOf(row[key]) : row[key]])),
     sessions: Number(row.sessions),
     messages: Number(row.messages),
     toolCalls: Number(row.toolCalls ?? 0),
     usage: usage as unknown as Usage,
     cost: Number(row.cost ?? 0),
   };
+}
+
+function modelOf(pair: SqlValue | undefined): string | null {
+  return typeof pair === "string" ? (JSON.parse(`[${pair}]`) as string[]).join("/") : null;
 }

@@ -55,6 +55,19 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "adds up by models whose names hold quotes, slashes, NUL and half of a surrogate pair",
+    async run({ store }) {
+      await make(store, "s");
+      const models = ['a"b\\', "a/b", "nul\0", "half\ud800", "\udc00half", "whole\ud83d\ude00"];
+      for (const model of models) await store.append("s", [assistant("yes", { provider: "acme", model })]);
+      const rows = await sums(store, { groupBy: ["model"] });
+      assert.deepEqual(
+        rows.map(({ model, messages }) => [model, messages]).sort(),
+        models.map((model) => [`acme/${model}`, 1]).sort(),
+      );
+    },
+  },
+  {
     name: "adds up what lies from a time on and before another, of the sessions asked for",
     async run({ store }) {
       await makeThree(store);

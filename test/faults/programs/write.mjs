@@ -74,7 +74,11 @@ async function untilAnswered(call) {
       return await call();
     } catch (error) {
       const code = String(/** @type {{ code?: string }} */ (error).code);
-      say(expectedCodes.includes(code) ? `failed ${code}` : `wrong An unexpected failure: ${code} ${error}`);
+      if (!expectedCodes.includes(code)) {
+        say(`wrong An unexpected failure: ${code} ${error}`);
+        process.exit(1);
+      }
+      say(`failed ${code}`);
       await wait(retryWaitMs);
     }
   }

@@ -3,7 +3,7 @@ import { HttpError } from "../http-error.ts";
 import { type FrameSource, FRAME_CHARACTERS_MAX } from "./event-streams.ts";
 
 const FRAMES_MAX = 10_000;
-const CHARACTERS_MAX = 4_000_000;
+const CHARACTERS_MAX = 2_000_000;
 const DELTAS: ReadonlySet<string> = new Set(["text-delta", "thinking-delta", "tool-call-delta"]);
 
 /** How much of a run's events is kept; tests make it small. */

@@ -1,7 +1,9 @@
 import type { Agent } from "../../../agent/agent.ts";
 import type { Model } from "../../../agent/model.ts";
 import type { SinkOpener } from "../../../agent/run-sink.ts";
+import type { SessionRun } from "../../../agent/session-run.ts";
 import type { GroupEvent } from "../../../group/group-event.ts";
+import type { GroupRun } from "../../../group/group-run.ts";
 import type { GroupSession } from "../../../group/group-session.ts";
 import type { SessionManager } from "../../../lifecycle/session-manager.ts";
 import type { Content } from "../../../session/message.ts";
@@ -56,13 +58,7 @@ export async function startAgentRun(
   await Promise.race([known.given, failed]);
   if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
   return {
-    runId: await known.given,
-    drainId: run.id,
-    events: run,
-    admitted: admitted.given,
-    abort: (reason) => run.abort(reason),
-    approve: (callId) => run.approve(callId),
-    deny: (callId, reason) => run.deny(callId, reason),
+    ...startedOf(run, await known.given, admitted.given),
     steer: (content) => run.steer(content),
     followUp: (content) => run.followUp(content),
   };
@@ -86,16 +82,22 @@ export async function startGroupRun(
   const failed = Promise.resolve(run).then(() => {});
   if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
   else failed.catch(() => {});
+  return { ...startedOf(run, run.id, admitted.given), steer: null, followUp: null };
+}
+
+function startedOf(
+  run: SessionRun | GroupRun,
+  runId: string,
+  admitted: Promise<void>,
+): Omit<StartedRun, "steer" | "followUp"> {
   return {
-    runId: run.id,
+    runId,
     drainId: run.id,
     events: run,
-    admitted: admitted.given,
+    admitted,
     abort: (reason) => run.abort(reason),
     approve: (callId) => run.approve(callId),
     deny: (callId, reason) => run.deny(callId, reason),
-    steer: null,
-    followUp: null,
   };
 }
 

@@ -1,0 +1,43 @@
+import autocannon from "autocannon";
+import type { Contender } from "../race.ts";
+
+const CONNECTIONS = 10;
+const SAMPLE_MS = 20;
+
+/** What is asked for, again and again. */
+export interface Requests {
+  readonly url: string;
+  readonly count: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Sends requests over ten connections, each as soon as the one before it was answered; an answer that is no 200 fails. */
+export function requestSender({ url, count, headers = {} }: Requests): Contender {
+  let ended: Promise<autocannon.Result>;
+  return {
+    async run() {
+      const answered = new Promise<void>((resolve) => {
+        ended = new Promise((end, fail) => {
+          const options = {
+            url,
+            amount: count,
+            connections: CONNECTIONS,
+            sampleInt: SAMPLE_MS,
+            headers: { ...headers },
+          };
+          const load = autocannon(options, (error, result) => (error ? fail(error) : end(result)));
+          let answers = 0;
+          // The load is said to be over at the end of a sample, which is some time after the last answer.
+          load.on("response", () => ++answers === count && resolve());
+        });
+      });
+      await Promise.race([answered, ended]);
+    },
+    async finish() {
+      const { errors, statusCodeStats } = await ended;
+      const good = statusCodeStats?.["200"]?.count ?? 0;
+      if (good !== count)
+        throw new Error(`${count - good} of ${count} requests for ${url} failed, ${errors} unanswered.`);
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { serve } from "@hono/node-server";
+import { Hono } from "hono";
+import { type Entry, SessionManager } from "skein";
+import { honoSession, type SessionEnv } from "skein/hono";
+import { createServer } from "skein/http";
+import { openStoreOf } from "../store-kind.ts";
+import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
+
+// A process of its own, which `startApp` forks: it serves one application until its parent is gone.
+const input = JSON.parse(process.argv[2] as string) as AppInput;
+process.on("message", () => process.send?.(readMemory()));
+process.on("disconnect", () => process.exit(0));
+process.send?.(await start(input));
+
+/** Serves the application on a free port and resolves to its address. */
+async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
+  if (kind === "plain") {
+    const app = new Hono();
+    app.get("/", (c) => c.json({ id: sessionId, turns: 10 }));
+    return listen(app);
+  }
+  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder) });
+  if (kind === "session") {
+    const app = new Hono<SessionEnv>();
+    app.use(honoSession({ manager }));
+    app.get("/", async (c) => {
+      const { sessionId: id, turnCount: turns } = await c.get("session").state({ turns: false });
+      return c.json({ id, turns });
+    });
+    return listen(app);
+  }
+  if (kind === "server") return (await createServer({ manager })).listen();
+  const items: Entry[] = [];
+  for await (const entry of manager.store.read(sessionId, { limit: PAGE_ENTRIES })) items.push(entry);
+  const app = new Hono();
+  app.get("/", (c) => c.json({ items, next: String(PAGE_ENTRIES - 1) }));
+  return listen(app);
+}
+
+function listen(app: { fetch(request: Request): Response | Promise<Response> }): Promise<string> {
+  return new Promise((resolve) => {
+    serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => resolve(`http://127.0.0.1:${port}`));
+  });
+}
+
+function readMemory(): AppMemory {
+  // The second collection takes what finalizers of the first one let go of.
+  for (let times = 0; times < 2; times++) globalThis.gc?.();
+  const { heapUsed, external, rss } = process.memoryUsage();
+  return { heldBytes: heapUsed + external, residentBytes: rss };
+}

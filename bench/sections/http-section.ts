@@ -1,0 +1,158 @@
+import { SessionManager } from "skein";
+import { createClient } from "skein/client";
+import { formatBytes, formatCount, formatMs } from "../format.ts";
+import { type AppMemory, type AppProcess, PAGE_ENTRIES, startApp } from "../http/app-process.ts";
+import { openStreams } from "../http/open-streams.ts";
+import { requestSender } from "../http/send-requests.ts";
+import { messageText } from "../message-of.ts";
+import { race, type Sample } from "../race.ts";
+import { atLeast, below, type Row } from "../row.ts";
+import type { Bench, Section } from "../section.ts";
+import { medianMs, timeRatio } from "../statistics.ts";
+import { openStoreOf } from "../store-kind.ts";
+
+const section = "http";
+const SESSION_MIN = 0.5;
+const PAGE_MIN = 0.4;
+const STREAM_KB_MAX = 64;
+const TURNS = 10;
+const WARM_STREAMS = 50;
+/** A page takes many times as long as a little answer, so that a round has fewer of them. */
+const PAGE_SHARE = 4;
+
+/** Requests with a session, pages of a log and open event streams, over loopback and between processes. */
+export const httpSection: Section = {
+  name: section,
+  async run(bench) {
+    return [await sessionRow(bench), await pageRow(bench), ...(await streamRows(bench))];
+  },
+};
+
+/** An application whose requests have a session, against the same one without sessions. */
+async function sessionRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
+  progress("http: requests with a session");
+  const folder = await fixtures.folder("cookies");
+  const [sessionId] = (await storeSessions(folder, 1)) as [string];
+  await using plain = await startApp({ kind: "plain", folder, sessionId });
+  await using session = await startApp({ kind: "session", folder, sessionId });
+  const count = sizes.requests;
+  const headers = { cookie: `skein_session=${sessionId}` };
+  const samples = await race(
+    {
+      plain: requestSender({ url: plain.url, count, headers }),
+      session: requestSender({ url: session.url, count, headers }),
+    },
+    sizes,
+  );
+  const bare = { label: "the same application without sessions", samples: samples.plain, limit: SESSION_MIN };
+  return rateRow("Hono and sqlite, a session found by its cookie, and its state read", count, samples.session, bare);
+}
+
+/** A page of entries from the server, against a route that has the same page in memory. */
+async function pageRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
+  progress("http: pages of entries");
+  const { folder, sessionId } = await fixtures.copy("sqlite", sizes.entriesMedium);
+  await using plain = await startApp({ kind: "page", folder, sessionId });
+  await using server = await startApp({ kind: "server", folder, sessionId });
+  const count = Math.ceil(sizes.requests / PAGE_SHARE);
+  const url = `${server.url}/api/sessions/${sessionId}/entries?limit=${PAGE_ENTRIES}`;
+  const samples = await race(
+    { plain: requestSender({ url: plain.url, count }), page: requestSender({ url, count }) },
+    sizes,
+  );
+  const bytes = (await (await fetch(url)).arrayBuffer()).byteLength;
+  const what = `server and sqlite, a page of ${PAGE_ENTRIES} entries, ${formatBytes(bytes)}`;
+  const bare = { label: "a Hono route with the page in memory", samples: samples.plain, limit: PAGE_MIN };
+  return rateRow(what, count, samples.page, bare);
+}
+
+/** Many open event streams: of one session, and of a session each. */
+async function streamRows(bench: Bench): Promise<Row[]> {
+  const { streams } = bench.sizes;
+  const rows: Row[] = [];
+  for (const sessions of [1, streams]) {
+    const what = `${formatCount(streams)} open event streams of ${sessions === 1 ? "one session" : "a session each"}`;
+    bench.progress(`http: ${what}`);
+    const folder = await bench.fixtures.folder("streams");
+    const sessionIds = await storeSessions(folder, sessions);
+    await using server = await startApp({ kind: "server", folder, sessionId: "" });
+    const { seenMs, heldBytes, residentBytes } = await measureStreams(server, sessionIds, streams);
+    rows.push(
+      { section, what: `${what}, until each has seen what was appended to its session`, measured: formatMs(seenMs) },
+      memoryRow(`${what}, memory held by JavaScript`, heldBytes),
+      memoryRow(`${what}, resident memory of the process`, residentBytes),
+    );
+  }
+  return rows;
+}
+
+/** What one stream costs while nothing happens, and how long it takes until all have seen an append. */
+async function measureStreams(
+  server: AppProcess,
+  sessionIds: readonly string[],
+  streams: number,
+): Promise<AppMemory & { readonly seenMs: number }> {
+  const urls = Array.from(
+    { length: streams },
+    (_, index) => `${server.url}/api/sessions/${sessionIds[index % sessionIds.length]}/watch`,
+  );
+  // What the first streams bring with them, such as compiled code, is not what each one costs.
+  (await openStreams(urls.slice(0, WARM_STREAMS)))[Symbol.dispose]();
+  const before = await server.memory();
+  using open = await openStreams(urls);
+  const after = await server.memory();
+  const client = createClient({ url: server.url });
+  const content = "This is for all who watch.";
+  const startedAt = performance.now();
+  const seen = open.saw(content);
+  for (const id of sessionIds) await client.sessions.addTurn(id, { role: "user", content });
+  await seen;
+  return {
+    seenMs: performance.now() - startedAt,
+    heldBytes: (after.heldBytes - before.heldBytes) / streams,
+    residentBytes: (after.residentBytes - before.residentBytes) / streams,
+  };
+}
+
+/** Makes sessions of visitors, which whoever knows their ids may go on with, and resolves to their ids. */
+async function storeSessions(folder: string, count: number): Promise<string[]> {
+  await using store = await openStoreOf("sqlite", folder);
+  const manager = new SessionManager({ store });
+  const ids: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const { sessionId } = await manager.create({ userId: `anonymous:${index}` });
+    for (let turn = 0; turn < TURNS; turn++) {
+      await manager.addTurn(sessionId, { role: "user", content: messageText(turn) });
+    }
+    ids.push(sessionId);
+  }
+  return ids;
+}
+
+function rateRow(what: string, count: number, samples: readonly Sample[], bare: Bare): Row {
+  const rate = timeRatio(bare.samples, samples);
+  return {
+    section,
+    what,
+    measured: perSecond(samples, count),
+    against: `${perSecond(bare.samples, count)}, ${bare.label}`,
+    ratio: rate,
+    target: atLeast(rate, bare.limit),
+  };
+}
+
+/** What a rate is compared with, and how much of it is wanted. */
+interface Bare {
+  readonly label: string;
+  readonly samples: readonly Sample[];
+  readonly limit: number;
+}
+
+function perSecond(samples: readonly Sample[], count: number): string {
+  return `${formatCount(Math.round((count / medianMs(samples)) * 1000))} requests/s`;
+}
+
+function memoryRow(what: string, bytes: number): Row {
+  const target = below(bytes / 1000, STREAM_KB_MAX, "kB each");
+  return { section, what, measured: `${formatBytes(bytes)} each`, target };
+}

@@ -1,0 +1,258 @@
+import { execFile, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
+
+/** @typedef {import("node:child_process").ChildProcess} ChildProcess */
+/** @typedef {import("./http-client.mjs").Tally} Tally */
+/** @typedef {import("./http-server.mjs").Standing} Standing */
+/** @typedef {import("./http-server.mjs").Rest} Rest */
+
+/**
+ * How a server is put under load.
+ * @typedef {object} LoadLimits
+ * @property {number} durationMs
+ * @property {number} [processes] of clients
+ * @property {AbortSignal} [signal] ends it early
+ * @property {(sentence: string) => void} [report]
+ */
+
+/**
+ * What became of a server under load.
+ * @typedef {object} LoadOutcome
+ * @property {number} answered requests
+ * @property {number} vanished clients
+ * @property {number} cut answers that nobody was there for any more
+ * @property {string} memory after the first part of the time, and in the end
+ * @property {number} drainMs
+ * @property {readonly string[]} violations
+ */
+
+const usersEach = 4;
+const vanishingEach = 3;
+const sampleEveryMs = 2_000;
+const reportEvery = 5;
+/** The first minute is for caches to fill and code to be compiled; of a short trial, the first half. */
+const warmMsMax = 60_000;
+const drainMsMax = 10_000;
+const exitMsMax = 5_000;
+const samplesCompared = 5;
+/** What a process that holds nothing more may be larger by: the allocator gives memory back as it likes. */
+const growthMax = 1.1;
+const growthBytesMax = 16_000_000;
+
+/**
+ * Lets processes of clients use a server in all ways at once, and vanish in the middle of it, and then lets it drain while
+ * they go on.
+ *
+ * Memory is flat when the median of the last samples, each taken after all garbage was collected, is at most a tenth and
+ * 16 MB above that of the first samples after the first minute, for what JavaScript holds and for all of the process.
+ * @param {LoadLimits} limits
+ * @returns {Promise<LoadOutcome>}
+ */
+export async function runHttpTrial(limits) {
+  const { durationMs, processes = 3, report } = limits;
+  const directory = mkdtempSync(join(tmpdir(), "skein-torture-"));
+  const path = join(directory, "skein.db");
+  /** @type {ChildProcess[]} */
+  const children = [];
+  try {
+    const server = start("http-server.mjs", [path, String(drainMsMax)], ["--expose-gc"]);
+    children.push(server);
+    const url = /** @type {string} */ (await messageOf(server));
+    const clients = Array.from({ length: processes }, (_, index) =>
+      start("http-client.mjs", [url, `c${index}`, String(usersEach), String(vanishingEach)]),
+    );
+    children.push(...clients);
+    const standings = await watchMemory(server, limits);
+    await Promise.all(clients.map((client) => ask(client, "calm")));
+    const last = /** @type {Standing} */ (await ask(server, "standing"));
+    await Promise.all(clients.map((client) => ask(client, "ending")));
+    const { drainMs, violations: drained } = await drain(server);
+    const tallies = /** @type {Tally[]} */ (await Promise.all(clients.map((client) => ask(client, "stop"))));
+    report?.(doneOf(tallies));
+    const { memory, violations: grown } = compareMemory(standings, durationMs);
+    return {
+      answered: last.answered,
+      vanished: tallies.reduce((sum, { vanished }) => sum + vanished, 0),
+      cut: last.cut,
+      memory,
+      drainMs,
+      violations: [...unexpectedIn(tallies), ...grown, ...drained, ...(await leftRuns(path)), ...(await doctor(path))],
+    };
+  } finally {
+    for (const child of children) child.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} program
+ * @param {readonly string[]} args
+ * @param {readonly string[]} flags
+ */
+function start(program, args, flags = []) {
+  const file = fileURLToPath(new URL(program, import.meta.url));
+  return fork(file, [...args], {
+    execArgv: ["--no-warnings", ...flags],
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+}
+
+/**
+ * The next message of a process; it is wrong if the process ends instead.
+ * @param {ChildProcess} child
+ * @returns {Promise<unknown>}
+ */
+function messageOf(child) {
+  return new Promise((resolve, reject) => {
+    const ended = (/** @type {unknown} */ code, /** @type {unknown} */ killed) =>
+      reject(new Error(`${child.spawnargs.at(2)} ended with ${killed ?? `exit code ${code}`}.`));
+    if (child.exitCode !== null || child.signalCode !== null) ended(child.exitCode, child.signalCode);
+    child.once("exit", ended);
+    child.once("message", (message) => {
+      child.off("exit", ended);
+      resolve(message);
+    });
+  });
+}
+
+/**
+ * @param {ChildProcess} child
+ * @param {string} word
+ */
+async function ask(child, word) {
+  const answer = messageOf(child);
+  // That a process has ended is told by its exit.
+  child.send(word, () => {});
+  return answer;
+}
+
+/** @typedef {Standing & { atMs: number }} Sample */
+
+/**
+ * Asks the server again and again how it stands, until the time is over.
+ * @param {ChildProcess} server
+ * @param {LoadLimits} limits
+ */
+async function watchMemory(server, { durationMs, signal, report }) {
+  /** @type {Sample[]} */
+  const samples = [];
+  const begin = Date.now();
+  const everyMs = Math.min(sampleEveryMs, durationMs / (4 * samplesCompared));
+  while (Date.now() - begin < durationMs && !signal?.aborted) {
+    await wait(everyMs);
+    const standing = /** @type {Standing} */ (await ask(server, "standing"));
+    samples.push({ ...standing, atMs: Date.now() - begin });
+    if (samples.length % reportEvery === 0) report?.(sentenceOf(/** @type {Sample} */ (samples.at(-1))));
+  }
+  return samples;
+}
+
+/** @param {Sample} sample */
+function sentenceOf({ atMs, answered, cut, residentBytes, heldBytes, open }) {
+  const memory = `${megabytes(residentBytes)} resident, ${megabytes(heldBytes)} held`;
+  return `${Math.round(atMs / 1000)} s: ${answered} answered, ${cut} cut, ${open} open, ${memory}.`;
+}
+
+/**
+ * @param {readonly Sample[]} samples
+ * @param {number} durationMs
+ */
+function compareMemory(samples, durationMs) {
+  const warmMs = Math.min(warmMsMax, durationMs / 2);
+  const warm = samples.filter(({ atMs }, index) => atMs >= warmMs || index === samples.length - 1);
+  const violations = [];
+  const memory = [];
+  for (const name of /** @type {const} */ (["residentBytes", "heldBytes"])) {
+    const first = median(warm.slice(0, samplesCompared).map((sample) => sample[name]));
+    const last = median(warm.slice(-samplesCompared).map((sample) => sample[name]));
+    memory.push(`${megabytes(first)} → ${megabytes(last)} ${name === "residentBytes" ? "resident" : "held"}`);
+    if (last > first * growthMax + growthBytesMax) violations.push(`Memory has grown: ${memory.at(-1)}.`);
+  }
+  return { memory: memory.join(", "), violations };
+}
+
+/**
+ * Tells the server to end while it is used, and looks that it does so in time and leaves nothing undone.
+ * @param {ChildProcess} server
+ */
+async function drain(server) {
+  const begin = Date.now();
+  const told = messageOf(server);
+  const exited = once(server, "exit");
+  server.kill("SIGTERM");
+  const late = wait(drainMsMax + exitMsMax, "late", { ref: false });
+  const [code, killed] = await Promise.race([exited, late.then(() => ["late", null])]);
+  const drainMs = Date.now() - begin;
+  if (code !== 0) return { drainMs, violations: [`The server did not end in order, but with ${killed ?? code}.`] };
+  const { open, unfinished, failures } = /** @type {Rest} */ (await told);
+  const violations = [...failures];
+  if (open + unfinished > 0) violations.push(`${open} requests were not answered, and ${unfinished} only in part.`);
+  return { drainMs, violations };
+}
+
+/** @param {readonly Tally[]} tallies */
+function doneOf(tallies) {
+  /** @type {Record<string, number>} */
+  const done = {};
+  for (const tally of tallies)
+    for (const [name, times] of Object.entries(tally.done)) done[name] = (done[name] ?? 0) + times;
+  const list = Object.entries(done).map(([name, times]) => `${name} ${times}`);
+  return `Done: ${list.join(", ")}. Checking what is there.`;
+}
+
+/** @param {readonly Tally[]} tallies */
+function unexpectedIn(tallies) {
+  return tallies.flatMap(({ unexpected }) => Object.entries(unexpected).map(([what, times]) => `${times} × ${what}`));
+}
+
+/**
+ * No run is under way in a store that nobody has open.
+ * @param {string} path
+ */
+async function leftRuns(path) {
+  const store = await openSqliteStore({ path });
+  try {
+    const violations = [];
+    let cursor = /** @type {string | null} */ (null);
+    do {
+      const page = await store.list({ limit: 500, ...(cursor !== null && { cursor }) });
+      for (const { header, openRuns } of page.items)
+        if (openRuns.length > 0) violations.push(`A run of ${header.id} was not finished.`);
+      cursor = page.next;
+    } while (cursor !== null);
+    return violations;
+  } finally {
+    await store.close();
+  }
+}
+
+/**
+ * What `skein doctor` finds wrong.
+ * @param {string} path
+ * @returns {Promise<string[]>}
+ */
+function doctor(path) {
+  const program = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
+  const args = ["--no-warnings", program, "doctor", "--store", `sqlite:${path}`];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, (error, stdout, stderr) => {
+      resolve(error === null ? [] : [`skein doctor found something: ${stdout}${stderr}`]);
+    });
+  });
+}
+
+/** @param {readonly number[]} values */
+function median(values) {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+/** @param {number} bytes */
+function megabytes(bytes) {
+  return `${Math.round(bytes / 1_000_000)} MB`;
+}
