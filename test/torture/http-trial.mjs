@@ -41,7 +41,7 @@ const warmMsMax = 60_000;
 const drainMsMax = 10_000;
 const exitMsMax = 5_000;
 const samplesCompared = 5;
-/** What a process that holds nothing more may be larger by: the allocator gives memory back as it likes. */
+/** The allocator gives memory back as it likes, and a slow machine has not had the 1,000 ended runs that a server keeps. */
 const growthMax = 1.1;
 const growthBytesMax = 16_000_000;
 

@@ -27,8 +27,8 @@ export class RunRegistry implements ServerRuns {
   readonly #services: ServerServices;
   /** In the order in which they began. */
   readonly #runs = new Map<string, HostedRun>();
-  /** In the order in which they ended. */
-  readonly #ended = new Set<HostedRun>();
+  /** In the order in which they ended, each with the timer that forgets it. */
+  readonly #ended = new Map<HostedRun, NodeJS.Timeout>();
   readonly #recovering = new Set<string>();
   #starting = 0;
 
@@ -144,10 +144,9 @@ export class RunRegistry implements ServerRuns {
 
   /** Keeps a run that has ended for those who come back for its end. */
   #retire(run: HostedRun): void {
-    this.#ended.add(run);
-    setTimeout(() => this.#forget(run), ENDED_KEPT_MS).unref();
-    let characters = [...this.#ended].reduce((sum, { events }) => sum + events.characters, 0);
-    for (const oldest of this.#ended) {
+    this.#ended.set(run, setTimeout(() => this.#forget(run), ENDED_KEPT_MS).unref());
+    let characters = [...this.#ended.keys()].reduce((sum, { events }) => sum + events.characters, 0);
+    for (const oldest of this.#ended.keys()) {
       if (this.#ended.size <= ENDED_MAX && characters <= ENDED_CHARACTERS_MAX) return;
       characters -= oldest.events.characters;
       this.#forget(oldest);
@@ -155,6 +154,8 @@ export class RunRegistry implements ServerRuns {
   }
 
   #forget(run: HostedRun): void {
+    // A timer holds what it is for.
+    clearTimeout(this.#ended.get(run));
     this.#ended.delete(run);
     if (this.#runs.get(run.runId) === run) this.#runs.delete(run.runId);
   }
