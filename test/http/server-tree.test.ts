@@ -207,6 +207,17 @@ test("a search finds words and patterns in what was said, and refuses what is no
   expect((await api.call("GET", "/api/search")).body.code).toBe("INVALID_REQUEST");
 });
 
+test("a search says which run has a session, as the listing does", async () => {
+  const base = await sessionWith("A haystack is searched");
+  const id = base.split("/").at(-1) as string;
+  const found = async () => (await api.call("GET", "/api/search?q=haystack")).body.items[0].head;
+  expect(await found()).toEqual((await api.call("GET", base)).body);
+  await (await server.manager.open(id)).appendAll([{ type: "run", runId: "run-1", phase: "started" }]);
+  expect((await found()).running).toBeNull();
+  await using _lease = await server.manager.store.lease(id, "run-1", 60_000);
+  expect((await found()).running).toEqual({ runId: "run-1", here: false });
+});
+
 test("a pattern that would take for ever is given up, and others are served meanwhile", async () => {
   await sessionWith(`${"a".repeat(60)}!`);
   const endless = api.call("GET", `/api/search?q=${encodeURIComponent("re:^(a+)+$")}`);
