@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { chromiumMissing } from "./chromium.mjs";
 import { withLock } from "./lock.mjs";
 import { redisMissing } from "./redis.mjs";
 import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
@@ -101,6 +102,12 @@ export async function ensureBubblewrap() {
 export async function ensureRedis() {
   if (process.env.SKEIN_TEST_REDIS_URL || redisMissing() === null || process.platform === "win32") return;
   await installPackage("redis-server", () => redisMissing() === null, "the tests of the Redis store");
+}
+
+/** Installs Chromium for the tests of the studio in the same way, unless one is named to them. */
+export async function ensureChromium() {
+  if (chromiumMissing() === null || process.platform !== "linux") return;
+  await installPackage("chromium", () => chromiumMissing() === null, "the tests of the studio in a browser");
 }
 
 /**
