@@ -1,0 +1,70 @@
+import type { Entry } from "../../../src/session/entry.ts";
+import type { Content, ToolCall } from "../../../src/session/message.ts";
+
+/** What a comparison shows of one entry of a path. */
+export interface TurnRow {
+  readonly id: string;
+  /** Who speaks, or what happened: `user`, `assistant`, `tool`, `summary`, … */
+  readonly kind: string;
+  /** What it is called. */
+  readonly title: string;
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  readonly failed: boolean;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+/** The row of an entry; null for one that says nothing by itself, such as variables. */
+export function turnRowOf(entry: Entry): TurnRow | null {
+  switch (entry.type) {
+    case "message":
+      return messageRow(entry.id, entry.message);
+    case "compaction":
+      return note(entry.id, "compaction", "Compaction", entry.summary);
+    case "branch_summary":
+      return note(entry.id, "summary", "Summary of a branch", entry.summary);
+    case "custom_message":
+      return note(entry.id, "note", entry.customType, contentText(entry.content));
+    case "model_change":
+      return note(entry.id, "setting", "Model", `${entry.provider}/${entry.modelId}`);
+    case "thinking_level_change":
+      return note(entry.id, "setting", "Thinking", entry.thinkingLevel);
+    case "lost":
+      return note(entry.id, "note", "Lost entry", entry.reason);
+    default:
+      return null;
+  }
+}
+
+/** What a content says as text; pictures and files are named, thinking is left out. */
+export function contentText(content: Content | null): string {
+  if (content === null) return "";
+  if (typeof content === "string") return content;
+  const parts = content.flatMap((part) => {
+    if (part.type === "text") return [part.text];
+    return part.type === "thinking" ? [] : [`[${part.type}: ${part.name ?? part.mediaType}]`];
+  });
+  return parts.join("\n");
+}
+
+const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" } as const;
+
+function messageRow(id: string, message: Extract<Entry, { type: "message" }>["message"]): TurnRow {
+  const assistant = message.role === "assistant" ? message : null;
+  const speaker = message.role === "tool" ? `Tool ${message.name}` : (ROLES[message.role] ?? message.role);
+  return {
+    id,
+    kind: message.role,
+    title: message.agent === undefined ? speaker : `${speaker} · ${message.agent}`,
+    text: contentText(message.content),
+    calls: assistant?.toolCalls ?? [],
+    failed: (message.role === "tool" && message.isError === true) || assistant?.stopReason === "error",
+    tokens: assistant?.usage?.totalTokens ?? 0,
+    cost: assistant?.cost ?? 0,
+  };
+}
+
+function note(id: string, kind: string, title: string, text: string): TurnRow {
+  return { id, kind, title, text, calls: [], failed: false, tokens: 0, cost: 0 };
+}
