@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { useRevisedRequest } from "../session/use-revised-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import { ColumnHead } from "./column-head.tsx";
 import { CommonPart } from "./common-part.tsx";
 import { DifferentValues } from "./different-values.tsx";
@@ -31,7 +31,7 @@ export function BranchComparison({
   const [nodesMax, setNodesMax] = useState(NODES_FIRST);
   const key = `${left.session.header.id}|${right.session.header.id}|${moving}`;
   const revision = [left, right].map(({ session, leafId }) => `${leafId}:${session.version}`).join("|");
-  const requested = useRevisedRequest(key, `${revision}|${nodesMax}`, (signal) =>
+  const requested = useRevised(key, `${revision}|${nodesMax}`, (signal) =>
     readComparison(client, left, right, { nodesMax, signal }),
   );
   return (

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
-import { branchTitle } from "./paths.ts";
+import { branchTitle, leavesOf } from "./paths.ts";
 import type { Side } from "./read-comparison.ts";
 import { sessionTitle } from "./read-relatives.ts";
 
@@ -38,7 +38,7 @@ export function ColumnHead({
       <p className="small soft">
         <a href={addressOf({ page: "session", id, view: "talk", options })}>{visibleText(sessionTitle(session))}</a>
         {` · ${turns} ${turns === 1 ? "turn" : "turns"} of its own `}
-        {active && <span className="tag">active branch</span>}
+        {active && leavesOf(tree).length > 1 && <span className="tag">active branch</span>}
       </p>
       {!active && (
         <p>

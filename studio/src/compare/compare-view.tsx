@@ -3,7 +3,7 @@ import type { TreeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
-import { useRevisedRequest } from "../session/use-revised-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import { BranchComparison } from "./branch-comparison.tsx";
 import { OtherSession } from "./other-session.tsx";
 import { leavesOf } from "./paths.ts";
@@ -16,7 +16,7 @@ export function CompareView(props: SessionProps): ReactNode {
   const { session, live } = props;
   const client = useClient();
   const { id } = session.header;
-  const requested = useRevisedRequest(id, live.revision, async (signal) => {
+  const requested = useRevised(id, live.revision, async (signal) => {
     const [tree, relatives] = await Promise.all([
       client.sessions.tree(id, { signal }),
       readRelatives(client, session, signal),

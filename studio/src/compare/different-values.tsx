@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import type { ValueDifference } from "./settings-at.ts";
 
 const CHARACTERS_MAX = 1000;

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import type { MergeRequest, MergeView, TreeNodeView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { MergeOutcome } from "./merge-outcome.tsx";
 import { MergeStrategyFields } from "./merge-strategy-fields.tsx";
 import type { Side } from "./read-comparison.ts";
@@ -49,6 +49,7 @@ export function MergeForm({
   const turns = nodes.filter(({ type }) => type === "message");
   const incomplete = choice.strategy === "selective" && choice.turnIds.size === 0;
   const busy = look.busy || merge.busy;
+  const ready = !busy && !incomplete && fresh !== null && fresh.appended.length > 0;
   const error = look.error ?? merge.error;
   return (
     <div className="compare-merge-form">
@@ -63,8 +64,8 @@ export function MergeForm({
         </button>
         <button
           type="button"
-          className="button button-primary"
-          disabled={busy || incomplete || fresh === null || fresh.appended.length === 0}
+          className={ready ? "button button-primary" : "button"}
+          disabled={!ready}
           onClick={() => void merge.run()}
         >
           {merge.busy ? "Merging …" : "Merge"}

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { MergeView, TreeNodeView } from "skein/client";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
 
 const REASONS = {
@@ -118,7 +118,7 @@ function List({
 function describe(node: TreeNodeView | undefined, id: string): string {
   if (node === undefined) return id.includes("/") ? "what the merge itself adds" : id;
   const what = node.preview || node.toolCalls.join(", ") || node.type;
-  return `${node.role ?? node.type}: ${what}`;
+  return what === node.type ? what : `${node.role ?? node.type}: ${what}`;
 }
 
 function valueText(value: unknown): ReactNode {

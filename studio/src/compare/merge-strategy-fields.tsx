@@ -3,7 +3,7 @@ import type { TreeNodeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import type { MergeChoice } from "./merge-form.tsx";
 
 const STRATEGIES = [

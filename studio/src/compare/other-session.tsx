@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useLiveSession } from "../session/use-live-session.ts";
-import { useRevisedRequest } from "../session/use-revised-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import type { Side } from "./read-comparison.ts";
 
 /** Follows the session that another is compared with. */
@@ -15,7 +15,7 @@ export function OtherSession({
 }): ReactNode {
   const client = useClient();
   const live = useLiveSession(id);
-  const tree = useRevisedRequest(id, live.revision, (signal) => client.sessions.tree(id, { signal }));
+  const tree = useRevised(id, live.revision, (signal) => client.sessions.tree(id, { signal }));
   return (
     <Shown requested={live} what="the session to compare with">
       {(session) => (

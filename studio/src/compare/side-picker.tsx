@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import type { SessionView, TreeView } from "skein/client";
-import { visibleText } from "../session/visible-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { goTo } from "../shell/place.ts";
 import { branchTitle, leavesOf } from "./paths.ts";
 import { type Relatives, sessionTitle } from "./read-relatives.ts";

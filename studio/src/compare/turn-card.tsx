@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
-import { formatCost, formatTokens } from "../session/format-spending.ts";
-import { visibleText } from "../session/visible-text.ts";
+import { formatCompact, formatCost } from "../sessions/amounts.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import type { Piece } from "./compare-words.ts";
 import type { TurnRow } from "./turn-row.ts";
 
@@ -38,7 +38,7 @@ export function TurnCard({
         {same && <span className="tag">same in both</span>}
         {row.tokens > 0 && (
           <span className="soft">
-            {formatTokens(row.tokens)} tokens · {formatCost(row.cost)}
+            {formatCompact(row.tokens)} tokens · {formatCost(row.cost)}
           </span>
         )}
       </p>

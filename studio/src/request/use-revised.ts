@@ -5,10 +5,14 @@ import { type Requested, useRequest } from "./use-request.ts";
 const RETRY_MS = 2_000;
 
 /**
- * Asks for something when the key changes, and again whenever the revision grows: one request at a time, so that a busy
+ * Asks for something when the key changes, and again whenever the revision changes: one request at a time, so that a busy
  * session neither starves the page nor floods the server. After a failure it tries again by itself.
  */
-export function useRevised<T>(key: string, revision: number, ask: (signal: AbortSignal) => Promise<T>): Requested<T> {
+export function useRevised<T>(
+  key: string,
+  revision: number | string,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Requested<T> {
   const requested = useRequest(key, ask);
   const { loading, error, reload } = requested;
   const seen = useRef(revision);

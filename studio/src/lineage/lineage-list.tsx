@@ -1,0 +1,95 @@
+import type { ReactNode } from "react";
+import type { LineageNodeView, LineageView } from "skein/client";
+import { visibleText } from "../markdown/visible-text.ts";
+import { formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { addressOf } from "../shell/place.ts";
+import { kindOf, shortId, titleOf } from "./describe-session.ts";
+
+const COLUMNS = ["Session", "Made by", "From", "Status", "Tokens", "Cost", "Since"];
+
+/** The sessions of a lineage as a table, for those who would rather read than look. */
+export function LineageList({
+  lineage,
+  currentId,
+}: {
+  readonly lineage: LineageView;
+  readonly currentId: string;
+}): ReactNode {
+  const byId = new Map(lineage.nodes.map((node) => [node.id, node]));
+  return (
+    <div className="lineage-scroll">
+      <table className="lineage-table">
+        <caption className="only-for-readers">Sessions of the lineage</caption>
+        <thead>
+          <tr>
+            {COLUMNS.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {lineage.nodes.map((node) => (
+            <tr key={node.id} className={node.id === currentId ? "lineage-row-current" : undefined}>
+              <th scope="row">
+                <SessionLink node={node} current={node.id === currentId} />
+              </th>
+              <td>
+                <span className="tag">{kindOf(node)}</span>
+              </td>
+              <td>
+                <Parents ids={node.lineage?.parents ?? []} byId={byId} />
+              </td>
+              <td>{node.status ?? "unknown"}</td>
+              <td className="lineage-number">{node.usage === null ? "" : formatCompact(node.usage.totalTokens)}</td>
+              <td className="lineage-number">{node.cost === null ? "" : formatCost(node.cost)}</td>
+              <td>{node.createdAt === null ? "" : fullTime(node.createdAt)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function SessionLink({ node, current }: { readonly node: LineageNodeView; readonly current: boolean }): ReactNode {
+  if (node.lineage === null) {
+    return (
+      <>
+        <code>{visibleText(node.id)}</code> <span className="small soft">not there any more, or not yours to see</span>
+      </>
+    );
+  }
+  return (
+    <>
+      <a
+        href={addressOf({ page: "session", id: node.id, view: "talk", options: {} })}
+        aria-current={current ? "page" : undefined}
+      >
+        {visibleText(titleOf(node))}
+      </a>{" "}
+      <code className="soft">{visibleText(shortId(node.id))}</code>
+      {current && <span className="tag">this one</span>}
+    </>
+  );
+}
+
+function Parents({
+  ids,
+  byId,
+}: {
+  readonly ids: readonly string[];
+  readonly byId: ReadonlyMap<string, LineageNodeView>;
+}): ReactNode {
+  return ids.map((id, index) => {
+    const node = byId.get(id);
+    const text = visibleText(node === undefined ? shortId(id) : titleOf(node));
+    return (
+      <span key={id}>
+        {index > 0 && ", "}
+        {text} <code className="soft">{visibleText(shortId(id))}</code>
+      </span>
+    );
+  });
+}
