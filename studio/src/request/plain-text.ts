@@ -8,7 +8,5 @@ export function plainText(text: string): string {
 
 function nameOf(character: string): string {
   const code = character.charCodeAt(0);
-  // The block of control pictures has a sign for each of these.
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
   return `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
 }

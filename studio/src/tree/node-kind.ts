@@ -47,7 +47,8 @@ export function kindOf({ type, role }: Pick<TreeNodeView, "type" | "role">): Nod
 
 /** What a node says or does, in a few words. */
 export function captionOf(node: TreeNodeView): string {
-  if (node.preview !== "") return node.preview;
+  // The marks of Markdown take room, and say nothing in a line.
+  if (node.preview !== "") return node.preview.replace(/\*\*|^#+ |`/g, "") || node.preview;
   if (node.toolCalls.length > 0) return `calls ${node.toolCalls.join(", ")}`;
   if (node.type === "variables") return "variables changed";
   return node.type === "message" ? "(no text)" : node.type.replaceAll("_", " ");

@@ -1,4 +1,12 @@
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useId, useMemo, useRef } from "react";
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useId,
+  useMemo,
+} from "react";
 import { nextSelection } from "./next-selection.ts";
 import { NODE_KINDS, type NodeKind, kindOf } from "./node-kind.ts";
 import type { TreeElement, TreeElements } from "./tree-elements.ts";
@@ -23,12 +31,14 @@ export interface TreeCanvasProps {
   readonly onOpen: (element: TreeElement) => void;
   readonly onToggle: (element: TreeElement) => void;
   readonly onFoldAll: (() => void) | null;
+  /** The element that has the focus. */
+  readonly frameRef: RefObject<HTMLDivElement | null>;
 }
 
 /** The picture of a tree: only what is in the window is in the page, so that its size does not matter. */
 export function TreeCanvas(props: TreeCanvasProps): ReactNode {
   const { elements, layout, leafId, selected, onSelect, onOpen, onToggle } = props;
-  const frame = useRef<HTMLDivElement>(null);
+  const frame = props.frameRef;
   const control = useTreeView(frame, props);
   const { viewport, size, setViewport, wasDragged } = control;
   const prefix = useId();

@@ -14,6 +14,8 @@ export const ZOOM = { min: 0.04, max: 2 } as const;
 
 const CORNER = 8;
 const MARGIN = 24;
+/** Below, there are buttons. */
+const MARGIN_BELOW = 60;
 
 /** Which part of the picture is seen, how large: a point of it stands at itself times `zoom`, plus `x` and `y`. */
 export interface Viewport {
@@ -83,7 +85,7 @@ export function spotAt(layout: TreeLayout, viewport: Viewport, x: number, y: num
 export function fitted(layout: TreeLayout, size: Size): Viewport {
   const width = Math.max(1, layout.lanes) * STEP.x - (STEP.x - BOX.width);
   const height = Math.max(1, layout.rows.length) * STEP.y - (STEP.y - BOX.height);
-  const room = Math.min((size.width - 2 * MARGIN) / width, (size.height - 2 * MARGIN) / height);
+  const room = Math.min((size.width - 2 * MARGIN) / width, (size.height - MARGIN - MARGIN_BELOW) / height);
   const zoom = Math.min(1, Math.max(ZOOM.min, room));
   return { x: Math.max(MARGIN, (size.width - width * zoom) / 2), y: MARGIN, zoom };
 }
@@ -94,7 +96,7 @@ export function revealed(spot: Spot, viewport: Viewport, size: Size): Viewport {
   return {
     ...viewport,
     x: within(viewport.x, MARGIN - x * viewport.zoom, size.width - MARGIN - (x + BOX.width) * viewport.zoom),
-    y: within(viewport.y, MARGIN - y * viewport.zoom, size.height - MARGIN - (y + BOX.height) * viewport.zoom),
+    y: within(viewport.y, MARGIN - y * viewport.zoom, size.height - MARGIN_BELOW - (y + BOX.height) * viewport.zoom),
   };
 }
 

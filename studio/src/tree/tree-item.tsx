@@ -71,7 +71,7 @@ function Marks({ node, leaf }: { readonly node: TreeNodeView; readonly leaf: boo
       {label !== null && <bdi className="tree-mark tree-mark-label">{plainText(label)}</bdi>}
       {checkpoints.length > 0 && (
         <span className="tree-mark tree-mark-checkpoint">
-          ⚑ checkpoint{checkpoints.length > 1 ? ` ×${checkpoints.length}` : ""}
+          ⚑{checkpoints.length > 1 ? ` ×${checkpoints.length}` : ""}
         </span>
       )}
       <span className="tree-item-kind">

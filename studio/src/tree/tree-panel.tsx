@@ -38,6 +38,7 @@ function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
   const [selectedId, setSelectedId] = useState(asked);
   const [part, setPart] = useState<SelectionPart>(null);
   const details = useRef<HTMLElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
   const elements = useMemo(() => elementsOf(tree, unfolded), [tree, unfolded]);
   const layout = useMemo(() => layOut(elements), [elements]);
   const askedElement = asked === null ? undefined : elements.byNode.get(asked);
@@ -76,6 +77,7 @@ function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
         asked={asked}
         onSelect={select}
         onOpen={open}
+        frameRef={frame}
         onToggle={toggle}
         onFoldAll={unfolded.size === 0 ? null : () => setUnfolded(new Set())}
       />
@@ -89,7 +91,10 @@ function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
           part={part}
           onPart={setPart}
           onChanged={onChanged}
-          onClose={() => setSelectedId(null)}
+          onClose={() => {
+            setSelectedId(null);
+            frame.current?.focus();
+          }}
         />
       )}
     </>

@@ -55,7 +55,13 @@ export function TreeSelection(props: SelectionProps): ReactNode {
     </button>
   );
   return (
-    <section ref={focusRef} tabIndex={-1} className="tree-selection" aria-label="Selected entry">
+    <section
+      ref={focusRef}
+      tabIndex={-1}
+      className="tree-selection"
+      aria-label="Selected entry"
+      onKeyDown={(event) => event.key === "Escape" && onClose()}
+    >
       <header className="tree-selection-head">
         <NodeGlyph kind={kind} />
         <strong>{KIND_NAMES[kind]}</strong>

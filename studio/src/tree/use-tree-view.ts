@@ -62,5 +62,5 @@ function spotOf({ elements, layout }: Shown, id: string | null): Spot | null {
 function firstView(layout: TreeLayout, leaf: Spot | null, room: Size): Viewport {
   const all = fitted(layout, room);
   if (all.zoom >= TEXT_ZOOM_MIN * 1.4 || leaf === null) return all;
-  return revealed(leaf, { ...fitted({ ...layout, rows: [], lanes: 1 }, room), zoom: 1 }, room);
+  return revealed(leaf, { ...fitted({ ...layout, rows: [], lanes: Math.min(2, layout.lanes) }, room), zoom: 1 }, room);
 }
