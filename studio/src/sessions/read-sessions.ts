@@ -1,5 +1,5 @@
 import type { Client, SearchHitView, SessionView } from "skein/client";
-import { isShown, queryOf, type SessionFilter } from "./session-filter.ts";
+import { isShown, patternProblem, queryOf, type SessionFilter } from "./session-filter.ts";
 
 /** A row of the list: a session, and where a search found something in it. */
 export interface SessionRow {
@@ -42,6 +42,8 @@ async function searchSessions(
   wanted: number,
   signal: AbortSignal,
 ): Promise<SessionRows> {
+  const problem = patternProblem(filter.search);
+  if (problem !== null) throw new Error(problem);
   const limit = Math.min(wanted + 1, PAGE_MAX);
   const { items } = await client.search(filter.search.trim(), { ...queryOf(filter), limit, signal });
   const rows = items

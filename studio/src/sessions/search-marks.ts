@@ -13,7 +13,7 @@ const PIECES_MAX = 50;
 export function markedPieces(text: string, search: string): readonly MarkedPiece[] {
   const terms = termsOf(search);
   if (terms.length === 0) return [{ text, marked: false }];
-  const pattern = new RegExp(terms.map((term) => term.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|"), "giu");
+  const pattern = new RegExp(terms.map((term) => term.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|"), "giu");
   const pieces: MarkedPiece[] = [];
   let end = 0;
   for (const { 0: found, index } of text.matchAll(pattern)) {

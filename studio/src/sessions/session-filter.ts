@@ -44,6 +44,19 @@ export function isShown(session: Parameters<typeof markOf>[0], show: ShowChoice)
   return show === "running" || show === "interrupted" ? markOf(session) === show : true;
 }
 
+/** What is wrong with the pattern of a search, before the server is asked; null when nothing is. */
+export function patternProblem(search: string): string | null {
+  const pattern = /(?<=^|\s)re:(.*)$/s.exec(search.trim())?.[1]?.trim();
+  if (pattern === undefined) return null;
+  if (pattern === "") return "Give a pattern after re:.";
+  try {
+    new RegExp(pattern, "iu");
+    return null;
+  } catch {
+    return "What comes after re: is not a regular expression yet.";
+  }
+}
+
 /** How many parts of a filter are in force, the search aside. */
 export function countFilters({ userId, cwd, show }: SessionFilter): number {
   return [userId.trim() !== "", cwd.trim() !== "", show !== "all"].filter(Boolean).length;

@@ -21,7 +21,7 @@ export function SessionListing({
   if (error !== null && stale) {
     return (
       <div role="alert" className="sessions-note sessions-problem">
-        <p>Could not load the sessions: {error.message}</p>
+        <p>{error.message}</p>
         <button type="button" className="button" onClick={reload}>
           Try again
         </button>

@@ -62,7 +62,7 @@ export interface SessionRowProps {
 }
 
 function About({ row: { session }, deleted }: { readonly row: Row; readonly deleted: boolean }): ReactNode {
-  const { userId, cwd } = session.header;
+  const { userId, cwd, forkedFrom } = session.header;
   const whereabouts = [cwd, userId === null ? null : `User ${userId}`].filter((part) => part !== null).join("\n");
   return (
     <>
@@ -73,6 +73,12 @@ function About({ row: { session }, deleted }: { readonly row: Row; readonly dele
         <time dateTime={session.modifiedAt} title={fullTime(session.modifiedAt)}>
           {ageOf(session.modifiedAt, Date.now())}
         </time>
+        {forkedFrom?.branchName !== undefined && (
+          <span className="sessions-branch" title={`Branch ${forkedFrom.branchName}`}>
+            <span aria-hidden="true">⑂ </span>
+            <bdi>{forkedFrom.branchName}</bdi>
+          </span>
+        )}
         {session.cost > 0 && <span title="Cost">{formatCost(session.cost)}</span>}
         {deleted ? <span className="tag">Deleted</span> : <SessionMark mark={markOf(session)} />}
       </span>

@@ -1,0 +1,49 @@
+import { useEffect, useRef } from "react";
+import { useClient } from "../request/use-client.ts";
+import { type Requested, useRequest } from "../request/use-request.ts";
+import type { AnalyticsRow } from "./metric.ts";
+
+/** How often the sums are asked for again while someone can see them. */
+const POLL_MS = 20_000;
+
+/** The sums of a period, as the server made them. */
+export interface Sums {
+  readonly total: AnalyticsRow | undefined;
+  readonly byDay: readonly AnalyticsRow[];
+  readonly byModel: readonly AnalyticsRow[];
+  readonly byUser: readonly AnalyticsRow[];
+}
+
+/** What sums are asked for. */
+export interface SumsRequest {
+  readonly from?: string;
+  readonly to?: string;
+  readonly userId?: string;
+}
+
+/** The sums of a period. Those that were there before stay until the new ones come. */
+export function useAnalytics(asked: SumsRequest): Requested<Sums> {
+  const client = useClient();
+  const requested = useRequest(JSON.stringify(asked), async (signal): Promise<Sums> => {
+    const rowsBy = async (...groupBy: ("day" | "model" | "user")[]): Promise<readonly AnalyticsRow[]> =>
+      (await client.analytics({ ...asked, groupBy }, { signal })).rows;
+    const [all, byDay, byModel, byUser] = await Promise.all([rowsBy(), rowsBy("day"), rowsBy("model"), rowsBy("user")]);
+    return { total: all[0], byDay, byModel, byUser };
+  });
+  const kept = useRef<Sums | null>(null);
+  if (requested.data !== null) kept.current = requested.data;
+  const { loading, reload, error } = requested;
+  useEffect(() => {
+    if (loading) return;
+    const again = (): void => {
+      if (document.visibilityState === "visible") reload();
+    };
+    const poll = setInterval(again, POLL_MS);
+    window.addEventListener("focus", again);
+    return () => {
+      clearInterval(poll);
+      window.removeEventListener("focus", again);
+    };
+  }, [loading, reload]);
+  return { ...requested, data: requested.data ?? (error === null ? kept.current : null) };
+}
