@@ -291,6 +291,8 @@ export interface LineageView {
 export interface LineageNodeView {
   readonly id: string;
   readonly name: string | null;
+  /** What a fork was called when it was made; null for what is no fork. */
+  readonly branchName: string | null;
   readonly lineage: Lineage | null;
   readonly status: SessionStatus | null;
   readonly usage: Usage | null;

@@ -168,6 +168,7 @@ test("the lineage counts what each session spent once, and comes as data or as a
     [forkId, 5],
     [parentId, 10],
   ]);
+  expect(lineage.nodes.map((node: { branchName: string | null }) => node.branchName)).toEqual(["try", null]);
   expect((await api.call("GET", `${base}/lineage`)).body.nodes).toHaveLength(2);
   expect((await api.call("GET", `${base}/lineage?format=mermaid`)).text).toMatch(
     /^flowchart TD\n(?:.*\n)* {2}s0 --> s1\n/,

@@ -54,7 +54,7 @@ export function MergeOutcome({
         <List
           title="Skipped"
           none=""
-          items={skipped.map(({ turnId, reason }) => ({ id: turnId, text: `${nameOf(turnId)}: ${REASONS[reason]}` }))}
+          items={skipped.map(({ turnId, reason }) => ({ id: turnId, text: `${nameOf(turnId)} (${REASONS[reason]})` }))}
         />
       )}
       {conflicts.length > 0 && (

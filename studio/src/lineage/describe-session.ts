@@ -1,5 +1,8 @@
 import type { LineageNodeView, LineageView } from "skein/client";
 
+/** The sessions of a lineage by their ids. */
+export type SessionsById = ReadonlyMap<string, LineageNodeView>;
+
 type Kind = NonNullable<LineageNodeView["lineage"]>["kind"];
 
 const KINDS: Readonly<Record<Kind, string>> = {
@@ -19,9 +22,11 @@ export function kindOf({ lineage }: LineageNodeView): string {
   return KINDS[lineage.kind] ?? lineage.kind;
 }
 
-/** What a session is called in a lineage; forks often have the name of what they come from, so the id goes with it. */
-export function titleOf({ name, id }: LineageNodeView): string {
-  return name ?? `Session ${shortId(id)}`;
+/** What a session is called in a lineage: a fork that still has the name of its source, by its own first. */
+export function titleOf({ name, branchName, lineage, id }: LineageNodeView, byId: SessionsById): string {
+  const inherited = lineage?.parents.some((parent) => byId.get(parent)?.name === name) ?? false;
+  if (branchName !== null && name !== null && inherited) return `${branchName} · ${name}`;
+  return name ?? branchName ?? `Session ${shortId(id)}`;
 }
 
 /** The end of an id, which tells sessions apart that were made at the same time. */

@@ -1,7 +1,7 @@
 import { Background, Controls, type Edge, MarkerType, ReactFlow } from "@xyflow/react";
 import { type ReactNode, useMemo } from "react";
 import type { LineageView } from "skein/client";
-import { kindOf } from "./describe-session.ts";
+import { kindOf, titleOf } from "./describe-session.ts";
 import { layOutLineage, NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";
 import { SessionNode, type SessionFlowNode } from "./session-node.tsx";
 import "@xyflow/react/dist/style.css";
@@ -24,30 +24,32 @@ export function LineageGraph({
   const shape = lineage.edges.length + lineage.nodes.length;
   return (
     <div className="lineage-graph">
-      <ReactFlow
-        key={`${currentId}|${shape}`}
-        nodes={nodes}
-        edges={edges}
-        nodeTypes={NODE_TYPES}
-        fitView
-        fitViewOptions={FIT}
-        minZoom={0.05}
-        maxZoom={2}
-        nodesDraggable={false}
-        nodesConnectable={false}
-        nodesFocusable={false}
-        edgesFocusable={false}
-        elementsSelectable={false}
-        zoomOnScroll={false}
-        zoomOnDoubleClick={false}
-        preventScrolling={false}
-        onlyRenderVisibleElements={nodes.length > MANY}
-        proOptions={{ hideAttribution: true }}
-        aria-label="Graph of the sessions"
-      >
-        <Background gap={24} />
-        <Controls showInteractive={false} fitViewOptions={FIT} />
-      </ReactFlow>
+      <div className="lineage-frame">
+        <ReactFlow
+          key={`${currentId}|${shape}`}
+          nodes={nodes}
+          edges={edges}
+          nodeTypes={NODE_TYPES}
+          fitView
+          fitViewOptions={FIT}
+          minZoom={0.05}
+          maxZoom={2}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          nodesFocusable={false}
+          edgesFocusable={false}
+          elementsSelectable={false}
+          zoomOnScroll={false}
+          zoomOnDoubleClick={false}
+          preventScrolling={false}
+          onlyRenderVisibleElements={nodes.length > MANY}
+          proOptions={{ hideAttribution: true }}
+          aria-label="Graph of the sessions"
+        >
+          <Background gap={24} />
+          <Controls showInteractive={false} fitViewOptions={FIT} />
+        </ReactFlow>
+      </div>
     </div>
   );
 }
@@ -62,7 +64,7 @@ function elementsOf(lineage: LineageView, currentId: string): { nodes: SessionFl
       position: places.get(session.id) ?? { x: 0, y: 0 },
       width: NODE_WIDTH,
       height: NODE_HEIGHT,
-      data: { session, current: session.id === currentId },
+      data: { session, title: titleOf(session, byId), current: session.id === currentId },
     }),
   );
   const edges = lineage.edges.map(({ parent, child }): Edge => {

@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
 import type { LineageNodeView, LineageView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
 import { addressOf } from "../shell/place.ts";
-import { kindOf, shortId, titleOf } from "./describe-session.ts";
+import { kindOf, type SessionsById, shortId, titleOf } from "./describe-session.ts";
 
-const COLUMNS = ["Session", "Made by", "From", "Status", "Tokens", "Cost", "Since"];
+const COLUMNS = ["Session", "Made by", "From", "Status", "Tokens", "Cost", "Made"];
 
 /** The sessions of a lineage as a table, for those who would rather read than look. */
 export function LineageList({
@@ -33,7 +33,7 @@ export function LineageList({
           {lineage.nodes.map((node) => (
             <tr key={node.id} className={node.id === currentId ? "lineage-row-current" : undefined}>
               <th scope="row">
-                <SessionLink node={node} current={node.id === currentId} />
+                <SessionLink node={node} title={titleOf(node, byId)} current={node.id === currentId} />
               </th>
               <td>
                 <span className="tag">{kindOf(node)}</span>
@@ -44,7 +44,13 @@ export function LineageList({
               <td>{node.status ?? "unknown"}</td>
               <td className="lineage-number">{node.usage === null ? "" : formatCompact(node.usage.totalTokens)}</td>
               <td className="lineage-number">{node.cost === null ? "" : formatCost(node.cost)}</td>
-              <td>{node.createdAt === null ? "" : fullTime(node.createdAt)}</td>
+              <td>
+                {node.createdAt !== null && (
+                  <time dateTime={node.createdAt} title={fullTime(node.createdAt)}>
+                    {ageOf(node.createdAt, Date.now())}
+                  </time>
+                )}
+              </td>
             </tr>
           ))}
         </tbody>
@@ -53,7 +59,15 @@ export function LineageList({
   );
 }
 
-function SessionLink({ node, current }: { readonly node: LineageNodeView; readonly current: boolean }): ReactNode {
+function SessionLink({
+  node,
+  title,
+  current,
+}: {
+  readonly node: LineageNodeView;
+  readonly title: string;
+  readonly current: boolean;
+}): ReactNode {
   if (node.lineage === null) {
     return (
       <>
@@ -67,7 +81,7 @@ function SessionLink({ node, current }: { readonly node: LineageNodeView; readon
         href={addressOf({ page: "session", id: node.id, view: "talk", options: {} })}
         aria-current={current ? "page" : undefined}
       >
-        {visibleText(titleOf(node))}
+        {visibleText(title)}
       </a>{" "}
       <code className="soft">{visibleText(shortId(node.id))}</code>
       {current && <span className="tag">this one</span>}
@@ -75,16 +89,10 @@ function SessionLink({ node, current }: { readonly node: LineageNodeView; readon
   );
 }
 
-function Parents({
-  ids,
-  byId,
-}: {
-  readonly ids: readonly string[];
-  readonly byId: ReadonlyMap<string, LineageNodeView>;
-}): ReactNode {
+function Parents({ ids, byId }: { readonly ids: readonly string[]; readonly byId: SessionsById }): ReactNode {
   return ids.map((id, index) => {
     const node = byId.get(id);
-    const text = visibleText(node === undefined ? shortId(id) : titleOf(node));
+    const text = visibleText(node === undefined ? shortId(id) : titleOf(node, byId));
     return (
       <span key={id}>
         {index > 0 && ", "}

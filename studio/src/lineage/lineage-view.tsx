@@ -18,7 +18,9 @@ const SHAPES = { graph: "Graph", list: "List" } as const;
 export function LineageView({ session, live, options }: SessionProps): ReactNode {
   const client = useClient();
   const { id } = session.header;
-  const requested = useRevised(id, live.revision, (signal) => client.sessions.lineage(id, { signal }));
+  const requested = useRevised(id, live.revision, async (signal) =>
+    inOrder(await client.sessions.lineage(id, { signal })),
+  );
   useWhenLookedAt(requested.reload);
   const shape = options.as === "list" ? "list" : "graph";
   return (
@@ -66,6 +68,11 @@ export function LineageView({ session, live, options }: SessionProps): ReactNode
       </Shown>
     </section>
   );
+}
+
+/** What is missing first, as only its children know of it; then by age. */
+function inOrder(lineage: Lineage): Lineage {
+  return { ...lineage, nodes: lineage.nodes.toSorted((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1)) };
 }
 
 function Totals({ lineage }: { readonly lineage: Lineage }): ReactNode {

@@ -4,11 +4,14 @@ import type { LineageNodeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
 import { addressOf } from "../shell/place.ts";
-import { kindOf, shortId, titleOf } from "./describe-session.ts";
+import { kindOf, shortId } from "./describe-session.ts";
 import { NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";
 
 /** A session in the graph. */
-export type SessionFlowNode = Node<{ readonly session: LineageNodeView; readonly current: boolean }, "session">;
+export type SessionFlowNode = Node<
+  { readonly session: LineageNodeView; readonly title: string; readonly current: boolean },
+  "session"
+>;
 
 /** One session of the graph: its name, how it was made, how it stands and what it spent. */
 export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
@@ -28,7 +31,7 @@ export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
       <Handle type="target" position={Position.Top} isConnectable={false} />
       {missing ? (
         <div className={`${look} lineage-node-missing`}>
-          <Face session={session} />
+          <Face session={session} title={props.data.title} />
         </div>
       ) : (
         <a
@@ -38,7 +41,7 @@ export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
           title={session.createdAt === null ? undefined : fullTime(session.createdAt)}
           onFocus={show}
         >
-          <Face session={session} />
+          <Face session={session} title={props.data.title} />
         </a>
       )}
       <Handle type="source" position={Position.Bottom} isConnectable={false} />
@@ -46,7 +49,7 @@ export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
   );
 }
 
-function Face({ session }: { readonly session: LineageNodeView }): ReactNode {
+function Face({ session, title }: { readonly session: LineageNodeView; readonly title: string }): ReactNode {
   const { id, status, usage, cost } = session;
   if (session.lineage === null) {
     return (
@@ -58,7 +61,7 @@ function Face({ session }: { readonly session: LineageNodeView }): ReactNode {
   }
   return (
     <>
-      <span className="lineage-node-name">{visibleText(titleOf(session))}</span>
+      <span className="lineage-node-name">{visibleText(title)}</span>
       <span className="lineage-node-line">
         <span className="tag lineage-tag">{kindOf(session)}</span>
         {status !== null && status !== "active" && <span className="tag">{status}</span>}
