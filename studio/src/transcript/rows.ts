@@ -83,3 +83,9 @@ function takeResult(rows: Row[], entry: MessageEntry<ToolMessage>): void {
   }
   rows.push({ kind: "result", entry, ...baseOf(entry) });
 }
+
+/** The last user turn of a path, which a run on it was to answer. */
+export function lastQuestion(entries: readonly Entry[]): MessageEntry<InputMessage> | null {
+  const found = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
+  return (found as MessageEntry<InputMessage> | undefined) ?? null;
+}

@@ -1,0 +1,96 @@
+import { memo, type ReactNode, useState } from "react";
+import { AnswerBody } from "./answer-body.tsx";
+import { AnswerFacts } from "./answer-facts.tsx";
+import { ContentView } from "./content-view.tsx";
+import { NoteRow } from "./note-row.tsx";
+import { RowActions } from "./row-actions.tsx";
+import { type OpenForm, RowForms } from "./row-forms.tsx";
+import { RowHead } from "./row-head.tsx";
+import type { Row } from "./rows.ts";
+import { textOf } from "./said.ts";
+import { ToolResult } from "./tool-call-fold.tsx";
+
+/** What a row is drawn from. */
+export interface RowViewProps {
+  readonly row: Row;
+  readonly label: string | undefined;
+  /** Whether the address asks for this row. */
+  readonly marked: boolean;
+}
+
+/** One thing in the transcript; drawn again only when it shows something else. */
+export const RowView: (props: RowViewProps) => ReactNode = memo(
+  function RowView({ row, label, marked }: RowViewProps): ReactNode {
+    const classes = ["transcript-row", `transcript-row-${row.kind}`, marked ? "transcript-row-marked" : ""];
+    return (
+      <li className={classes.join(" ")} id={`turn-${row.id}`} tabIndex={-1} aria-current={marked ? "true" : undefined}>
+        <RowBody row={row} label={label} />
+      </li>
+    );
+  },
+  (a, b) => a.row.signature === b.row.signature && a.label === b.label && a.marked === b.marked && sameQuestion(a, b),
+);
+
+function sameQuestion({ row: a }: RowViewProps, { row: b }: RowViewProps): boolean {
+  return a.kind !== "answer" || b.kind !== "answer" || a.question?.id === b.question?.id;
+}
+
+function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode {
+  const [form, setForm] = useState<OpenForm>(null);
+  if (row.kind === "summary" || row.kind === "custom" || row.kind === "note")
+    return <NoteRow row={row} label={label} />;
+  const { id, endId, entry } = row;
+  const { content, agent } = entry.message;
+  const shared = { id, endId, text: () => textOf(content), onForm: setForm };
+  const forms = { form, id, endId, label, onClose: () => setForm(null) };
+  if (row.kind === "turn") {
+    const isUser = row.entry.message.role === "user";
+    const turn = { parentId: entry.parentId, content: row.entry.message.content };
+    return (
+      <>
+        <RowHead
+          speaker={isUser ? "user" : "system"}
+          name={isUser ? (agent ?? "You") : "System"}
+          timestamp={entry.timestamp}
+          label={label}
+          actions={<RowActions {...shared} editable={isUser} />}
+        />
+        {form === "edit" ? null : <ContentView content={content} />}
+        <RowForms {...forms} turn={turn} />
+      </>
+    );
+  }
+  if (row.kind === "result") {
+    const { message } = row.entry;
+    return (
+      <>
+        <RowHead
+          speaker="tool"
+          name={message.name}
+          timestamp={entry.timestamp}
+          label={label}
+          actions={<RowActions {...shared} />}
+        />
+        <ToolResult message={message} />
+        <RowForms {...forms} />
+      </>
+    );
+  }
+  const { message } = row.entry;
+  const { question, results } = row;
+  const retry = question === null ? null : { parentId: question.parentId, input: question.message.content };
+  return (
+    <>
+      <RowHead
+        speaker="assistant"
+        name={agent ?? "Assistant"}
+        timestamp={entry.timestamp}
+        label={label}
+        facts={<AnswerFacts message={message} />}
+        actions={<RowActions {...shared} retry={retry} />}
+      />
+      <AnswerBody message={message} resultOf={(callId) => results.get(callId)?.message ?? null} />
+      <RowForms {...forms} />
+    </>
+  );
+}
