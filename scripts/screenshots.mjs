@@ -56,7 +56,7 @@ async function takeAll(url) {
       const page = await context.newPage();
       for (const [name, at] of places) {
         await page.goto(`${url}/${at}`);
-        await page.waitForFunction(`!document.body.innerText.includes("Loading the ")`);
+        await page.locator(".loading").first().waitFor({ state: "detached" });
         await page.waitForTimeout(settleMs);
         const path = join(folder, `${name}-${colorScheme}.png`);
         await page.screenshot({ path });

@@ -34,8 +34,10 @@ export async function allPlaces(server: StudioServer): Promise<readonly (readonl
 export async function goTo(page: Page, { url }: StudioServer, at: string): Promise<void> {
   await page.goto(`${url}/${at}`);
   // Streams stay open, so the network is never idle; what is on its way says so.
-  await page.waitForFunction(
-    `document.querySelector("#root > *") !== null && !document.body.innerText.includes("Loading the ")`,
-  );
+  await page.locator("#root > *").first().waitFor();
+  await page
+    .getByText(/^Loading /)
+    .first()
+    .waitFor({ state: "hidden" });
   await page.waitForTimeout(150);
 }
