@@ -7,6 +7,7 @@ import { useWidth } from "./use-width.ts";
 
 const HEIGHT_PX = 240;
 const LEFT_PX = 56;
+const RIGHT_PX = 24;
 const BOTTOM_PX = 24;
 const TOP_PX = 12;
 const LABEL_WIDTH_PX = 64;
@@ -31,7 +32,7 @@ export function DayChart({
     row === undefined ? 0 : metric.series.reduce((sum, { amountOf }) => sum + amountOf(row), 0);
   const ticks = ticksUpTo(Math.max(0, ...days.map((day) => stackOf(byDay.get(day)))), 4);
   const top = ticks.at(-1) ?? 1;
-  const inner = { width: Math.max(width - LEFT_PX, 0), height: HEIGHT_PX - TOP_PX - BOTTOM_PX };
+  const inner = { width: Math.max(width - LEFT_PX - RIGHT_PX, 0), height: HEIGHT_PX - TOP_PX - BOTTOM_PX };
   const yOf = (value: number): number => TOP_PX + inner.height * (1 - value / top);
   const xOf = (index: number): number => LEFT_PX + (inner.width * index) / Math.max(days.length, 1);
   const stride = labelStride(days.length, inner.width, LABEL_WIDTH_PX);
@@ -47,7 +48,7 @@ export function DayChart({
           <svg role="img" aria-label={summaryOf(days, byDay, metric)} width={width} height={HEIGHT_PX}>
             {ticks.map((tick) => (
               <g key={tick}>
-                <line className="analytics-line" x1={LEFT_PX} x2={width} y1={yOf(tick)} y2={yOf(tick)} />
+                <line className="analytics-line" x1={LEFT_PX} x2={width - RIGHT_PX} y1={yOf(tick)} y2={yOf(tick)} />
                 <text className="analytics-label" x={LEFT_PX - 8} y={yOf(tick)} dy="0.32em" textAnchor="end">
                   {metric.formatShort(tick)}
                 </text>
@@ -59,7 +60,7 @@ export function DayChart({
                 <text
                   key={day}
                   className="analytics-label"
-                  x={Math.min((xOf(index) + xOf(index + 1)) / 2, width - LABEL_WIDTH_PX / 3)}
+                  x={(xOf(index) + xOf(index + 1)) / 2}
                   y={HEIGHT_PX - 6}
                   textAnchor="middle"
                 >

@@ -19,7 +19,7 @@ export function RankedBars({
 }): ReactNode {
   const id = useId();
   const { totalOf, format, name } = metric;
-  const ranked = [...rows].sort((a, b) => totalOf(b) - totalOf(a));
+  const ranked = rows.filter((row) => totalOf(row) > 0).sort((a, b) => totalOf(b) - totalOf(a));
   const largest = Math.max(0, ...ranked.map(totalOf));
   return (
     <section className="analytics-card" aria-labelledby={id}>

@@ -17,10 +17,10 @@ test.for([
 });
 
 test("shows as many digits of a cost as it takes to see it", () => {
-  expect([0, 0.00042, 0.0096, 0.5, 1234.5].map(formatCost)).toEqual([
+  expect([0, 0.00042, 0.015, 0.5, 1234.5].map(formatCost)).toEqual([
     "$0.00",
     "$0.00042",
-    "$0.0096",
+    "$0.015",
     "$0.50",
     "$1,234.50",
   ]);

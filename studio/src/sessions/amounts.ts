@@ -30,7 +30,7 @@ export function fullTime(timestamp: string): string {
 
 /** US dollars, with as many digits as a small amount needs to be seen. */
 export function formatCost(cost: number): string {
-  return cost > 0 && cost < 0.01 ? SMALL_MONEY.format(cost) : MONEY.format(cost);
+  return cost > 0 && cost < 0.1 ? SMALL_MONEY.format(cost) : MONEY.format(cost);
 }
 
 /** A count in full. */

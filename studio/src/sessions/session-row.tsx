@@ -75,7 +75,7 @@ function About({ row: { session }, deleted }: { readonly row: Row; readonly dele
         </time>
         {forkedFrom?.branchName !== undefined && (
           <span className="sessions-branch" title={`Branch ${forkedFrom.branchName}`}>
-            <span aria-hidden="true">⑂ </span>
+            <span aria-hidden="true">↳ </span>
             <bdi>{forkedFrom.branchName}</bdi>
           </span>
         )}
