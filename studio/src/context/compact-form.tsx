@@ -98,7 +98,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
           </button>
           <button
             type="button"
-            className="button button-primary small"
+            className={`button small ${ready ? "button-primary" : ""}`}
             disabled={busy || !ready}
             onClick={() => void compact.run()}
           >

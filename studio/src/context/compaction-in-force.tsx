@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import type { ContextView } from "skein/client";
-import { LongText } from "../request/long-text.tsx";
+import { LongText } from "../markdown/long-text.tsx";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { DroppedEntries } from "./dropped-entries.tsx";

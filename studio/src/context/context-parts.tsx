@@ -1,8 +1,8 @@
 import { memo, type ReactNode, useState } from "react";
 import type { ContextPartView, ContextView } from "skein/client";
-import { LongText } from "../request/long-text.tsx";
+import { LongText } from "../markdown/long-text.tsx";
 import { messageText } from "../request/message-text.ts";
-import { plainText } from "../request/plain-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
 import { percent, tokensOfParts } from "./context-share.ts";
 
@@ -68,7 +68,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
   const [open, setOpen] = useState(false);
   const { message, tokens, entryId } = part;
   const text = messageText(message);
-  const who = message.role === "tool" ? `tool ${plainText(message.name)}` : message.role;
+  const who = message.role === "tool" ? `tool ${visibleText(message.name)}` : message.role;
   return (
     <li className={`context-part${dropped ? " context-part-dropped" : ""}`}>
       <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -76,14 +76,14 @@ const Part = memo(function Part(props: PartProps): ReactNode {
           <span className={`context-dot context-${message.role}`} aria-hidden="true" />
           <span className="context-part-who">
             {place}. {who}
-            {message.agent !== undefined && ` (${plainText(message.agent)})`}
+            {message.agent !== undefined && ` (${visibleText(message.agent)})`}
           </span>
           {summary && <span className="tag context-tag">summary of what was left out</span>}
           {dropped && <span className="tag context-tag">would be summarised</span>}
           <span className="context-part-tokens small">
             {tokens.toLocaleString("en")} <span className="soft">{percent(share)}</span>
           </span>
-          <bdi className="context-part-line soft">{open ? "" : plainText(text.slice(0, LINE_CHARACTERS))}</bdi>
+          <bdi className="context-part-line soft">{open ? "" : visibleText(text.slice(0, LINE_CHARACTERS))}</bdi>
           <span className="context-bar" aria-hidden="true">
             <span className={`context-${message.role}`} style={{ width: `${share * 100}%` }} />
           </span>

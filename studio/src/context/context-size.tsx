@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { ContextView } from "skein/client";
-import { LongText } from "../request/long-text.tsx";
-import { plainText } from "../request/plain-text.ts";
+import { LongText } from "../markdown/long-text.tsx";
+import { visibleText } from "../markdown/visible-text.ts";
 import { percent, sharesByRole, tokensOfParts } from "./context-share.ts";
 
 /** How large a context is, and what of it each role takes; `limit` is what the model has room for. */
@@ -59,9 +59,9 @@ export function ContextSettings({ context }: { readonly context: ContextView }):
       <h3>Settings</h3>
       <dl className="context-facts">
         <dt>Model</dt>
-        <dd>{model === null ? <span className="soft">the agent's own</span> : plainText(model)}</dd>
+        <dd>{model === null ? <span className="soft">the agent's own</span> : visibleText(model)}</dd>
         <dt>Thinking</dt>
-        <dd>{plainText(thinkingLevel)}</dd>
+        <dd>{visibleText(thinkingLevel)}</dd>
       </dl>
       <details open={systemPrompt !== null && systemPrompt.length < 600}>
         <summary>
@@ -85,7 +85,7 @@ export function ContextSettings({ context }: { readonly context: ContextView }):
         ) : (
           <dl className="context-facts">
             {Object.entries(variables).map(([name, value]) => [
-              <dt key={name}>{plainText(name)}</dt>,
+              <dt key={name}>{visibleText(name)}</dt>,
               <dd key={`${name} is`}>
                 <LongText text={typeof value === "string" ? value : JSON.stringify(value)} />
               </dd>,

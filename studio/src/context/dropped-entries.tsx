@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import type { Entry } from "../../../src/session/entry.ts";
 import { contentText, messageText } from "../request/message-text.ts";
-import { plainText } from "../request/plain-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
@@ -40,7 +40,7 @@ export function DroppedEntries({
                 <a href={addressOf({ page: "session", id: sessionId, view: "talk", options: { entry: entry.id } })}>
                   {entry.type === "message" ? entry.message.role : entry.type.replaceAll("_", " ")}
                 </a>{" "}
-                <bdi>{plainText(lineOf(entry))}</bdi>
+                <bdi>{visibleText(lineOf(entry))}</bdi>
               </li>
             ))}
           </ul>

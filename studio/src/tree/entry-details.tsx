@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
 import type { Entry } from "../../../src/session/entry.ts";
-import { LongText } from "../request/long-text.tsx";
+import { LongText } from "../markdown/long-text.tsx";
 import { contentText, messageText } from "../request/message-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { NodeKind } from "./node-kind.ts";
+import "./tree.css";
 
 const SHAPES: Readonly<Record<NodeKind, string>> = {
   user: "M8 1.5a6.5 6.5 0 1 1 0 13a6.5 6.5 0 1 1 0-13z",

@@ -137,7 +137,7 @@ function NodeForm({
       <div className="tree-actions">
         <button
           type="submit"
-          className={`button small ${danger ? "button-danger" : "button-primary"}`}
+          className={`button small ${danger ? "button-danger" : disabled ? "" : "button-primary"}`}
           disabled={disabled || action.busy}
         >
           {submit}

@@ -1,6 +1,6 @@
 import { memo, type ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
-import { plainText } from "../request/plain-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { NodeGlyph } from "./node-glyph.tsx";
 import { captionOf, KIND_NAMES, kindOf } from "./node-kind.ts";
 import { BOX, cornerOf } from "./tree-geometry.ts";
@@ -54,7 +54,7 @@ export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
         <>
           <NodeGlyph kind={kindOf(node)} />
           <span className="tree-item-text">
-            <bdi className="tree-item-caption">{plainText(captionOf(node))}</bdi>
+            <bdi className="tree-item-caption">{visibleText(captionOf(node))}</bdi>
             <Marks node={node} leaf={leaf} />
           </span>
         </>
@@ -68,7 +68,7 @@ function Marks({ node, leaf }: { readonly node: TreeNodeView; readonly leaf: boo
   return (
     <span className="tree-item-meta">
       {leaf && <span className="tree-mark tree-mark-leaf">leaf</span>}
-      {label !== null && <bdi className="tree-mark tree-mark-label">{plainText(label)}</bdi>}
+      {label !== null && <bdi className="tree-mark tree-mark-label">{visibleText(label)}</bdi>}
       {checkpoints.length > 0 && (
         <span className="tree-mark tree-mark-checkpoint">
           ⚑{checkpoints.length > 1 ? ` ×${checkpoints.length}` : ""}
@@ -88,8 +88,8 @@ function spokenOf({ element }: Spot, leaf: boolean): string {
   if (element.nodes.length > 1) return `${element.nodes.length} folded entries, ${place}`;
   const { label, checkpoints } = node;
   return [
-    `${KIND_NAMES[kindOf(node)]}: ${plainText(captionOf(node))}`,
-    label === null ? "" : `label ${plainText(label)}`,
+    `${KIND_NAMES[kindOf(node)]}: ${visibleText(captionOf(node))}`,
+    label === null ? "" : `label ${visibleText(label)}`,
     checkpoints.length === 0 ? "" : `${checkpoints.length} ${checkpoints.length === 1 ? "checkpoint" : "checkpoints"}`,
     leaf ? "leaf" : "",
     place,

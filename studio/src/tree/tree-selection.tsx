@@ -1,6 +1,6 @@
 import { type ReactNode, type RefObject, useState } from "react";
 import type { SessionView, TreeNodeView, TreeView } from "skein/client";
-import { plainText } from "../request/plain-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/place.ts";
@@ -65,7 +65,7 @@ export function TreeSelection(props: SelectionProps): ReactNode {
       <header className="tree-selection-head">
         <NodeGlyph kind={kind} />
         <strong>{KIND_NAMES[kind]}</strong>
-        <bdi className="tree-selection-caption">{plainText(captionOf(node))}</bdi>
+        <bdi className="tree-selection-caption">{visibleText(captionOf(node))}</bdi>
         <button type="button" className="button button-plain small" aria-label="Close the selection" onClick={onClose}>
           ✕
         </button>
