@@ -77,3 +77,14 @@ test("shows a round until the transcript has it", () => {
   expect(roundsToShow(rounds, [], 2)).toHaveLength(0);
   expect(roundsToShow(told({ type: "round-started", round: 1 }).rounds, [entry], 9)).toHaveLength(1);
 });
+
+test("does not show an answer twice while its tools run, nor hide one that says what was said before", () => {
+  const call = { id: "c1", name: "find", arguments: "{}" };
+  const said = (message: object): Entry => ({ type: "message", id: "a", message }) as Entry;
+  const calling = told({ type: "tool-call-delta", round: 1, index: 0, id: "c1", name: "find", arguments: "{}" }).rounds;
+  expect(roundsToShow(calling, [said({ role: "assistant", content: null, toolCalls: [call] })], 9)).toHaveLength(0);
+  const { rounds } = told({ type: "text-delta", round: 1, text: "Yes" });
+  const [answer, question] = [said({ role: "assistant", content: "Yes" }), said({ role: "user", content: "Sure?" })];
+  expect(roundsToShow(rounds, [answer, question], 9)).toHaveLength(1);
+  expect(roundsToShow(rounds, [question, answer], 9)).toHaveLength(0);
+});

@@ -28,7 +28,6 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
         timestamp={entry.timestamp}
         label={label}
         facts={entry.type === "compaction" && <span>{formatTokens(entry.tokensBefore)} tokens before</span>}
-        actions={<RowActions id={id} endId={endId} text={() => text} onForm={setForm} />}
       />
       {entry.type === "custom_message" ? (
         <ContentView content={entry.content} />
@@ -38,6 +37,7 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
         </Fold>
       )}
       <RowForms form={form} id={id} endId={endId} label={label} onClose={() => setForm(null)} />
+      <RowActions id={id} endId={endId} text={() => text} onForm={setForm} />
     </>
   );
 }

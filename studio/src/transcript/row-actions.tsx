@@ -36,7 +36,7 @@ export function RowActions({
   const error = branch.error ?? again.error;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form.
-    <span className="transcript-actions" role="group" aria-label="Actions on this turn">
+    <div className="transcript-actions" role="group" aria-label="Actions on this turn">
       <CopyButton label="Copy text" text={text} />
       <CopyButton label="Copy link" text={link} />
       {editable && <FormButton form="edit" name="Edit and try again" onForm={onForm} changes />}
@@ -61,7 +61,7 @@ export function RowActions({
       <FormButton form="label" name="Label" onForm={onForm} />
       <FormButton form="fork" name="Fork" onForm={onForm} />
       {error !== null && <span role="alert">{error.message}</span>}
-    </span>
+    </div>
   );
 }
 

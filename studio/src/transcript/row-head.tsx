@@ -5,21 +5,19 @@ import { formatTime } from "./format.ts";
 /** Whose turn a row is. */
 export type Speaker = "user" | "assistant" | "system" | "tool" | "note";
 
-/** The first line of a row: who, when, what it took, and what can be done with it. */
+/** The first line of a row: who, when, and what it took. */
 export function RowHead({
   speaker,
   name,
   timestamp,
   label,
   facts,
-  actions,
 }: {
   readonly speaker: Speaker;
   readonly name: string;
   readonly timestamp: string | null;
   readonly label?: string | undefined;
   readonly facts?: ReactNode;
-  readonly actions?: ReactNode;
 }): ReactNode {
   return (
     <header className="transcript-head">
@@ -40,7 +38,6 @@ export function RowHead({
           </time>
         )}
       </span>
-      {actions}
     </header>
   );
 }

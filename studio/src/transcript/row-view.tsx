@@ -53,10 +53,10 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
           name={isUser ? (agent ?? "You") : "System"}
           timestamp={entry.timestamp}
           label={label}
-          actions={<RowActions {...shared} editable={isUser} />}
         />
         {form === "edit" ? null : <ContentView content={content} />}
         <RowForms {...forms} turn={turn} />
+        <RowActions {...shared} editable={isUser} />
       </>
     );
   }
@@ -64,15 +64,10 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
     const { message } = row.entry;
     return (
       <>
-        <RowHead
-          speaker="tool"
-          name={message.name}
-          timestamp={entry.timestamp}
-          label={label}
-          actions={<RowActions {...shared} />}
-        />
+        <RowHead speaker="tool" name={message.name} timestamp={entry.timestamp} label={label} />
         <ToolResult message={message} />
         <RowForms {...forms} />
+        <RowActions {...shared} />
       </>
     );
   }
@@ -87,10 +82,10 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
         timestamp={entry.timestamp}
         label={label}
         facts={<AnswerFacts message={message} />}
-        actions={<RowActions {...shared} retry={retry} />}
       />
       <AnswerBody message={message} resultOf={(callId) => results.get(callId)?.message ?? null} />
       <RowForms {...forms} />
+      <RowActions {...shared} retry={retry} />
     </>
   );
 }
