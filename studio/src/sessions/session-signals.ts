@@ -8,7 +8,7 @@ export interface Undoable {
 type Listener<T> = (value: T) => void;
 
 const changed = new Set<Listener<void>>();
-const offered = new Set<Listener<Undoable>>();
+const offered = new Set<Listener<Undoable | null>>();
 
 /** Tells the list that a session is not what it was, so that it need not find out by itself. */
 export function announceChange(): void {
@@ -26,8 +26,13 @@ export function offerUndo(undoable: Undoable): void {
   for (const listener of offered) listener(undoable);
 }
 
-/** Calls back whenever something can be undone; gives the function that ends it. */
-export function onOffer(listener: Listener<Undoable>): () => void {
+/** Takes the offer back, for one because it was undone in another way. */
+export function withdrawUndo(): void {
+  for (const listener of offered) listener(null);
+}
+
+/** Calls back whenever something can be undone, with null when that is over; gives the function that ends it. */
+export function onOffer(listener: Listener<Undoable | null>): () => void {
   offered.add(listener);
   return () => void offered.delete(listener);
 }

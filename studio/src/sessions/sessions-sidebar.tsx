@@ -6,7 +6,7 @@ import { goTo } from "../shell/place.ts";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
 import { SessionFilters } from "./session-filters.tsx";
 import { SessionListing } from "./session-listing.tsx";
-import { announceChange } from "./session-signals.ts";
+import { announceChange, withdrawUndo } from "./session-signals.ts";
 import { UndoToast } from "./undo-toast.tsx";
 import { useNewSession } from "./use-new-session.ts";
 import { useSessionList } from "./use-session-list.ts";
@@ -25,7 +25,7 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
   const asked = useSettled(filter, TYPING_MS);
   const list = useSessionList(asked);
   const create = useNewSession();
-  const restore = useAction(useCallback((id: string) => client.sessions.undelete(id).then(announceChange), [client]));
+  const restore = useAction(useCallback((id: string) => client.sessions.undelete(id).then(noteRestored), [client]));
   const whole = useRef<HTMLDivElement>(null);
   const focusSearch = (): void => {
     const field = (): HTMLInputElement | null => whole.current?.querySelector("input[type=search]") ?? null;
@@ -92,6 +92,11 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
       <UndoToast />
     </div>
   );
+}
+
+function noteRestored(): void {
+  withdrawUndo();
+  announceChange();
 }
 
 /** The users and projects that were seen so far, to choose from; users only for someone who may see those of others. */
