@@ -81,11 +81,32 @@ async function placesAt(url) {
     await (await fetch(`${url}/api/sessions`)).json()
   );
   /** @param {string} name */
-  const idOf = (name) => items.find((session) => session.name === name)?.header.id ?? "";
+  const idOf = (name) => items.findLast((session) => session.name === name)?.header.id ?? "";
+  const release = idOf("A name for the release");
+  const birds = await fork(url, release, "other birds");
+  await fork(url, release, "names of rivers");
+  await fork(url, birds, "birds of the sea");
   return [
     ["transcript", `#/sessions/${idOf("Plan a trip")}/talk`],
-    ["compare", `#/sessions/${idOf("A name for the release")}/compare`],
-    ["lineage", `#/sessions/${idOf("A name for the release")}/lineage`],
+    ["compare", `#/sessions/${idOf("Plan a trip")}/compare`],
+    ["lineage", `#/sessions/${release}/lineage`],
     ["analytics", "#/analytics"],
   ];
+}
+
+/**
+ * Forks a session, so that there is more of a lineage to see; the fork's id.
+ * @param {string} url
+ * @param {string} id
+ * @param {string} branchName
+ */
+async function fork(url, id, branchName) {
+  const answer = await fetch(`${url}/api/sessions/${id}/forks`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ branchName }),
+  });
+  if (!answer.ok) throw new SetupError(`The server answered ${answer.status} to a fork.`);
+  const made = /** @type {{ header: { id: string } }} */ (await answer.json());
+  return made.header.id;
 }

@@ -6,14 +6,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "../../src/http/client/index.ts";
-import { builtProgram } from "../cli/run-skein.ts";
+
+const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
 /** Which program serves: the command line's, with sample sessions and a workspace, or one whose model takes its time. */
 export type ServerKind = "serve" | "slow";
 
 const PROGRAMS: Readonly<Record<ServerKind, (directory: string, port: number) => readonly string[]>> = {
   serve: (directory, port) => [
-    ...[builtProgram(), "serve", "--json", "--samples", "--port", String(port)],
+    ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
   ],
   slow: (directory, port) => [
