@@ -10,14 +10,21 @@ import type { LiveRound } from "./run-state.ts";
 import "./run.css";
 
 /** What is being said: the turns of a run that the log does not have yet, drawn as they will be. */
-export function LiveRounds({ rounds }: { readonly rounds: readonly LiveRound[] }): ReactNode {
+export function LiveRounds({
+  rounds,
+  agent,
+}: {
+  readonly rounds: readonly LiveRound[];
+  /** The agent that answers, outside of a group. */
+  readonly agent: string | null;
+}): ReactNode {
   return (
     <ol className="transcript-rows" aria-busy={rounds.some(({ endedAt }) => endedAt === null)}>
       {rounds.map((round) => (
         <li key={round.key} className="transcript-row transcript-row-answer run-round">
           <RowHead
             speaker="assistant"
-            name={round.agent ?? "Assistant"}
+            name={round.agent ?? agent ?? "Assistant"}
             timestamp={null}
             facts={round.message === null ? <RoundState round={round} /> : <AnswerFacts message={round.message} />}
           />

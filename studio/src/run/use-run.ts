@@ -16,6 +16,8 @@ export interface Run {
   /** The run that is followed; null when there is none here. */
   readonly id: string | null;
   readonly state: RunState;
+  /** The agent that answers; null while that is not known, and in a group. */
+  readonly agent: string | null;
   /** Why the last run did not come to its end. */
   readonly problem: Problem | null;
   readonly start: (input: Content, choice: RunChoice) => Promise<void>;
@@ -32,6 +34,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
   const [own, setOwn] = useState<string | null>(null);
   const [over, setOver] = useState<ReadonlySet<string>>(new Set());
   const [state, setState] = useState<RunState>(NOTHING_HEARD);
+  const [agent, setAgent] = useState<string | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const latest = useRef({ reload: live.reload, onChange });
   latest.current = { reload: live.reload, onChange };
@@ -51,6 +54,10 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     if (id === undefined || id === null) return;
     setState(NOTHING_HEARD);
     setProblem(null);
+    client.runs.get(id).then(
+      (run) => setAgent(run.agent),
+      () => setAgent(null),
+    );
     return followRun(client, id, {
       heard: setState,
       roundEnded: () => latest.current.onChange(),
@@ -78,11 +85,13 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
 
   const took = (run: RunView): void => {
     setOwn(run.runId);
+    setAgent(run.agent);
     latest.current.reload();
   };
   return {
     id: id ?? null,
     state: id == null && !state.ended ? NOTHING_HEARD : state,
+    agent,
     problem,
     start: async (input, { agent, model, group }) => {
       const who =

@@ -44,14 +44,16 @@ export function TalkView(props: SessionProps): ReactNode {
       <RunCallsContext value={calls}>
         <div className={treeShown ? "talk talk-with-tree" : "talk"}>
           <div className="talk-main">
-            <button
-              type="button"
-              className="button small talk-toggle"
-              aria-expanded={treeShown}
-              onClick={() => setTreeShown(!treeShown)}
-            >
-              {treeShown ? "Hide tree" : "Show tree"}
-            </button>
+            <div className="talk-bar">
+              <button
+                type="button"
+                className="button button-plain small"
+                aria-expanded={treeShown}
+                onClick={() => setTreeShown(!treeShown)}
+              >
+                {treeShown ? "Hide tree" : "Show tree"}
+              </button>
+            </div>
             <Shown requested={requested} what="the transcript">
               {() => (
                 <Transcript
@@ -61,7 +63,7 @@ export function TalkView(props: SessionProps): ReactNode {
                   entryId={options["entry"] ?? null}
                   blocked={blocked}
                 >
-                  <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} />
+                  <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
                   <PendingWordsView words={pending.words} />
                 </Transcript>
               )}
