@@ -57,7 +57,7 @@ export function AnalyticsPage(): ReactNode {
                 nameOf={({ user }) => user ?? "No user"}
                 metric={metric}
               />
-              <LatencyTable asked={asked} />
+              <LatencyTable asked={asked} messages={total?.messages ?? 0} />
             </div>
           </div>
         )}

@@ -2,7 +2,7 @@ import { type ReactNode, useId } from "react";
 import type { Client, SessionView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { useRequest } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import { formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
 import { titleOf } from "../sessions/session-look.ts";
 import { addressOf } from "../shell/place.ts";
@@ -25,10 +25,17 @@ interface MeasuredSession {
 }
 
 /** How fast the latest sessions of a period went, and which tools they used. */
-export function LatencyTable({ asked }: { readonly asked: Asked }): ReactNode {
+export function LatencyTable({
+  asked,
+  messages,
+}: {
+  readonly asked: Asked;
+  /** How many messages there were; with more of them the sessions are asked for again. */
+  readonly messages: number;
+}): ReactNode {
   const client = useClient();
   const id = useId();
-  const measured = useRequest(JSON.stringify(asked), (signal) => measure(client, asked, signal));
+  const measured = useRevised(JSON.stringify(asked), messages, (signal) => measure(client, asked, signal));
   return (
     <div className="analytics-card analytics-wide">
       <h2 id={id} className="analytics-heading">

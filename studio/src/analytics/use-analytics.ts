@@ -6,6 +6,9 @@ import type { AnalyticsRow } from "./metric.ts";
 /** How often the sums are asked for again while someone can see them. */
 const POLL_MS = 20_000;
 
+/** How soon a server is asked again that did not answer. */
+const RETRY_MS = 3000;
+
 /** The sums of a period, as the server made them. */
 export interface Sums {
   readonly total: AnalyticsRow | undefined;
@@ -30,20 +33,23 @@ export function useAnalytics(asked: SumsRequest): Requested<Sums> {
     const [all, byDay, byModel, byUser] = await Promise.all([rowsBy(), rowsBy("day"), rowsBy("model"), rowsBy("user")]);
     return { total: all[0], byDay, byModel, byUser };
   });
-  const kept = useRef<Sums | null>(null);
-  if (requested.data !== null) kept.current = requested.data;
-  const { loading, reload, error } = requested;
+  const { loading, reload } = requested;
+  // A new try clears the error, and each one would make the note of it blink.
+  const kept = useRef<{ sums: Sums | null; error: Error | null }>({ sums: null, error: null });
+  if (requested.data !== null) kept.current.sums = requested.data;
+  if (!loading) kept.current.error = requested.error;
+  const { error } = kept.current;
   useEffect(() => {
     if (loading) return;
     const again = (): void => {
       if (document.visibilityState === "visible") reload();
     };
-    const poll = setInterval(again, POLL_MS);
+    const poll = setInterval(again, error === null ? POLL_MS : RETRY_MS);
     window.addEventListener("focus", again);
     return () => {
       clearInterval(poll);
       window.removeEventListener("focus", again);
     };
-  }, [loading, reload]);
-  return { ...requested, data: requested.data ?? (error === null ? kept.current : null) };
+  }, [loading, error, reload]);
+  return { ...requested, error, data: requested.data ?? (error === null ? kept.current.sums : null) };
 }

@@ -17,5 +17,6 @@ test("calls a session by its name, else by how it began", () => {
 
 test("makes one short line of whatever someone wrote", () => {
   expect(titleOf({ name: "\u001b[31mred\u0000 text\u2028x", firstMessage: null })).toBe("[31mred text x");
+  expect(titleOf({ name: "photo\u202egnp.exe\u2066", firstMessage: null })).toBe("photognp.exe");
   expect(titleOf({ name: "x".repeat(5_000_000), firstMessage: null })).toHaveLength(200);
 });

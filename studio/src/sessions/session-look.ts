@@ -15,6 +15,9 @@ export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
 
 const TITLE_CHARACTERS_MAX = 200;
 
+/** Characters that make the text after them run the other way, so that a title could pass for another. */
+const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g;
+
 /** How a session stands: a run that nobody has any more was interrupted. */
 export function markOf(session: Pick<SessionView, "status" | "running" | "openRuns">): SessionMark {
   if (session.running !== null) return "running";
@@ -32,6 +35,7 @@ export function titleOf(session: Pick<SessionView, "name" | "firstMessage">): st
 function oneLine(text: string | null): string {
   const start = (text ?? "").slice(0, TITLE_CHARACTERS_MAX * 2);
   return start
+    .replace(DIRECTION_CHANGES, "")
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
     .trim()
     .slice(0, TITLE_CHARACTERS_MAX);

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { useRequest } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import { ImportButton } from "./import-button.tsx";
 import { useNewSession } from "./use-new-session.ts";
 import "./sessions.css";
@@ -10,7 +10,7 @@ import "./sessions.css";
 export function SessionsPage(): ReactNode {
   const client = useClient();
   const create = useNewSession();
-  const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
+  const catalogue = useRevised("catalogue", 0, (signal) => client.catalogue({ signal }));
   return (
     <div className="sessions-welcome">
       <h1>Sessions of your agents, in one place</h1>

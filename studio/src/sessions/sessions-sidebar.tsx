@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useCallback, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useRequest } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
 import { goTo } from "../shell/place.ts";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
 import { SessionFilters } from "./session-filters.tsx";
@@ -105,7 +105,7 @@ function useKnown(headers: readonly { readonly userId: string | null; readonly c
   readonly projects: readonly string[];
 } {
   const client = useClient();
-  const me = useRequest("me", (signal) => client.me({ signal }));
+  const me = useRevised("me", 0, (signal) => client.me({ signal }));
   const seen = useRef({ users: new Set<string>(), projects: new Set<string>() });
   for (const { userId, cwd } of headers) {
     if (userId !== null) seen.current.users.add(userId);
