@@ -34,10 +34,7 @@ browserTest(
 
     // A checkpoint, to come back to.
     await view(page, "Checkpoints");
-    await page
-      .getByRole("button", { name: /(?:new|make|add|take).*checkpoint/i })
-      .first()
-      .click();
+    await page.getByRole("button", { name: "Create a checkpoint" }).click();
     await expect.poll(async () => (await client.checkpoints.list(id)).length).toBe(1);
     const before = (await client.sessions.get(id)).leafId;
 
@@ -51,12 +48,9 @@ browserTest(
     await expect.poll(async () => (await client.sessions.get(id)).running).toBe(null);
 
     await view(page, "Compare and merge");
-    await page
-      .getByRole("list", { name: "Turns since they parted" })
-      .getByText("write hello to a.txt")
-      .first()
-      .waitFor();
-    await page.getByText("Another way, please.").first().waitFor();
+    const parted = page.getByRole("list", { name: "Turns since they parted" });
+    await parted.getByText("write hello to a.txt").first().waitFor();
+    await parted.getByText("Another way, please.").first().waitFor();
 
     // A fork says more, and what it said comes back.
     await page.getByLabel("Name of the fork").fill("a try");
@@ -64,30 +58,23 @@ browserTest(
     await expect.poll(() => page.url()).toMatch(/with=/);
     const [forkId = ""] = /(?<=with=)[^&]+/.exec(page.url()) ?? [];
     await client.sessions.addTurn(forkId, { role: "user", content: "Said in the fork." });
-    await page.getByText("Said in the fork.").first().waitFor();
+    await parted.getByText("Said in the fork.").first().waitFor();
     const merge = page.getByRole("region", { name: "Merge" });
     await merge.getByRole("button", { name: "Preview" }).click();
     await merge.getByRole("heading", { name: "This would happen" }).waitFor();
     await merge.getByRole("button", { name: "Merge" }).click();
     await merge.getByRole("heading", { name: "Merged" }).waitFor();
     await merge.getByRole("link", { name: "Open the result" }).click();
-    await page.getByText("Said in the fork.").first().waitFor();
+    await turnOf(page, "Said in the fork.").waitFor();
 
     // Back to the checkpoint: the turns before it are those of the session again.
     await view(page, "Checkpoints");
-    await page
-      .getByRole("button", { name: /restore/i })
-      .first()
-      .click();
-    const confirm = page.getByRole("button", { name: /^(?:yes|restore|restore it|go back)/i });
-    if ((await client.sessions.get(id)).leafId !== before)
-      await confirm
-        .last()
-        .click({ timeout: 2000 })
-        .catch(() => {});
+    const timeline = page.getByRole("region", { name: "Timeline of checkpoints" });
+    await timeline.getByRole("button", { name: "Restore", exact: true }).click();
+    await timeline.getByRole("button", { name: "Restore it" }).click();
     await expect.poll(async () => (await client.sessions.path(id)).items.map((entry) => entry.id)).toContain(before);
     await view(page, "Transcript");
-    await page.getByText("write hello to a.txt").first().waitFor();
+    await turnOf(page, "write hello to a.txt").waitFor();
 
     // What was shared opens without a network.
     await page.getByRole("button", { name: "Share" }).click();
