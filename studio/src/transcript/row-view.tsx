@@ -1,4 +1,5 @@
-import { memo, type ReactNode, useState } from "react";
+import { memo, type ReactNode, useRef, useState } from "react";
+import type { Entry } from "../../../src/session/entry.ts";
 import { AnswerBody } from "./answer-body.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
 import { ContentView } from "./content-view.tsx";
@@ -9,6 +10,9 @@ import { RowHead } from "./row-head.tsx";
 import type { Row } from "./rows.ts";
 import { textOf } from "./said.ts";
 import { ToolResult } from "./tool-call-fold.tsx";
+import { useNear } from "./use-near.ts";
+
+const BEGINNING_CHARACTERS = 600;
 
 /** What a row is drawn from. */
 export interface RowViewProps {
@@ -16,20 +20,36 @@ export interface RowViewProps {
   readonly label: string | undefined;
   /** Whether the address asks for this row. */
   readonly marked: boolean;
+  /** Whether it is drawn as a whole at once; any other row is, when it comes near the view. */
+  readonly eager: boolean;
 }
 
 /** One thing in the transcript; drawn again only when it shows something else. */
 export const RowView: (props: RowViewProps) => ReactNode = memo(
-  function RowView({ row, label, marked }: RowViewProps): ReactNode {
+  function RowView({ row, label, marked, eager }: RowViewProps): ReactNode {
+    const element = useRef<HTMLLIElement>(null);
+    const near = useNear(element, eager || marked);
     const classes = ["transcript-row", `transcript-row-${row.kind}`, marked ? "transcript-row-marked" : ""];
     return (
-      <li className={classes.join(" ")} id={`turn-${row.id}`} tabIndex={-1} aria-current={marked ? "true" : undefined}>
-        <RowBody row={row} label={label} />
+      <li
+        ref={element}
+        className={classes.join(" ")}
+        id={`turn-${row.id}`}
+        tabIndex={-1}
+        aria-current={marked ? "true" : undefined}
+      >
+        {near ? <RowBody row={row} label={label} /> : beginningOf(row.entry)}
       </li>
     );
   },
   (a, b) => a.row.signature === b.row.signature && a.label === b.label && a.marked === b.marked && sameQuestion(a, b),
 );
+
+/** A row's text while nobody can see it: a long session would take seconds to draw, and a search in the page finds it. */
+function beginningOf(entry: Entry): string {
+  if (entry.type === "message") return textOf(entry.message.content).slice(0, BEGINNING_CHARACTERS);
+  return "summary" in entry ? entry.summary.slice(0, BEGINNING_CHARACTERS) : "";
+}
 
 function sameQuestion({ row: a }: RowViewProps, { row: b }: RowViewProps): boolean {
   return a.kind !== "answer" || b.kind !== "answer" || a.question?.id === b.question?.id;

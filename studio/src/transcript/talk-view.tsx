@@ -24,7 +24,7 @@ export function TalkView(props: SessionProps): ReactNode {
   const { session, live, options } = props;
   const sessionId = session.header.id;
   const path = useLoadedPath(sessionId, live.revision);
-  const labels = useLabels(sessionId, live.revision);
+  const labels = useLabels(sessionId, live.revision, path.held !== null);
   const run = useRun(props, path.reload);
   const [choice, setChoice] = useState<RunChoice>(FIRST_AGENT);
   const reload = (): void => {
@@ -77,7 +77,8 @@ export function TalkView(props: SessionProps): ReactNode {
           </div>
           {treeShown && (
             <aside className="talk-tree" aria-label="Tree">
-              <TreePanel {...props} />
+              {/* The transcript comes first: the tree of a long session takes a while. */}
+              {path.held !== null && <TreePanel {...props} />}
             </aside>
           )}
         </div>

@@ -6,10 +6,13 @@ import { rowsOf } from "./rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
 import { useKeepPlace } from "./use-keep-place.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
+import { NearContext, useObserveNear } from "./use-near.ts";
 import { useSeek } from "./use-seek.ts";
 import "./transcript.css";
 
 const OLDER_ENTRIES = 150;
+/** How many rows at the end are drawn at once; more than fit on any screen. */
+const EAGER_ROWS = 30;
 /** How far above the view older turns are loaded before someone gets there. */
 const AHEAD = "2400px 0px 0px 0px";
 
@@ -35,6 +38,7 @@ export function Transcript({
   const { held, loadOlder } = path;
   const rows = useMemo(() => rowsOf(held?.entries ?? []), [held]);
   const { scroller, content, onScroll, atEnd, goToEnd, letGo } = useFollowEnd();
+  const observeNear = useObserveNear(scroller);
   const keepPlace = useKeepPlace(scroller, rows[0]?.id);
   const sought = useSeek(sessionId, entryId, path, rows, letGo);
   const more = held !== null && held.older !== null;
@@ -64,23 +68,26 @@ export function Transcript({
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
       >
-        <div ref={content} className="transcript-content">
-          <div ref={top} className="transcript-top small soft">
-            {more ? "Loading earlier turns …" : rows.length > 0 ? "The session begins here." : null}
+        <NearContext value={observeNear}>
+          <div ref={content} className="transcript-content">
+            <div ref={top} className="transcript-top small soft">
+              {more ? "Loading earlier turns …" : rows.length > 0 ? "The session begins here." : null}
+            </div>
+            {rows.length === 0 && <Empty />}
+            <ol className="transcript-rows">
+              {rows.map((row, index) => (
+                <RowView
+                  key={row.id}
+                  row={row}
+                  eager={index >= rows.length - EAGER_ROWS}
+                  label={labels.get(row.id)}
+                  marked={entryId !== null && row.signature.split(" ").includes(entryId)}
+                />
+              ))}
+            </ol>
+            {children}
           </div>
-          {rows.length === 0 && <Empty />}
-          <ol className="transcript-rows">
-            {rows.map((row) => (
-              <RowView
-                key={row.id}
-                row={row}
-                label={labels.get(row.id)}
-                marked={entryId !== null && row.signature.split(" ").includes(entryId)}
-              />
-            ))}
-          </ol>
-          {children}
-        </div>
+        </NearContext>
       </section>
       {!atEnd && (
         <button type="button" className="button transcript-to-end" onClick={goToEnd}>

@@ -4,12 +4,13 @@ import { applyLabels, type Labels } from "./apply-labels.ts";
 
 const NONE: Labels = new Map();
 
-/** The labels of a session: once from its tree, then from the entries that came since, as the tree can be large. */
-export function useLabels(sessionId: string, revision: number): Labels {
+/** The labels of a session: once from its tree, then from the entries that came since, as the tree can be large. Not before they are wanted. */
+export function useLabels(sessionId: string, revision: number, wanted: boolean): Labels {
   const client = useClient();
   const [labels, setLabels] = useState(NONE);
   const seen = useRef<{ readonly sessionId: string; readonly version: number } | null>(null);
   useEffect(() => {
+    if (!wanted) return;
     const controller = new AbortController();
     const options = { signal: controller.signal };
     const load = async (): Promise<void> => {
@@ -30,6 +31,6 @@ export function useLabels(sessionId: string, revision: number): Labels {
     // Labels are an aid: whoever cannot have them is told why by the transcript itself.
     load().catch(() => {});
     return () => controller.abort();
-  }, [client, sessionId, revision]);
+  }, [client, sessionId, revision, wanted]);
   return labels;
 }

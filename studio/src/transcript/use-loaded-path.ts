@@ -1,8 +1,9 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useClient } from "../request/use-client.ts";
-import { type HeldPath, joinLatest, joinOlder } from "./join-pages.ts";
+import { type HeldPath, joinLatest, joinOlder, type PathPage } from "./join-pages.ts";
 
 const LATEST_ENTRIES = 60;
+const PAGE_ENTRIES_MAX = 1000;
 const RETRY_MS = 1500;
 
 /** The active path of a session, as far as it is loaded. */
@@ -70,7 +71,12 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
       if (cursor === null || loading.current) return;
       loading.current = true;
       try {
-        const page = await client.sessions.path(sessionId, { limit: entries, before: cursor });
+        let page: PathPage = { items: [], next: cursor };
+        while (page.items.length < entries && page.next !== null) {
+          const limit = Math.min(PAGE_ENTRIES_MAX, entries - page.items.length);
+          const { items, next } = await client.sessions.path(sessionId, { limit, before: page.next });
+          page = { items: [...items, ...page.items], next };
+        }
         before?.();
         setState((now) => (now.held === null ? now : { ...now, held: joinOlder(now.held, cursor, page) }));
       } finally {

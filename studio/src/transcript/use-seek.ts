@@ -3,7 +3,8 @@ import { useClient } from "../request/use-client.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import type { Row } from "./rows.ts";
 
-const SEEK_ENTRIES = 500;
+/** How many entries before the one that is sought are loaded with it. */
+const BEFORE_ENTRIES = 30;
 /** Rows that were never drawn have only an estimated height, so that the way to one is found in a few steps. */
 const STEPS = 6;
 
@@ -33,8 +34,9 @@ export function useSeek(
     const look = async (): Promise<void> => {
       const { activePath } = await client.sessions.tree(sessionId, { signal: controller.signal });
       if (controller.signal.aborted) return;
-      if (!activePath.includes(entryId)) setElsewhere(entryId);
-      else if (more) await loadOlder(SEEK_ENTRIES);
+      const index = activePath.indexOf(entryId);
+      if (index < 0) setElsewhere(entryId);
+      else if (more) await loadOlder(activePath.length - index - held.entries.length + BEFORE_ENTRIES);
     };
     look().catch(() => {});
     return () => controller.abort();
