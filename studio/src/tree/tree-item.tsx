@@ -39,7 +39,6 @@ export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
       aria-posinset={siblings.indexOf(element) + 1}
       aria-selected={selected}
       aria-expanded={folded ? false : element.unfolded ? true : undefined}
-      aria-label={spokenOf(spot, leaf)}
       className={names.join(" ")}
       style={{ left: x, top: y, width: BOX.width, height: BOX.height }}
       onClick={() => onClick(spot)}
@@ -59,6 +58,7 @@ export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
           </span>
         </>
       )}
+      <span className="only-for-readers">{element.active ? "on the active path" : "on a side branch"}</span>
     </div>
   );
 });
@@ -71,7 +71,10 @@ function Marks({ node, leaf }: { readonly node: TreeNodeView; readonly leaf: boo
       {label !== null && <bdi className="tree-mark tree-mark-label">{visibleText(label)}</bdi>}
       {checkpoints.length > 0 && (
         <span className="tree-mark tree-mark-checkpoint">
-          ⚑{checkpoints.length > 1 ? ` ×${checkpoints.length}` : ""}
+          <span aria-hidden="true">⚑{checkpoints.length > 1 ? ` ×${checkpoints.length}` : ""}</span>
+          <span className="only-for-readers">
+            {checkpoints.length === 1 ? "checkpoint" : `${checkpoints.length} checkpoints`}
+          </span>
         </span>
       )}
       <span className="tree-item-kind">
@@ -80,20 +83,4 @@ function Marks({ node, leaf }: { readonly node: TreeNodeView; readonly leaf: boo
       </span>
     </span>
   );
-}
-
-function spokenOf({ element }: Spot, leaf: boolean): string {
-  const node = element.nodes[0] as TreeNodeView;
-  const place = element.active ? "on the active path" : "on a side branch";
-  if (element.nodes.length > 1) return `${element.nodes.length} folded entries, ${place}`;
-  const { label, checkpoints } = node;
-  return [
-    `${KIND_NAMES[kindOf(node)]}: ${visibleText(captionOf(node))}`,
-    label === null ? "" : `label ${visibleText(label)}`,
-    checkpoints.length === 0 ? "" : `${checkpoints.length} ${checkpoints.length === 1 ? "checkpoint" : "checkpoints"}`,
-    leaf ? "leaf" : "",
-    place,
-  ]
-    .filter((part) => part !== "")
-    .join(", ");
 }

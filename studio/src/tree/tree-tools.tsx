@@ -17,7 +17,7 @@ export function TreeTools({
       <div role="toolbar" aria-label="View of the tree" className="tree-buttons">
         <Tool name="Zoom out" sign="−" onClick={() => zoomBy(0.8)} />
         <Tool name="Zoom in" sign="+" onClick={() => zoomBy(1.25)} />
-        <Tool name="Show the whole tree" sign="Fit" onClick={fit} />
+        <Tool name="Fit the whole tree" sign="Fit" onClick={fit} />
         {showLeaf !== null && <Tool name="Show the leaf" sign="Leaf" onClick={showLeaf} />}
         {onFoldAll !== null && <Tool name="Fold long runs" sign="Fold" onClick={onFoldAll} />}
       </div>

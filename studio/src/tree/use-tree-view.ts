@@ -1,5 +1,5 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
-import type { TreeElements } from "./tree-elements.ts";
+import type { TreeElement, TreeElements } from "./tree-elements.ts";
 import { fitted, isSeen, revealed, TEXT_ZOOM_MIN, type Viewport, type Size } from "./tree-geometry.ts";
 import type { Spot, TreeLayout } from "./tree-layout.ts";
 import { useViewport, type ViewportControl } from "./use-viewport.ts";
@@ -17,6 +17,7 @@ interface Shown {
   readonly layout: TreeLayout;
   readonly leafId: string | null;
   readonly asked: string | null;
+  readonly selected: TreeElement | null;
 }
 
 /**
@@ -48,6 +49,11 @@ export function useTreeView(frame: RefObject<HTMLElement | null>, shown: Shown):
   useEffect(() => {
     if (askedSpot !== null && size !== null) setViewport((view, room) => revealed(askedSpot, view, room));
   }, [asked, askedSpot?.element.id, size === null]);
+  const selectedSpot = spotOf(shown, shown.selected?.id ?? null);
+  // What is done with a selection takes room from the picture, and must not hide it.
+  useEffect(() => {
+    if (selectedSpot !== null && size !== null) setViewport((view, room) => revealed(selectedSpot, view, room));
+  }, [shown.selected?.id, size]);
   const fit = useCallback(() => setViewport((_, room) => fitted(layout, room)), [layout, setViewport]);
   const showLeaf = leaf && (() => setViewport((view, room) => revealed(leaf, { ...view, zoom: 1 }, room)));
   return { ...control, fit, showLeaf };
