@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createHeader } from "../../src/session/header.ts";
 import { scripted } from "../../src/models/index.ts";
 import { type Contract, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";
@@ -175,6 +176,26 @@ test("the lineage counts what each session spent once, and comes as data or as a
   );
   expect((await api.call("GET", `${base}/lineage?format=dot`)).text).toMatch(/^digraph/);
   expect((await api.call("GET", `${base}/lineage?format=jsonl`)).text.trim().split("\n")).toHaveLength(2);
+});
+
+test("a lineage names all parents of what came from a session, and has only what is gone without a kind", async () => {
+  const made = async (...parents: string[]): Promise<string> => {
+    const lineage = { parents, operator: "merge", kind: "op_merge", extras: [] } as const;
+    const { header } = await server.manager.store.create(createHeader({ lineage }));
+    return header.id;
+  };
+  const [start, oldest] = [await made(), await made()];
+  const other = await made(oldest);
+  const merged = await made(start, other, "gone");
+  const { nodes } = (await api.call("GET", `/api/sessions/${start}/lineage`)).body;
+  const known = new Map(nodes.map((node: { id: string; lineage: unknown }) => [node.id, node.lineage !== null]));
+  expect(Object.fromEntries(known)).toEqual({
+    [start]: true,
+    [oldest]: true,
+    [other]: true,
+    [merged]: true,
+    gone: false,
+  });
 });
 
 test("turns are added up, of one session and of many", async () => {

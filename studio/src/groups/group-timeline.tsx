@@ -35,10 +35,10 @@ export function GroupTimeline({
           <li key={agent ?? ""}>{visibleText(agent ?? "People")}</li>
         ))}
       </ol>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
       <section
         ref={scroller}
         className="group-track"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
         aria-label={`Who spoke when: ${marks.length} turns of ${speakers.length} speakers`}
       >
@@ -48,7 +48,7 @@ export function GroupTimeline({
               key={agent ?? ""}
               className="group-lane"
               x1={0}
-              x2={width}
+              x2="100%"
               y1={(index + 0.5) * LANE}
               y2={(index + 0.5) * LANE}
             />

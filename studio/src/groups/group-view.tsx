@@ -76,9 +76,6 @@ function Group({
           <GroupTimeline turns={turns} speakers={speakers} sessionId={session.header.id} />
         </>
       )}
-      {(groups.length > 0 || session.running !== null) && (
-        <GroupRun session={session} groups={groups} onChange={live.reload} />
-      )}
       {spoke.length > 0 && (
         <>
           <SeeAsPicker sessionId={session.header.id} agents={agents} as={as} />
@@ -95,6 +92,9 @@ function Group({
             />
           )}
         </>
+      )}
+      {(groups.length > 0 || session.running !== null) && (
+        <GroupRun session={session} groups={groups} onChange={live.reload} />
       )}
     </>
   );

@@ -38,7 +38,7 @@ export function LineageList({
               <td>
                 <span className="tag">{kindOf(node)}</span>
               </td>
-              <td>
+              <td className="lineage-parents">
                 <Parents ids={node.lineage?.parents ?? []} byId={byId} />
               </td>
               <td>{node.status ?? "unknown"}</td>
@@ -71,7 +71,8 @@ function SessionLink({
   if (node.lineage === null) {
     return (
       <>
-        <code>{visibleText(node.id)}</code> <span className="small soft">not there any more, or not yours to see</span>
+        <code title={visibleText(node.id)}>{visibleText(shortId(node.id))}</code>{" "}
+        <span className="small soft">not there any more, or not yours to see</span>
       </>
     );
   }
