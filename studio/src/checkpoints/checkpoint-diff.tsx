@@ -1,5 +1,4 @@
 import { type ReactNode, useState } from "react";
-import type { CheckpointDiff } from "skein/client";
 import type { SessionTurn } from "../../../src/session/state.ts";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
@@ -8,6 +7,7 @@ import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { addressOf } from "../shell/place.ts";
+import { CheckpointFiles } from "./checkpoint-files.tsx";
 import { noteOf } from "./checkpoint-place.ts";
 import { isNothing, stateChanges, type ValueChange, valueText } from "./state-changes.ts";
 
@@ -53,7 +53,7 @@ export function CheckpointDiffPanel({
             <Values title="Variables" changes={changes.variables} />
             <Values title="Settings" changes={changes.fields} />
             <Values title="Metadata" changes={changes.metadata} />
-            <Files files={files} />
+            <CheckpointFiles files={files} turns={changes.added} />
           </>
         )}
       </Shown>
@@ -134,21 +134,4 @@ function lineOf({ content, toolCalls = [] }: SessionTurn): string {
   const text = contentText(content).slice(0, LINE_CHARACTERS);
   if (text !== "") return text;
   return toolCalls.length === 0 ? "(no text)" : `calls ${toolCalls.map(({ name }) => name).join(", ")}`;
-}
-
-function Files({ files }: { readonly files: CheckpointDiff["files"] }): ReactNode {
-  return (
-    <div>
-      <h3>Files</h3>
-      {files === null && <p className="small soft">Not known: there are no two snapshots that can be compared.</p>}
-      {files?.length === 0 && <p className="small soft">No file is different.</p>}
-      <ul className="checkpoints-turns small">
-        {files?.map(({ path, change }) => (
-          <li key={path}>
-            <span className="tag">{change}</span> <code>{visibleText(path)}</code>
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
 }
