@@ -7,9 +7,7 @@ const CONTROLS =
  * Tabs and line ends stay as they are.
  */
 export function visibleText(text: string): string {
-  return text.replace(/\r\n/g, "\n").replace(CONTROLS, (character) => {
-    const code = character.charCodeAt(0);
-    if (code < 0x20) return String.fromCharCode(0x2400 + code);
-    return code === 0x7f ? "\u2421" : `[U+${code.toString(16).toUpperCase().padStart(4, "0")}]`;
-  });
+  return text
+    .replace(/\r\n/g, "\n")
+    .replace(CONTROLS, (character) => `[U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
 }

@@ -25,6 +25,8 @@ export interface Run {
   readonly recover: () => Promise<void>;
   /** Takes the problem away. */
   readonly dismiss: () => void;
+  /** How many runs were started from here. */
+  readonly starts: number;
 }
 
 /** Follows the run of a session, and starts one. */
@@ -36,6 +38,9 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
   const [state, setState] = useState<RunState>(NOTHING_HEARD);
   const [agent, setAgent] = useState<string | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [starts, setStarts] = useState(0);
+  const lastRun = useRef<string | null>(null);
+  const dismissed = useRef<string | null>(null);
   const latest = useRef({ reload: live.reload, onChange });
   latest.current = { reload: live.reload, onChange };
   const { running } = session;
@@ -54,6 +59,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     if (id === undefined || id === null) return;
     setState(NOTHING_HEARD);
     setProblem(null);
+    lastRun.current = id;
     client.runs.get(id).then(
       (run) => setAgent(run.agent),
       () => setAgent(null),
@@ -72,20 +78,27 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     return () => clearInterval(timer);
   }, [elsewhere]);
 
-  // A run that failed before this page was opened is worth knowing of too.
+  // A run that failed before this page was opened, or too soon to be followed, is worth knowing of too.
+  const { revision } = live;
+  const idle = id == null;
   useEffect(() => {
+    if (!idle || revision < 0) return;
     const controller = new AbortController();
     const look = async (): Promise<void> => {
       const [last] = await client.runs.list(sessionId, { signal: controller.signal });
-      if (last?.status === "failed") setProblem(last.problem);
+      if (last === undefined || dismissed.current === last.runId || controller.signal.aborted) return;
+      if (last.status === "failed") setProblem(last.problem);
+      else if (last.status === "finished") setProblem(null);
+      lastRun.current = last.runId;
     };
     look().catch(() => {});
     return () => controller.abort();
-  }, [client, sessionId]);
+  }, [client, sessionId, idle, revision]);
 
   const took = (run: RunView): void => {
     setOwn(run.runId);
     setAgent(run.agent);
+    setStarts((count) => count + 1);
     latest.current.reload();
   };
   return {
@@ -103,7 +116,11 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
       if (run === null) latest.current.reload();
       else took(run);
     },
-    dismiss: () => setProblem(null),
+    dismiss: () => {
+      dismissed.current = lastRun.current;
+      setProblem(null);
+    },
+    starts,
   };
 }
 

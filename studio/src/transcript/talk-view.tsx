@@ -62,6 +62,7 @@ export function TalkView(props: SessionProps): ReactNode {
                   labels={labels}
                   entryId={options["entry"] ?? null}
                   blocked={blocked}
+                  starts={run.starts}
                 >
                   <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
                   <PendingWordsView words={pending.words} />

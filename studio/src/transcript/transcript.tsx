@@ -23,6 +23,7 @@ export function Transcript({
   labels,
   entryId,
   blocked,
+  starts,
   children,
 }: {
   readonly sessionId: string;
@@ -32,15 +33,20 @@ export function Transcript({
   readonly entryId: string | null;
   /** Whether nothing may change the session now. */
   readonly blocked: boolean;
+  /** Grows when someone here says something, who then wants to see what comes of it. */
+  readonly starts: number;
   /** What is below the last turn. */
   readonly children: ReactNode;
 }): ReactNode {
   const { held, loadOlder } = path;
   const rows = useMemo(() => rowsOf(held?.entries ?? []), [held]);
-  const { scroller, content, onScroll, atEnd, goToEnd, letGo } = useFollowEnd();
+  const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd();
   const observeNear = useObserveNear(scroller);
   const keepPlace = useKeepPlace(scroller, rows[0]?.id);
   const sought = useSeek(sessionId, entryId, path, rows, letGo);
+  useEffect(() => {
+    if (starts > 0) follow();
+  }, [starts, follow]);
   const more = held !== null && held.older !== null;
   const top = useRef<HTMLDivElement>(null);
   const first = rows[0]?.id;

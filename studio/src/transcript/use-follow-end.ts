@@ -10,6 +10,9 @@ export interface FollowEnd {
   readonly onScroll: () => void;
   /** Whether it is at its end and stays there. */
   readonly atEnd: boolean;
+  /** Goes to the end and stays there. */
+  readonly follow: () => void;
+  /** The same, with the focus. */
   readonly goToEnd: () => void;
   /** Stays where it is from now on. */
   readonly letGo: () => void;
@@ -46,11 +49,14 @@ export function useFollowEnd(): FollowEnd {
     else if (box.scrollTop < lastTop.current - 1) set(false);
     lastTop.current = box.scrollTop;
   }, [set]);
-  const goToEnd = useCallback(() => {
+  const follow = useCallback(() => {
     set(true);
     stay();
-    scroller.current?.focus();
   }, [set, stay]);
+  const goToEnd = useCallback(() => {
+    follow();
+    scroller.current?.focus();
+  }, [follow]);
   const letGo = useCallback(() => set(false), [set]);
-  return { scroller, content, onScroll, atEnd, goToEnd, letGo };
+  return { scroller, content, onScroll, atEnd, follow, goToEnd, letGo };
 }
