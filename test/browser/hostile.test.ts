@@ -52,7 +52,7 @@ browserTest("a hostile session runs nothing and asks nobody else, in any view", 
     await page.waitForLoadState("load");
     // What is folded away is content too.
     await page.evaluate(`document.querySelectorAll("details").forEach((each) => { each.open = true; })`);
-    await page.waitForTimeout(250);
+    await page.waitForTimeout(150);
     await expectUnharmed(page);
   }
   await page.goto(`${server.url}/#/`);
@@ -97,7 +97,29 @@ browserTest("an exported page, opened from a file, runs nothing and asks nobody"
   const strangers = strangersOf(page, url);
   await page.goto(url);
   await page.getByText("The last word.").last().waitFor();
-  await page.waitForTimeout(300);
+  await page.waitForTimeout(150);
   await expectUnharmed(page);
   expect(strangers).toEqual([]);
 });
+
+browserTest(
+  "the studio opens under a strict policy, which stops scripts that are not its own",
+  async ({ open, server }) => {
+    const policy = (await fetch(server.url)).headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'self'");
+    expect(policy).toContain("object-src 'none'");
+    expect(policy).not.toMatch(/script-src|unsafe-eval/);
+    const page = await open({ mayFail: /Content Security Policy|404/ });
+    await page.getByRole("link", { name: "Skein studio" }).waitFor();
+    const ran = await page.evaluate(`(async () => {
+    const script = document.createElement("script");
+    script.textContent = "window.injected = true";
+    const image = document.createElement("div");
+    image.innerHTML = "<img src=x onerror='window.injected = true'>";
+    document.body.append(script, image);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return "injected" in window;
+  })()`);
+    expect(ran).toBe(false);
+  },
+);

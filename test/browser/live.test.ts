@@ -53,6 +53,11 @@ browserTest(
     await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 15_000 });
     await page.getByRole("main").getByText("Talk.", { exact: true }).first().waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
+    // The run that died with the server is there to be gone on with.
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("word-3").first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
   },
   { server: "slow", timeoutMs: 45_000 },
 );

@@ -39,5 +39,6 @@ export async function goTo(page: Page, { url }: StudioServer, at: string): Promi
     .getByText(/^Loading /)
     .first()
     .waitFor({ state: "hidden" });
-  await page.waitForTimeout(150);
+  // What was loaded is drawn with the next frame.
+  await page.waitForTimeout(50);
 }

@@ -9,17 +9,22 @@ import { type Client, createClient } from "../../src/http/client/index.ts";
 
 const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
+/** Longer than a lease outlives its process. */
+const LATER_SECONDS = 60;
+
 /** Which program serves: the command line's, with sample sessions and a workspace, or one whose model takes its time. */
 export type ServerKind = "serve" | "slow";
 
-const PROGRAMS: Readonly<Record<ServerKind, (directory: string, port: number) => readonly string[]>> = {
+const PROGRAMS: Readonly<
+  Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
+> = {
   serve: (directory, port) => [
     ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
   ],
-  slow: (directory, port) => [
+  slow: (directory, port, aheadSeconds) => [
     fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),
-    ...[join(directory, "skein.db"), String(port)],
+    ...[join(directory, "skein.db"), String(port), String(aheadSeconds)],
   ],
 };
 
@@ -44,7 +49,7 @@ export class StudioServer implements AsyncDisposable {
   static async start(kind: ServerKind = "serve"): Promise<StudioServer> {
     const directory = await mkdtemp(join(tmpdir(), "skein-studio-"));
     await mkdir(join(directory, "workspace"));
-    return new StudioServer(kind, directory, await launch(PROGRAMS[kind](directory, 0)));
+    return new StudioServer(kind, directory, await launch(PROGRAMS[kind](directory, 0, 0)));
   }
 
   /** Ends it as a power cut does. */
@@ -55,9 +60,10 @@ export class StudioServer implements AsyncDisposable {
     await gone;
   }
 
-  /** Starts it again, at the same address. */
+  /** Starts it again, at the same address and later than the run of a killed process keeps its session. */
   async restart(): Promise<void> {
-    const { child } = await launch(PROGRAMS[this.#kind](this.#directory, Number(new URL(this.url).port)));
+    const port = Number(new URL(this.url).port);
+    const { child } = await launch(PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
     this.#child = child;
   }
 

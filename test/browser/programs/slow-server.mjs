@@ -1,12 +1,12 @@
 // Serves the studio and the sessions of a SQLite file with an agent that says a hundred words, ten a second.
-// node slow-server.mjs <path> <port>
+// node slow-server.mjs <path> <port> <seconds that its clock is ahead>
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createAgent } from "../../../dist/agent/index.js";
 import { createServer } from "../../../dist/http/index.js";
 import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
 
-const [path = "", port = "0"] = process.argv.slice(2);
+const [path = "", port = "0", aheadSeconds = "0"] = process.argv.slice(2);
 const WORDS = 100;
 const PAUSE_MS = 100;
 
@@ -24,7 +24,7 @@ const model = {
   },
 };
 
-const store = await openSqliteStore({ path });
+const store = await openSqliteStore({ path, clock: () => new Date(Date.now() + Number(aheadSeconds) * 1000) });
 const agent = createAgent({ name: "talker", prompt: "Talk.", model, builtInTools: false });
 const studioDirectory = fileURLToPath(new URL("../../../dist/studio", import.meta.url));
 const server = await createServer({ store, agents: [agent], port: Number(port), studioDirectory });
