@@ -19,12 +19,15 @@ export function BranchComparison({
   left,
   right,
   moving,
+  onMove,
   onChange,
 }: {
   readonly left: Side;
   readonly right: Side;
   /** Names the choice of the sides, which stays while they grow. */
   readonly moving: string;
+  /** Called when another branch was made the active one. */
+  readonly onMove: () => void;
   readonly onChange: () => void;
 }): ReactNode {
   const client = useClient();
@@ -40,8 +43,8 @@ export function BranchComparison({
         <>
           <CommonPart key={key} side={left} comparison={comparison} />
           <div className="compare-columns">
-            <ColumnHead letter="A" side={left} turns={comparison.leftTurns} onChange={onChange} />
-            <ColumnHead letter="B" side={right} turns={comparison.rightTurns} onChange={onChange} />
+            <ColumnHead letter="A" side={left} turns={comparison.leftTurns} onChange={onMove} />
+            <ColumnHead letter="B" side={right} turns={comparison.rightTurns} onChange={onMove} />
           </div>
           <Turns comparison={comparison} />
           {comparison.unread > 0 && nodesMax < NODES_MAX && (

@@ -3,6 +3,7 @@ import type { TreeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
+import { goTo } from "../shell/place.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { BranchComparison } from "./branch-comparison.tsx";
 import { OtherSession } from "./other-session.tsx";
@@ -43,6 +44,13 @@ function Sides({
   const leftId = options.left !== undefined && known.has(options.left) ? options.left : tree.leafId;
   const withId = options.with ?? defaultWith(tree, relatives, leftId);
   const left = { session, tree, leafId: leftId };
+  // When another branch becomes the active one, the sides stay where they are.
+  const stay = (): void => {
+    if (leftId !== null && withId !== null) {
+      goTo({ page: "session", id: session.header.id, view: "compare", options: { left: leftId, with: withId } });
+    }
+    live.reload();
+  };
   return (
     <>
       <SidePicker session={session} tree={tree} relatives={relatives} leftId={leftId} withId={withId} />
@@ -60,6 +68,7 @@ function Sides({
           left={left}
           right={{ session, tree, leafId: withId }}
           moving={`${options.left ?? ""}|${withId}`}
+          onMove={stay}
           onChange={live.reload}
         />
       )}
@@ -70,6 +79,7 @@ function Sides({
               left={left}
               right={right}
               moving={`${options.left ?? ""}|${withId}`}
+              onMove={stay}
               onChange={live.reload}
             />
           )}
@@ -81,6 +91,6 @@ function Sides({
 
 /** What is most likely wanted: another branch, else a fork, else where the session came from. */
 function defaultWith(tree: TreeView, { forks, parent }: Relatives, leftId: string | null): string | null {
-  const leaf = leavesOf(tree).find(({ id, type }) => id !== leftId && type !== "custom");
+  const leaf = leavesOf(tree).find(({ id }) => id !== leftId);
   return leaf?.id ?? forks[0]?.header.id ?? parent?.header.id ?? null;
 }

@@ -10,7 +10,8 @@ export function DifferentValues({ differences }: { readonly differences: readonl
   return (
     <section className="compare-values" aria-label="Variables that differ">
       <h2>Variables that differ</h2>
-      <div className="compare-scroll">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      <div className="compare-scroll" tabIndex={0}>
         <table>
           <thead>
             <tr>

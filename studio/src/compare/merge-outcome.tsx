@@ -61,7 +61,8 @@ export function MergeOutcome({
         <>
           <h4>Conflicts ({conflicts.length})</h4>
           <p className="small soft">Variables that both changed since they parted. The fork's value is taken.</p>
-          <div className="compare-scroll">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+          <div className="compare-scroll" tabIndex={0}>
             <table aria-label="Conflicts">
               <thead>
                 <tr>

@@ -12,9 +12,10 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
   passed: "passed",
   refused: "refused",
   failed: "failed",
+  stopped: "was stopped",
 };
 
-/** What happens in a run of a group, as it happens. */
+/** What happens in a run of a group, as it happens; an answer that is done is among the turns. */
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
   const stop = useAction(() => client.runs.abort(run.runId));
@@ -55,7 +56,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
               <strong>{visibleText(move.agent)}</strong> <span className="soft">{STATUS[move.status]}</span>
               {move.tool !== null && <span className="tag">runs {visibleText(move.tool)}</span>}
             </p>
-            {move.text !== "" && <LongText text={move.text} first={2000} />}
+            {move.status !== "spoke" && move.text !== "" && <LongText text={move.text} first={2000} />}
           </li>
         ))}
       </ol>

@@ -4,7 +4,7 @@ import type { WireRunEvent } from "skein/client";
 export interface GroupMove {
   readonly move: number;
   readonly agent: string;
-  readonly status: "speaking" | "spoke" | "passed" | "refused" | "failed";
+  readonly status: "speaking" | "spoke" | "passed" | "refused" | "failed" | "stopped";
   readonly text: string;
   /** Where the text of the model's turn begins that is under way; if it has to be asked again, all after it is void. */
   readonly roundStart: number;
@@ -86,10 +86,10 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
       const { outcome } = event;
       const failed = outcome.reason === "agent-failed";
       const said = failed ? `${outcome.agent} failed, and the group stopped.` : ENDS[outcome.reason];
-      return { ...state, waiting: [], outcome: said ?? "The group is done.", failed };
+      return ended(state, said ?? "The group is done.", failed);
     }
     case "group-failed":
-      return { ...state, waiting: [], outcome: event.error.detail, failed: true };
+      return ended(state, event.error.detail, true);
     default:
       return state;
   }
@@ -101,6 +101,13 @@ function change(state: GroupRunState, event: object, step: (move: GroupMove) => 
   const move = state.moves[index];
   if (move === undefined) return state;
   return { ...state, moves: state.moves.with(index, step(move)) };
+}
+
+/** Whoever was speaking when a group ended speaks no more. */
+function ended(state: GroupRunState, outcome: string, failed: boolean): GroupRunState {
+  const stop = (move: GroupMove): GroupMove =>
+    move.status === "speaking" ? { ...move, status: "stopped", tool: null } : move;
+  return { moves: state.moves.map(stop), waiting: [], outcome, failed };
 }
 
 function decided(state: GroupRunState, callId: string): GroupRunState {

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
-import { formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
 import { AgentBadge, colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";
 import type { Speaker } from "./speakers.ts";
@@ -60,7 +60,9 @@ function Turn({ turn, speaker }: { readonly turn: GroupTurn; readonly speaker: S
         <span className="soft">
           {model !== null && `${visibleText(model)} · `}
           {tokens > 0 && `${formatCompact(tokens)} tokens · ${formatCost(cost)} · `}
-          <time dateTime={timestamp}>{fullTime(timestamp)}</time>
+          <time dateTime={timestamp} title={fullTime(timestamp)}>
+            {ageOf(timestamp, Date.now())}
+          </time>
         </span>
       </p>
       {text !== "" && <Markdown text={text} />}

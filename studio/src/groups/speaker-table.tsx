@@ -8,7 +8,8 @@ const COLUMNS = ["Turns", "Steps", "Passed", "Failed", "Tokens", "Cost"];
 /** Who took part, and what that amounts to. */
 export function SpeakerTable({ speakers }: { readonly speakers: readonly Speaker[] }): ReactNode {
   return (
-    <div className="group-scroll">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    <div className="group-scroll" tabIndex={0}>
       <table className="group-speakers">
         <caption className="only-for-readers">Who spoke</caption>
         <thead>

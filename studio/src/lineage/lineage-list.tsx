@@ -85,7 +85,12 @@ function SessionLink({
         {visibleText(title)}
       </a>{" "}
       <code className="soft">{visibleText(shortId(node.id))}</code>
-      {current && <span className="tag">this one</span>}
+      {current && (
+        <>
+          {" "}
+          <span className="tag">this one</span>
+        </>
+      )}
     </>
   );
 }
@@ -93,7 +98,7 @@ function SessionLink({
 function Parents({ ids, byId }: { readonly ids: readonly string[]; readonly byId: SessionsById }): ReactNode {
   return ids.map((id, index) => {
     const node = byId.get(id);
-    const text = visibleText(node === undefined ? shortId(id) : titleOf(node, byId));
+    const text = node === undefined || node.lineage === null ? "" : visibleText(titleOf(node, byId));
     return (
       <span key={id}>
         {index > 0 && ", "}
