@@ -1,4 +1,4 @@
-import { type FormEvent, type KeyboardEvent, type ReactNode, useRef } from "react";
+import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
 import type { Content } from "../../../src/session/message.ts";
 import type { SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
@@ -14,6 +14,8 @@ import { useAttachments } from "./use-attachments.ts";
 import { useDraft } from "./use-draft.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
+
+const RETRY_MS = 3000;
 
 /** Where one says something: it starts a run, or has a say in the one that goes on. */
 export function Composer({
@@ -32,6 +34,12 @@ export function Composer({
 }): ReactNode {
   const client = useClient();
   const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
+  const { error: notOffered, reload: askAgain } = catalogue;
+  useEffect(() => {
+    if (notOffered === null) return;
+    const timer = setTimeout(askAgain, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [notOffered, askAgain]);
   const [text, setText] = useDraft(session.header.id);
   const [how, setHow] = useSayHow();
   const attachments = useAttachments();

@@ -19,7 +19,7 @@ export function LiveRounds({
   readonly agent: string | null;
 }): ReactNode {
   return (
-    <ol className="transcript-rows" aria-busy={rounds.some(({ endedAt }) => endedAt === null)}>
+    <ol className="transcript-rows run-rounds" aria-busy={rounds.some(({ endedAt }) => endedAt === null)}>
       {rounds.map((round) => (
         <li key={round.key} className="transcript-row transcript-row-answer run-round">
           <RowHead

@@ -9,7 +9,7 @@ export function LiveToolCall({ call }: { readonly call: ToolCall }): ReactNode {
   const calls = useRunCalls();
   const tool = calls?.tools[call.id] ?? null;
   if (tool?.state === "done") return <ToolCallFold call={call} result={tool.message} state={null} />;
-  const state = tool?.state ?? (calls?.running === true ? "running" : "called");
+  const state = tool?.state ?? (calls?.running === true ? "next" : "called");
   return (
     <ToolCallFold call={call} result={null} state={state}>
       {calls !== null && tool?.state === "waiting" && <ApprovalCard approval={tool.approval} calls={calls} />}

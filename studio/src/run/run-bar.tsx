@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { SessionView } from "skein/client";
 import { useClient } from "../request/use-client.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
@@ -24,7 +25,7 @@ export function RunBar({
   const problem = error === null ? null : <span role="alert">{error.message}</span>;
   if (run.id !== null) {
     const waits = Object.values(run.state.tools).some(({ state }) => state === "waiting");
-    const who = run.state.speaker === null ? "It" : run.state.speaker;
+    const who = visibleText((run.state.speaker ?? run.agent ?? "It").slice(0, 120));
     return (
       <output className="run-bar">
         <span className="run-bar-text">{waits ? "A call waits for your approval." : `${who} is working …`}</span>

@@ -11,10 +11,11 @@ import { partsOf, textOf } from "./said.ts";
 const PREVIEW_CHARACTERS = 100;
 
 /** How a call stands: written by the model, running, waiting for a word, answered, or refused. */
-export type CallState = "called" | "running" | "waiting" | "done" | "failed";
+export type CallState = "called" | "next" | "running" | "waiting" | "done" | "failed";
 
 const STATES: Readonly<Record<CallState, string>> = {
   called: "no result",
+  next: "…",
   running: "running …",
   waiting: "waits for approval",
   done: "done",
