@@ -2,7 +2,7 @@ import type { TreeNodeView, TreeView } from "skein/client";
 import { describe, expect, test } from "vitest";
 import { nextSelection } from "./next-selection.ts";
 import { countBelow, elementsOf } from "./tree-elements.ts";
-import { fitted, isSeen, revealed, seenOf, spotAt, zoomed } from "./tree-geometry.ts";
+import { fitted, isSeen, kept, middleOf, revealed, seenOf, spotAt, zoomed } from "./tree-geometry.ts";
 import { layOut } from "./tree-layout.ts";
 
 /** A tree of `child<parent` words in log order; the leaf is the last unless it is named. */
@@ -124,6 +124,15 @@ describe("the window", () => {
     const before = { x: 10, y: 20, zoom: 1 };
     const found = spotAt(layout, before, 50, 120);
     expect(spotAt(layout, zoomed(before, 1.5, 50, 120), 50, 120)).toBe(found);
+  });
+
+  test("never loses the picture, however far it is dragged", () => {
+    const picture = { width: 300, height: 200 };
+    for (const far of [-1e6, 1e6]) {
+      const { x, y, zoom } = kept({ x: far, y: far, zoom: 0.5 }, picture, size);
+      expect(x < size.width && y < size.height && x + 300 * zoom > 0 && y + 200 * zoom > 0).toBe(true);
+    }
+    expect(middleOf({ x: 10, y: 10, zoom: 0.1 }, picture, size)).toEqual({ x: 40, y: 30 });
   });
 
   test("shows a small tree no larger than it is", () => {

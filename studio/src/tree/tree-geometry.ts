@@ -4,13 +4,13 @@ import type { Spot, TreeLayout } from "./tree-layout.ts";
 export const BOX = { width: 184, height: 46 } as const;
 
 /** From one element to the next, across and down. */
-export const STEP = { x: 208, y: 66 } as const;
+const STEP = { x: 208, y: 66 } as const;
 
 /** Elements have no text below this size, as nobody could read it. */
 export const TEXT_ZOOM_MIN = 0.5;
 
 /** How small and how large a tree may be shown. */
-export const ZOOM = { min: 0.04, max: 2 } as const;
+const ZOOM = { min: 0.04, max: 2 } as const;
 
 const CORNER = 8;
 const MARGIN = 24;
@@ -81,10 +81,35 @@ export function spotAt(layout: TreeLayout, viewport: Viewport, x: number, y: num
   return layout.rows[Math.floor(down)]?.find((spot) => spot.lane === lane) ?? null;
 }
 
+/** How large the whole picture is at full size. */
+export function pictureSize(layout: TreeLayout): Size {
+  return {
+    width: Math.max(1, layout.lanes) * STEP.x - (STEP.x - BOX.width),
+    height: Math.max(1, layout.rows.length) * STEP.y - (STEP.y - BOX.height),
+  };
+}
+
+/** Keeps a corner of the picture in the window, so that nobody loses it. */
+export function kept(viewport: Viewport, picture: Size, size: Size): Viewport {
+  const { zoom } = viewport;
+  return {
+    zoom,
+    x: within(viewport.x, 2 * MARGIN - picture.width * zoom, size.width - 2 * MARGIN),
+    y: within(viewport.y, 2 * MARGIN - picture.height * zoom, size.height - MARGIN_BELOW),
+  };
+}
+
+/** The point of the picture that is nearest to the middle of the window, as a point of the window. */
+export function middleOf(viewport: Viewport, picture: Size, size: Size): { readonly x: number; readonly y: number } {
+  return {
+    x: within(size.width / 2, viewport.x, viewport.x + picture.width * viewport.zoom),
+    y: within(size.height / 2, viewport.y, viewport.y + picture.height * viewport.zoom),
+  };
+}
+
 /** Shows the whole layout, no larger than full size. */
 export function fitted(layout: TreeLayout, size: Size): Viewport {
-  const width = Math.max(1, layout.lanes) * STEP.x - (STEP.x - BOX.width);
-  const height = Math.max(1, layout.rows.length) * STEP.y - (STEP.y - BOX.height);
+  const { width, height } = pictureSize(layout);
   const room = Math.min((size.width - 2 * MARGIN) / width, (size.height - MARGIN - MARGIN_BELOW) / height);
   const zoom = Math.min(1, Math.max(ZOOM.min, room));
   return { x: Math.max(MARGIN, (size.width - width * zoom) / 2), y: MARGIN, zoom };

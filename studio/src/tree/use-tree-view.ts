@@ -1,6 +1,6 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import type { TreeElement, TreeElements } from "./tree-elements.ts";
-import { fitted, isSeen, revealed, TEXT_ZOOM_MIN, type Viewport, type Size } from "./tree-geometry.ts";
+import { fitted, isSeen, pictureSize, revealed, TEXT_ZOOM_MIN, type Viewport, type Size } from "./tree-geometry.ts";
 import type { Spot, TreeLayout } from "./tree-layout.ts";
 import { useViewport, type ViewportControl } from "./use-viewport.ts";
 
@@ -26,7 +26,7 @@ interface Shown {
  */
 export function useTreeView(frame: RefObject<HTMLElement | null>, shown: Shown): TreeViewControl {
   const { layout, leafId, asked } = shown;
-  const control = useViewport(frame);
+  const control = useViewport(frame, pictureSize(layout));
   const { viewport, size, setViewport } = control;
   const now = useRef({ shown, viewport, leaf: null as Spot | null });
   const leaf = spotOf(shown, leafId);

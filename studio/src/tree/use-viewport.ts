@@ -1,5 +1,5 @@
 import { type PointerEvent, type RefObject, useCallback, useEffect, useRef, useState } from "react";
-import { type Size, type Viewport, zoomed } from "./tree-geometry.ts";
+import { kept, middleOf, type Size, type Viewport, zoomed } from "./tree-geometry.ts";
 
 /** How far a pointer may slip in a click, in pixels. */
 const SLIP = 5;
@@ -22,14 +22,20 @@ export interface ViewportControl {
   };
 }
 
-/** Keeps which part of a picture is seen in an element. The wheel scrolls, with Control it zooms; so do two fingers. */
-export function useViewport(element: RefObject<HTMLElement | null>): ViewportControl {
-  const [viewport, set] = useState<Viewport>({ x: 0, y: 0, zoom: 1 });
+/** Keeps which part of a picture of some size is seen in an element. The wheel scrolls, with Control it zooms; so do two fingers. */
+export function useViewport(element: RefObject<HTMLElement | null>, picture: Size): ViewportControl {
+  const [viewport, setState] = useState<Viewport>({ x: 0, y: 0, zoom: 1 });
   const [size, setSize] = useState<Size | null>(null);
   const sizeNow = useRef<Size>({ width: 0, height: 0 });
-  const setViewport = useCallback((change: (before: Viewport, size: Size) => Viewport): void => {
-    set((before) => change(before, sizeNow.current));
+  const pictureNow = useRef(picture);
+  pictureNow.current = picture;
+  const set = useCallback((change: (before: Viewport) => Viewport): void => {
+    setState((before) => kept(change(before), pictureNow.current, sizeNow.current));
   }, []);
+  const setViewport = useCallback(
+    (change: (before: Viewport, size: Size) => Viewport): void => set((before) => change(before, sizeNow.current)),
+    [set],
+  );
   useEffect(() => {
     const { current } = element;
     if (current === null) return;
@@ -55,9 +61,13 @@ export function useViewport(element: RefObject<HTMLElement | null>): ViewportCon
       observer.disconnect();
       current.removeEventListener("wheel", scroll);
     };
-  }, [element]);
+  }, [element, set]);
   const zoomBy = useCallback(
-    (factor: number): void => setViewport((before, { width, height }) => zoomed(before, factor, width / 2, height / 2)),
+    (factor: number): void =>
+      setViewport((before, room) => {
+        const { x, y } = middleOf(before, pictureNow.current, room);
+        return zoomed(before, factor, x, y);
+      }),
     [setViewport],
   );
   return { viewport, size, setViewport, zoomBy, ...useDragging(set) };
