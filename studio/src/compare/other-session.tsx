@@ -1,8 +1,9 @@
 import type { ReactNode } from "react";
+import type { SessionView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { useLiveSession } from "../session/use-live-session.ts";
 import { useRevised } from "../request/use-revised.ts";
+import { useLiveSession } from "../session/use-live-session.ts";
 import type { Side } from "./read-comparison.ts";
 
 /** Follows the session that another is compared with. */
@@ -13,16 +14,33 @@ export function OtherSession({
   readonly id: string;
   readonly children: (side: Side) => ReactNode;
 }): ReactNode {
-  const client = useClient();
   const live = useLiveSession(id);
-  const tree = useRevised(id, live.revision, (signal) => client.sessions.tree(id, { signal }));
   return (
     <Shown requested={live} what="the session to compare with">
       {(session) => (
-        <Shown requested={tree} what="its branches">
-          {(known) => children({ session, tree: known, leafId: known.leafId })}
-        </Shown>
+        <OtherTree session={session} revision={live.revision}>
+          {children}
+        </OtherTree>
       )}
+    </Shown>
+  );
+}
+
+function OtherTree({
+  session,
+  revision,
+  children,
+}: {
+  readonly session: SessionView;
+  readonly revision: number;
+  readonly children: (side: Side) => ReactNode;
+}): ReactNode {
+  const client = useClient();
+  const { id } = session.header;
+  const tree = useRevised(id, revision, (signal) => client.sessions.tree(id, { signal }));
+  return (
+    <Shown requested={tree} what="its branches">
+      {(known) => children({ session, tree: known, leafId: known.leafId })}
     </Shown>
   );
 }

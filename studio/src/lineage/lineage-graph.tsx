@@ -1,12 +1,14 @@
-import { Background, Controls, type Edge, MarkerType, ReactFlow } from "@xyflow/react";
+import { Background, Controls, MarkerType, ReactFlow } from "@xyflow/react";
 import { type ReactNode, useMemo } from "react";
 import type { LineageView } from "skein/client";
+import { BentEdge, type BentFlowEdge } from "./bent-edge.tsx";
 import { kindOf, titleOf } from "./describe-session.ts";
-import { layOutLineage, NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";
+import { arrowId, layOutLineage, NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";
 import { SessionNode, type SessionFlowNode } from "./session-node.tsx";
 import "@xyflow/react/dist/style.css";
 
 const NODE_TYPES = { session: SessionNode };
+const EDGE_TYPES = { bent: BentEdge };
 /** From this many on, only what is in the window is drawn. */
 const MANY = 150;
 const FIT = { maxZoom: 1, padding: 0.15 } as const;
@@ -30,6 +32,7 @@ export function LineageGraph({
           nodes={nodes}
           edges={edges}
           nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
           fitView
           fitViewOptions={FIT}
           minZoom={0.05}
@@ -54,8 +57,8 @@ export function LineageGraph({
   );
 }
 
-function elementsOf(lineage: LineageView, currentId: string): { nodes: SessionFlowNode[]; edges: Edge[] } {
-  const places = layOutLineage(lineage);
+function elementsOf(lineage: LineageView, currentId: string): { nodes: SessionFlowNode[]; edges: BentFlowEdge[] } {
+  const { places, bends } = layOutLineage(lineage);
   const byId = new Map(lineage.nodes.map((node) => [node.id, node]));
   const nodes = lineage.nodes.map(
     (session): SessionFlowNode => ({
@@ -67,11 +70,13 @@ function elementsOf(lineage: LineageView, currentId: string): { nodes: SessionFl
       data: { session, title: titleOf(session, byId), current: session.id === currentId },
     }),
   );
-  const edges = lineage.edges.map(({ parent, child }): Edge => {
+  const edges = lineage.edges.map(({ parent, child }): BentFlowEdge => {
     const node = byId.get(child);
     const missing = byId.get(parent)?.lineage === null;
     return {
-      id: `${parent} ${child}`,
+      id: arrowId({ parent, child }),
+      type: "bent",
+      data: { bends: bends.get(arrowId({ parent, child })) ?? [] },
       source: parent,
       target: child,
       markerEnd: { type: MarkerType.ArrowClosed, color: "var(--ink-soft)" },

@@ -25,7 +25,7 @@ export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
     void flow.setCenter(x, y, { zoom: flow.getZoom() });
   };
   const missing = session.lineage === null;
-  const look = `lineage-node lineage-kind-${kindOf(session)}${current ? " lineage-node-current" : ""}`;
+  const look = `lineage-node nopan lineage-kind-${kindOf(session)}${current ? " lineage-node-current" : ""}`;
   return (
     <>
       <Handle type="target" position={Position.Top} isConnectable={false} />
