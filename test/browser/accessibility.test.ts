@@ -1,11 +1,8 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
 import { allPlaces, goTo } from "./places.ts";
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** The page and its views that would have to be scrolled sideways, once what follows the size of the window has. */
 const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -17,7 +14,7 @@ const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => reques
 /** What axe finds that keeps someone from using the page. */
 async function seriousFindings(page: Page): Promise<string[]> {
   // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
-  await page.evaluate(axe);
+  await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{
     violations: { id: string; impact: string; nodes: { html: string; target: string[] }[] }[];
   }>("axe.run(document, { resultTypes: ['violations'] })");

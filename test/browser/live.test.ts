@@ -58,6 +58,9 @@ browserTest(
     await page.getByText("word-3").first().waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
     await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+    await server.client.sessions.addTurn(header.id, { role: "user", content: "Said by a program." });
+    await page.getByRole("main").getByText("Said by a program.").first().waitFor();
   },
   { server: "slow", timeoutMs: 45_000 },
 );
