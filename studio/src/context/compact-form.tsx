@@ -14,6 +14,8 @@ interface CompactFormProps {
   readonly session: SessionView;
   readonly models: readonly ModelInfo[];
   readonly preview: Preview | null;
+  /** What the messages take that would be left out; null where that cannot be told. */
+  readonly droppedTokens: number | null;
   /** Whether there was a preview that does not hold any more. */
   readonly outdated: boolean;
   readonly onPreview: (preview: Preview | null) => void;
@@ -22,7 +24,7 @@ interface CompactFormProps {
 
 /** Compacts a session: first says what that would do, then does it. */
 export function CompactForm(props: CompactFormProps): ReactNode {
-  const { session, models, preview, outdated, onPreview, onChanged } = props;
+  const { session, models, preview, droppedTokens, outdated, onPreview, onChanged } = props;
   const client = useClient();
   const [keep, setKeep] = useState("");
   const [model, setModel] = useState("");
@@ -110,13 +112,16 @@ export function CompactForm(props: CompactFormProps): ReactNode {
         {error !== null && <p className="context-problem">{error.message}</p>}
         {notice !== null && <p>{notice}</p>}
         {outdated && <p className="soft">The session went on since the preview. Look again before you compact.</p>}
-        {preview !== null && <Plan preview={preview} />}
+        {preview !== null && <Plan preview={preview} droppedTokens={droppedTokens} />}
       </div>
     </section>
   );
 }
 
-function Plan({ preview: { plan } }: { readonly preview: Preview }): ReactNode {
+function Plan({
+  preview: { plan },
+  droppedTokens,
+}: Pick<CompactFormProps, "droppedTokens"> & { readonly preview: Preview }): ReactNode {
   if (plan === null) {
     return <p>There is nothing to leave out: all of it is recent. Keep fewer tokens to compact anyway.</p>;
   }
@@ -126,7 +131,9 @@ function Plan({ preview: { plan } }: { readonly preview: Preview }): ReactNode {
     <p>
       Of {count(plan.tokensBefore, "token", "tokens")}, a summary would replace{" "}
       <strong>{count(plan.droppedEntries, "entry", "entries")}</strong> and keep{" "}
-      <strong>{count(plan.keptEntries, "entry", "entries")}</strong> as they are. They are marked in the list.
+      <strong>{count(plan.keptEntries, "entry", "entries")}</strong> as they are.
+      {droppedTokens !== null &&
+        ` About ${count(droppedTokens, "token", "tokens")} would go, in the messages that are marked in the list.`}
     </p>
   );
 }

@@ -9,6 +9,8 @@ import { percent, tokensOfParts } from "./context-share.ts";
 /** How many messages are on the page at first, and how many more each time. */
 const PAGE = 200;
 const LINE_CHARACTERS = 300;
+/** As far back the page goes by itself to show where a compaction would cut. */
+const CUT_MAX = 2_000;
 
 /** The messages of a context in their order, each with what it takes. The first `dropped` of them would be left out. */
 export function ContextParts({
@@ -23,7 +25,8 @@ export function ContextParts({
   const [shown, setShown] = useState(PAGE);
   const { parts, compaction } = context;
   const total = tokensOfParts(context);
-  const first = Math.max(0, parts.length - shown);
+  const cut = dropped > 0 && parts.length - dropped < CUT_MAX ? dropped - 1 : parts.length;
+  const first = Math.max(0, Math.min(parts.length - shown, cut));
   if (parts.length === 0) {
     return <p className="context-none soft">Nothing yet: the model would see the next message alone.</p>;
   }
@@ -81,7 +84,8 @@ const Part = memo(function Part(props: PartProps): ReactNode {
           {summary && <span className="tag context-tag">summary of what was left out</span>}
           {dropped && <span className="tag context-tag">would be summarised</span>}
           <span className="context-part-tokens small">
-            {tokens.toLocaleString("en")} <span className="soft">{percent(share)}</span>
+            {tokens.toLocaleString("en")}
+            <span className="only-for-readers"> tokens,</span> <span className="soft">{percent(share)}</span>
           </span>
           <bdi className="context-part-line soft">{open ? "" : visibleText(text.slice(0, LINE_CHARACTERS))}</bdi>
           <span className="context-bar" aria-hidden="true">

@@ -8,7 +8,7 @@ import type { SessionProps } from "../session/session-props.ts";
 import { CompactForm, type Preview } from "./compact-form.tsx";
 import { CompactionInForce } from "./compaction-in-force.tsx";
 import { ContextParts } from "./context-parts.tsx";
-import { droppedParts } from "./context-share.ts";
+import { droppedParts, tokensOfParts } from "./context-share.ts";
 import { ContextSettings, ContextSize } from "./context-size.tsx";
 import "./context.css";
 
@@ -37,6 +37,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
   // A plan is of the session as it was: what came since would be dropped or kept unseen.
   const current = preview?.version === session.version ? preview : null;
   const limit = models.find((model) => model.id === context.model)?.contextWindow ?? null;
+  const dropped = droppedParts(context, current?.plan ?? null);
   const changed = (): void => {
     setPreview(null);
     onChanged();
@@ -45,11 +46,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
     <div className="context-columns">
       <div className="context-main">
         <ContextSize context={context} limit={limit} />
-        <ContextParts
-          sessionId={session.header.id}
-          context={context}
-          dropped={droppedParts(context, current?.plan ?? null)}
-        />
+        <ContextParts sessionId={session.header.id} context={context} dropped={dropped} />
       </div>
       <div className="context-side">
         <ContextSettings context={context} />
@@ -65,6 +62,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
           session={session}
           models={models}
           preview={current}
+          droppedTokens={dropped === 0 ? null : tokensOfParts({ parts: context.parts.slice(0, dropped) })}
           outdated={preview !== null && current === null}
           onPreview={setPreview}
           onChanged={changed}
