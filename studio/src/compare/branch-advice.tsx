@@ -8,9 +8,11 @@ import type { Side } from "./read-comparison.ts";
 export function BranchAdvice({
   side: { session },
   ancestorId,
+  onChange,
 }: {
   readonly side: Side;
   readonly ancestorId: string | null;
+  readonly onChange: () => void;
 }): ReactNode {
   const client = useClient();
   const { id } = session.header;
@@ -18,6 +20,7 @@ export function BranchAdvice({
   const [name, setName] = useState("");
   const fork = useAction(async () => {
     const made = await client.sessions.fork(id, { branchName: name.trim(), at: ancestorId });
+    onChange();
     goTo({ page: "session", id, view: "compare", options: { with: made.header.id } });
   });
   const submit = (event: FormEvent): void => {

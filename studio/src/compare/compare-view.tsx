@@ -24,10 +24,15 @@ export function CompareView(props: SessionProps): ReactNode {
     ]);
     return { tree, relatives };
   });
+  // A fork is a session of its own and says nothing to this one, so its maker has to ask again.
+  const change = (): void => {
+    live.reload();
+    requested.reload();
+  };
   return (
     <section className="compare" aria-label="Compare and merge">
       <Shown requested={requested} what="the branches">
-        {({ tree, relatives }) => <Sides {...props} tree={tree} relatives={relatives} />}
+        {({ tree, relatives }) => <Sides {...props} tree={tree} relatives={relatives} onChange={change} />}
       </Shown>
     </section>
   );
@@ -35,11 +40,15 @@ export function CompareView(props: SessionProps): ReactNode {
 
 function Sides({
   session,
-  live,
   options,
   tree,
   relatives,
-}: SessionProps & { readonly tree: TreeView; readonly relatives: Relatives }): ReactNode {
+  onChange,
+}: SessionProps & {
+  readonly tree: TreeView;
+  readonly relatives: Relatives;
+  readonly onChange: () => void;
+}): ReactNode {
   const known = new Set(tree.nodes.map((node) => node.id));
   const leftId = options.left !== undefined && known.has(options.left) ? options.left : tree.leafId;
   const withId = options.with ?? defaultWith(tree, relatives, leftId);
@@ -49,7 +58,7 @@ function Sides({
     if (leftId !== null && withId !== null) {
       goTo({ page: "session", id: session.header.id, view: "compare", options: { left: leftId, with: withId } });
     }
-    live.reload();
+    onChange();
   };
   return (
     <>
@@ -69,7 +78,7 @@ function Sides({
           right={{ session, tree, leafId: withId }}
           moving={`${options.left ?? ""}|${withId}`}
           onMove={stay}
-          onChange={live.reload}
+          onChange={onChange}
         />
       )}
       {withId !== null && !known.has(withId) && (
@@ -80,7 +89,7 @@ function Sides({
               right={right}
               moving={`${options.left ?? ""}|${withId}`}
               onMove={stay}
-              onChange={live.reload}
+              onChange={onChange}
             />
           )}
         </OtherSession>

@@ -31,7 +31,8 @@ export function MergePanel({
       <h2>Merge</h2>
       <Shown requested={direction} what="how the two are related">
         {(known) => {
-          if (known === "branches") return <BranchAdvice side={left} ancestorId={comparison.ancestorId} />;
+          if (known === "branches")
+            return <BranchAdvice side={left} ancestorId={comparison.ancestorId} onChange={onChange} />;
           if (known === "unrelated") {
             return (
               <p className="soft">

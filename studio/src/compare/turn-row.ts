@@ -1,5 +1,6 @@
 import type { Entry } from "../../../src/session/entry.ts";
-import type { Content, ToolCall } from "../../../src/session/message.ts";
+import type { ToolCall } from "../../../src/session/message.ts";
+import { spokenText } from "../request/spoken-text.ts";
 
 /** What a comparison shows of one entry of a path. */
 export interface TurnRow {
@@ -25,7 +26,7 @@ export function turnRowOf(entry: Entry): TurnRow | null {
     case "branch_summary":
       return note(entry.id, "summary", "Summary of a branch", entry.summary);
     case "custom_message":
-      return note(entry.id, "note", entry.customType, contentText(entry.content));
+      return note(entry.id, "note", entry.customType, spokenText(entry.content));
     case "model_change":
       return note(entry.id, "setting", "Model", `${entry.provider}/${entry.modelId}`);
     case "thinking_level_change":
@@ -37,17 +38,6 @@ export function turnRowOf(entry: Entry): TurnRow | null {
   }
 }
 
-/** What a content says as text; pictures and files are named, thinking is left out. */
-export function contentText(content: Content | null): string {
-  if (content === null) return "";
-  if (typeof content === "string") return content;
-  const parts = content.flatMap((part) => {
-    if (part.type === "text") return [part.text];
-    return part.type === "thinking" ? [] : [`[${part.type}: ${part.name ?? part.mediaType}]`];
-  });
-  return parts.join("\n");
-}
-
 const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" } as const;
 
 function messageRow(id: string, message: Extract<Entry, { type: "message" }>["message"]): TurnRow {
@@ -57,7 +47,7 @@ function messageRow(id: string, message: Extract<Entry, { type: "message" }>["me
     id,
     kind: message.role,
     title: message.agent === undefined ? speaker : `${speaker} · ${message.agent}`,
-    text: contentText(message.content),
+    text: spokenText(message.content),
     calls: assistant?.toolCalls ?? [],
     failed: (message.role === "tool" && message.isError === true) || assistant?.stopReason === "error",
     tokens: assistant?.usage?.totalTokens ?? 0,

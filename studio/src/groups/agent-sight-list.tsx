@@ -2,8 +2,9 @@ import { type ReactNode, useMemo } from "react";
 import type { Entry } from "../../../src/session/entry.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
+import { spokenText } from "../request/spoken-text.ts";
 import { AgentBadge, colourClass } from "./agent-badge.tsx";
-import { type GroupTurn, textOf } from "./group-turn.ts";
+import type { GroupTurn } from "./group-turn.ts";
 import { type AgentSight, seeAs, type ToldMessage } from "./see-as.ts";
 import type { Speaker } from "./speakers.ts";
 
@@ -59,7 +60,7 @@ function Told({
 }): ReactNode {
   const own = speaker?.agent === agent;
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
-  const text = textOf(message.content);
+  const text = spokenText(message.content);
   return (
     <article className={`group-turn ${speaker === undefined ? "" : colourClass(speaker)}`}>
       <p className="group-turn-head small">

@@ -1,5 +1,6 @@
 import type { Entry } from "../../../src/session/entry.ts";
-import type { Content, Message } from "../../../src/session/message.ts";
+import type { Message } from "../../../src/session/message.ts";
+import { spokenText } from "../request/spoken-text.ts";
 
 /** What someone did in a session of several: said something, worked towards it, or had nothing to say. */
 export interface GroupTurn {
@@ -39,22 +40,12 @@ export function groupTurnOf(entry: Entry): GroupTurn | null {
     case "branch_summary":
       return { ...nobody(entry, "note"), text: entry.summary, ...visibilityOf(fieldsOf(entry.details)) };
     case "custom_message":
-      return { ...nobody(entry, "note"), text: textOf(entry.content), ...visibilityOf(fieldsOf(entry.details)) };
+      return { ...nobody(entry, "note"), text: spokenText(entry.content), ...visibilityOf(fieldsOf(entry.details)) };
     case "custom":
       return entry.customType === GROUP_KEY ? noteTurn(fieldsOf(entry.data), entry) : null;
     default:
       return null;
   }
-}
-
-/** The text of a content, with pictures and files by their names; thinking is left out. */
-export function textOf(content: Content | null): string {
-  if (content === null || typeof content === "string") return content ?? "";
-  const parts = content.flatMap((part) => {
-    if (part.type === "text") return [part.text];
-    return part.type === "thinking" ? [] : [`[${part.type}: ${part.name ?? part.mediaType}]`];
-  });
-  return parts.join("\n");
 }
 
 function messageTurn(message: Message, entry: Entry): GroupTurn {
@@ -63,7 +54,7 @@ function messageTurn(message: Message, entry: Entry): GroupTurn {
   const failed = assistant?.stopReason === "error" || (message.role === "tool" && message.isError === true);
   const step = message.role === "tool" || fieldsOf(metadata[GROUP_KEY]).kind === "work";
   const error = fieldsOf(metadata.error).message;
-  const text = textOf(message.content);
+  const text = spokenText(message.content);
   return {
     ...nobody(entry, failed && !step ? "failed" : step ? "work" : "said"),
     agent: message.agent ?? null,

@@ -17,7 +17,7 @@ export interface Speaker {
 }
 
 /** How many colours there are to tell speakers apart; names tell them apart too. */
-export const COLOURS = 6;
+const COLOURS = 6;
 
 /** Who took part, in the order in which they first did; people first. */
 export function speakersOf(turns: readonly GroupTurn[], groups: readonly GroupInfo[]): readonly Speaker[] {

@@ -24,17 +24,18 @@ export function BentEdge(props: EdgeProps<BentFlowEdge>): ReactNode {
     path += to.x === from.x ? ` L ${to.x},${to.y}` : ` C ${from.x},${middle} ${to.x},${middle} ${to.x},${to.y}`;
     from = to;
   }
-  // Before its end, where it is clear whose it is.
-  const before = bends.at(-1);
-  const start = before === undefined ? { x: sourceX, y: sourceY } : { x: before.x, y: before.y + NODE_HEIGHT };
+  // Where it passes a session it is alone; near its ends, others may be.
+  const pass = bends.at(-1);
+  const middle = { x: (sourceX + targetX) / 2, y: (sourceY + targetY) / 2 };
+  const at = pass === undefined ? middle : { x: pass.x, y: pass.y + NODE_HEIGHT / 2 };
   return (
     <BaseEdge
       id={props.id}
       path={path}
       {...(markerEnd === undefined ? {} : { markerEnd })}
       label={label}
-      labelX={(start.x + targetX) / 2}
-      labelY={(start.y + targetY) / 2}
+      labelX={at.x}
+      labelY={at.y}
       labelStyle={LABEL}
       labelBgPadding={[4, 2]}
     />
