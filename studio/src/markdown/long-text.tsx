@@ -18,7 +18,8 @@ export function LongText({
   const left = text.length - most;
   return (
     <>
-      <pre className="markdown-plain" dir="auto">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      <pre className="markdown-plain" dir="auto" tabIndex={0}>
         {visibleText(left > 0 ? text.slice(0, most) : text)}
         {left > 0 && "…"}
       </pre>
