@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
+import { fullTime } from "../sessions/amounts.ts";
 import { addressOf } from "../shell/place.ts";
 import { colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";
@@ -7,7 +8,6 @@ import type { Speaker } from "./speakers.ts";
 
 const STEP = 22;
 const LANE = 26;
-const TITLE_CHARACTERS = 80;
 
 /** Who spoke when: a lane for each, and a mark for each turn. The list of turns below says the same in words. */
 export function GroupTimeline({
@@ -94,7 +94,6 @@ function Mark({
   );
 }
 
-function titleOf({ agent, kind, text }: GroupTurn): string {
-  const said = visibleText(text.slice(0, TITLE_CHARACTERS));
-  return `${visibleText(agent ?? "People")}${kind === "said" ? "" : ` (${kind})`}: ${said}`;
+function titleOf({ agent, kind, timestamp }: GroupTurn): string {
+  return `${visibleText(agent ?? "People")}${kind === "said" ? "" : ` (${kind})`}, ${fullTime(timestamp)}`;
 }
