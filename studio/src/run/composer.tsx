@@ -83,7 +83,7 @@ export function Composer({
           className="run-field"
           aria-label="Message"
           aria-describedby={state.can === "nothing" ? "run-reason" : undefined}
-          placeholder={state.can === "nothing" ? state.reason : "Say something; Shift+Enter for a new line"}
+          placeholder={state.can === "nothing" ? "" : "Say something; Shift+Enter for a new line"}
           rows={1}
           dir="auto"
           value={text}

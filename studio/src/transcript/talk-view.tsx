@@ -31,7 +31,7 @@ export function TalkView(props: SessionProps): ReactNode {
     path.reload();
     live.reload();
   };
-  const actions = useMakeTalkActions(sessionId, { run, choice, reload });
+  const actions = useMakeTalkActions(sessionId, { run, choice, leafId: session.leafId, reload });
   const calls = useRunCallsOf(run);
   const entries = path.held?.entries ?? NOTHING;
   const pending = usePendingWords(run.id, entries);

@@ -8,7 +8,12 @@ import type { TalkActions } from "./talk-actions.ts";
 /** Makes the actions of a session's turns. They stay the same objects, so that rows are not drawn again for them. */
 export function useMakeTalkActions(
   sessionId: string,
-  now: { readonly run: Run; readonly choice: RunChoice; readonly reload: () => void },
+  now: {
+    readonly run: Run;
+    readonly choice: RunChoice;
+    readonly leafId: string | null;
+    readonly reload: () => void;
+  },
 ): TalkActions {
   const client = useClient();
   const latest = useRef(now);
@@ -30,7 +35,9 @@ export function useMakeTalkActions(
         latest.current.reload();
       },
       fork: async (entryId, branchName) => {
-        const { header } = await client.sessions.fork(sessionId, { branchName, at: entryId });
+        // The whole session where it is meant: one that ends in the middle of a run counts as interrupted.
+        const at = entryId === latest.current.leafId ? {} : { at: entryId };
+        const { header } = await client.sessions.fork(sessionId, { branchName, ...at });
         goTo({ page: "session", id: header.id, view: "talk", options: {} });
       },
     }),
