@@ -47,24 +47,16 @@ async function startServer(directory) {
 
 /** @param {string} url */
 async function takeAll(url) {
-  const places = await placesAt(url);
   const { chromium } = await import("playwright-core");
   const browser = await chromium.launch({ executablePath: chromiumProgram() ?? "", args: chromiumArguments });
   try {
-    for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
-      const context = await browser.newContext({ viewport: size, colorScheme, reducedMotion: "reduce" });
-      const page = await context.newPage();
-      for (const [name, at] of places) {
-        await page.goto(`${url}/${at}`);
-        await page.locator(".loading").first().waitFor({ state: "detached" });
-        await page.waitForTimeout(settleMs);
-        const path = join(folder, `${name}-${colorScheme}.png`);
-        await page.screenshot({ path });
-        const { size: bytes } = statSync(path);
-        if (bytes > bytesMax) throw new SetupError(`${path} has ${bytes} bytes, which is more than ${bytesMax}.`);
-        console.log(`${path} (${Math.ceil(bytes / 1024)} KB)`);
+    for (const [name, place] of await placesAt(url)) {
+      const at = await place();
+      for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
+        const context = await browser.newContext({ viewport: size, colorScheme, reducedMotion: "reduce" });
+        await take(await context.newPage(), `${url}/${at}`, join(folder, `${name}-${colorScheme}.png`));
+        await context.close();
       }
-      await context.close();
     }
   } finally {
     await browser.close();
@@ -72,9 +64,25 @@ async function takeAll(url) {
 }
 
 /**
+ * @param {import("playwright-core").Page} page
+ * @param {string} address
+ * @param {string} path of the picture
+ */
+async function take(page, address, path) {
+  await page.goto(address);
+  await page.locator("#root > *").first().waitFor();
+  await page.locator(".loading").first().waitFor({ state: "detached" });
+  await page.waitForTimeout(settleMs);
+  await page.screenshot({ path });
+  const { size: bytes } = statSync(path);
+  if (bytes > bytesMax) throw new SetupError(`${path} has ${bytes} bytes, which is more than ${bytesMax}.`);
+  console.log(`${path} (${Math.ceil(bytes / 1024)} KB)`);
+}
+
+/**
  * What is shown, and where the studio shows it.
  * @param {string} url
- * @returns {Promise<readonly (readonly [name: string, at: string])[]>}
+ * @returns {Promise<readonly (readonly [name: string, place: () => Promise<string>])[]>}
  */
 async function placesAt(url) {
   const { items } = /** @type {{ items: { name: string, header: { id: string } }[] }} */ (
@@ -82,20 +90,28 @@ async function placesAt(url) {
   );
   /** @param {string} name */
   const idOf = (name) => items.findLast((session) => session.name === name)?.header.id ?? "";
-  const release = idOf("A name for the release");
-  const birds = await fork(url, release, "other birds");
-  await fork(url, release, "names of rivers");
-  await fork(url, birds, "birds of the sea");
   return [
-    ["transcript", `#/sessions/${idOf("Plan a trip")}/talk`],
-    ["compare", `#/sessions/${idOf("Plan a trip")}/compare`],
-    ["lineage", `#/sessions/${release}/lineage`],
-    ["analytics", "#/analytics"],
+    ["transcript", async () => `#/sessions/${idOf("Plan a trip")}/talk`],
+    ["compare", async () => `#/sessions/${idOf("Plan a trip")}/compare`],
+    ["analytics", async () => "#/analytics"],
+    ["lineage", async () => `#/sessions/${await forked(url, idOf("A name for the release"))}/lineage`],
   ];
 }
 
 /**
- * Forks a session, so that there is more of a lineage to see; the fork's id.
+ * Forks a session a few times; the same id.
+ * @param {string} url
+ * @param {string} id
+ */
+async function forked(url, id) {
+  const birds = await fork(url, id, "other birds");
+  await fork(url, id, "names of rivers");
+  await fork(url, birds, "birds of the sea");
+  return id;
+}
+
+/**
+ * Makes a fork, so that there is more of a lineage to see; its id.
  * @param {string} url
  * @param {string} id
  * @param {string} branchName
