@@ -2,7 +2,7 @@ import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
-import { allPlaces, goTo } from "./places.ts";
+import { allPlaces, goTo, sampleIds } from "./places.ts";
 
 /** The page and its views that would have to be scrolled sideways, once what follows the size of the window has. */
 const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -39,6 +39,44 @@ for (const colorScheme of ["light", "dark"] as const) {
     { timeoutMs: 60_000 },
   );
 }
+
+browserTest(
+  "axe finds nothing serious in what opens, light and dark, and the keyboard opens it",
+  async ({ open, server }) => {
+    const trip = (await sampleIds(server))("Plan a trip");
+    const { header } = await server.client.sessions.create({ name: "Waits for a word" });
+    const { runId } = await server.client.runs.start(header.id, { input: "write hello to b.txt" });
+    const page = await open();
+    const found: Record<string, string[]> = {};
+    const look = async (name: string): Promise<void> => {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        const findings = await seriousFindings(page);
+        if (findings.length > 0) found[`${name}, ${colorScheme}`] = findings;
+      }
+    };
+    await goTo(page, server, `#/sessions/${header.id}/talk`);
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    await look("a call that waits");
+    await server.client.runs.abort(runId);
+
+    await goTo(page, server, `#/sessions/${trip}/talk`);
+    await page.getByRole("button", { name: "Share" }).press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await look("the ways to share");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("ArrowUp");
+    await page.getByRole("region", { name: "Selected entry" }).waitFor();
+    await look("a selected entry");
+
+    await page.getByRole("button", { name: "Filter" }).press("Enter");
+    await look("the filters");
+    expect(found).toEqual({});
+  },
+);
 
 browserTest(
   "no view is wider than its window, from 380 to 2,560 pixels",

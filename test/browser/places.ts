@@ -5,7 +5,7 @@ import type { StudioServer } from "./studio-server.ts";
 export const VIEWS: readonly string[] = ["talk", "context", "compare", "checkpoints", "lineage", "group"];
 
 /** The ids of the sample sessions, by name. */
-async function sampleIds({ client }: StudioServer): Promise<(name: string) => string> {
+export async function sampleIds({ client }: StudioServer): Promise<(name: string) => string> {
   const { items } = await client.sessions.list();
   return (wanted) => {
     const found = items.find(({ name }) => name === wanted);
