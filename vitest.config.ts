@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/**/*.test.ts"],
     setupFiles: ["test/property-seed.ts"],
     pool: "forks",
     testTimeout: 30_000,

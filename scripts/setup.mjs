@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { chromiumMissing } from "./chromium.mjs";
 import { withLock } from "./lock.mjs";
 import { redisMissing } from "./redis.mjs";
 import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
@@ -32,13 +33,24 @@ export async function ensureBuild() {
   if (holds(marker, wanted)) return;
   await withLock("build", async () => {
     if (holds(marker, wanted)) return;
-    console.error("Building dist/ with tsc.");
+    console.error("Building dist/ with tsc, and the studio with Vite.");
     // Made aside and renamed: a reader never sees half a build, and files whose source is gone do not survive.
     const made = join(cache, `dist-${randomUUID()}`);
     const old = join(cache, `old-${randomUUID()}`);
     try {
       const code = await runPackage(tsc, ["-p", "tsconfig.build.json", "--outDir", made], { quiet: true });
       if (code !== 0) throw new SetupError("The build failed; what the compiler said is above.");
+      const studio = [
+        "build",
+        "--config",
+        "studio/vite.config.ts",
+        "--outDir",
+        join(made, "studio"),
+        "--logLevel",
+        "warn",
+      ];
+      if ((await runPackage("vite/bin/vite.js", studio, { quiet: true })) !== 0)
+        throw new SetupError("The studio could not be built; what Vite said is above.");
       writeFileSync(join(made, ".build-hash"), wanted);
       if (existsSync(dist)) renameSync(dist, old);
       renameSync(made, dist);
@@ -92,6 +104,12 @@ export async function ensureRedis() {
   await installPackage("redis-server", () => redisMissing() === null, "the tests of the Redis store");
 }
 
+/** Installs Chromium for the tests of the studio in the same way, unless one is named to them. */
+export async function ensureChromium() {
+  if (chromiumMissing() === null || process.platform !== "linux") return;
+  await installPackage("chromium", () => chromiumMissing() === null, "the tests of the studio in a browser");
+}
+
 /**
  * Installs a package of the system with apt-get, where that is possible, and says what it does.
  * @param {string} name
@@ -117,7 +135,8 @@ async function installPackage(name, isThere, tests) {
 
 /** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
 export async function checkTypes() {
-  return (await runPackage(tsc, ["-p", "tsconfig.json"])) === 0;
+  const sound = (await runPackage(tsc, ["-p", "tsconfig.json"])) === 0;
+  return (await runPackage(tsc, ["-p", "studio/tsconfig.json"])) === 0 && sound;
 }
 
 /** Compiles bench/ and resolves to the folder that holds the result. */
@@ -157,10 +176,13 @@ function node24Package() {
 }
 
 function buildInputs() {
-  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
-    .map((path) => `src/${path}`);
-  return ["package.json", "tsconfig.base.json", "tsconfig.build.json", ...sources.sort()];
+  /** @param {string} folder */
+  const filesOf = (folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.(?:ts|tsx|css|html|svg)$/.test(path) && !/\.test\.tsx?$/.test(path))
+      .map((path) => `${folder}/${path}`)
+      .sort();
+  return ["package.json", "tsconfig.base.json", "tsconfig.build.json", ...filesOf("src"), ...filesOf("studio")];
 }
 
 /** @param {readonly string[]} paths */

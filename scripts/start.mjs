@@ -1,12 +1,48 @@
-import { existsSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { main, root, run, SetupError } from "./run.mjs";
 import { ensureBuild, ensurePackages } from "./setup.mjs";
 
+const firstPort = 4117;
+const portsMax = 50;
+const place = join(root, ".cache/start");
+
 await main(async () => {
+  const given = process.argv.slice(2);
   await ensurePackages();
   await ensureBuild();
-  const tour = join(root, "dist/cli/tour.js");
-  if (!existsSync(tour)) throw new SetupError("There is no src/cli/tour.ts, so there is nothing to start.");
-  return run(process.execPath, [tour, ...process.argv.slice(2)], { cwd: process.cwd() });
+  const defaults = {
+    "--samples": null,
+    "--workspace": join(place, "workspace"),
+    "--store": `sqlite:${join(place, "skein.db")}`,
+    "--port": String(await nextPort()),
+  };
+  mkdirSync(defaults["--workspace"], { recursive: true });
+  // What the user gives goes before what they would get otherwise.
+  const left = Object.entries(defaults).filter(
+    ([name]) => !given.some((argument) => argument === name || argument.startsWith(`${name}=`)),
+  );
+  const args = left.flatMap(([name, value]) => (value === null ? [name] : [name, value]));
+  return run(process.execPath, [join(root, "dist/cli/skein.js"), "serve", ...args, ...given], { cwd: process.cwd() });
 });
+
+/** The first port from 4117 on that nobody listens on. */
+async function nextPort() {
+  for (let port = firstPort; port < firstPort + portsMax; port++) if (await isFree(port)) return port;
+  throw new SetupError(`No port from ${firstPort} to ${firstPort + portsMax - 1} is free; give one with --port.`);
+}
+
+/** @param {number} port */
+async function isFree(port) {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, "close");
+  return true;
+}

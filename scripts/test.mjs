@@ -4,7 +4,15 @@ import { join } from "node:path";
 import { withPostgres } from "./postgres.mjs";
 import { withRedis } from "./redis.mjs";
 import { main, runPackage, SetupError } from "./run.mjs";
-import { checkTypes, ensureBubblewrap, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
+import {
+  checkTypes,
+  ensureBubblewrap,
+  ensureBuild,
+  ensureChromium,
+  ensureNode24,
+  ensurePackages,
+  ensureRedis,
+} from "./setup.mjs";
 
 const storeSuite = "test/stores.test.ts";
 
@@ -14,6 +22,7 @@ await main(async () => {
   await ensureBuild();
   await ensureBubblewrap();
   await ensureRedis();
+  await ensureChromium();
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 

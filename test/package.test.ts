@@ -31,7 +31,9 @@ afterAll(async () => {
 test("ships the build, the license, the readme and nothing else", () => {
   const paths = packed.files.map(({ path }) => path);
   const wanted = /^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|README\.md|package\.json)$/;
-  expect(paths.filter((path) => !wanted.test(path))).toEqual([]);
+  const studio = /^dist\/studio\/(?:index\.html|icon\.svg|assets\/[\w-]+\.(?:js|css))$/;
+  expect(paths.filter((path) => !wanted.test(path) && !studio.test(path))).toEqual([]);
+  expect(paths).toContain("dist/studio/index.html");
   expect(paths.filter((path) => path.includes(".test."))).toEqual([]);
   expect(paths).toContain("LICENSE");
 });

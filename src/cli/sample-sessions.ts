@@ -4,7 +4,7 @@ import {
   GroupSession,
   RoundRobinTurnManager,
   type SessionManager,
-  SessionTree,
+  type SessionTree,
   type TurnInput,
 } from "../index.ts";
 import { offline, scripted } from "../models/index.ts";

@@ -4,7 +4,7 @@ import type { EntryOf } from "../session/entry.ts";
 import type { Message } from "../session/message.ts";
 import { type SessionTurn, turnOf } from "../session/state.ts";
 import { rowsFor, visibleTo, YOUR_TURN } from "./agent-view.ts";
-import type { GroupItem } from "./group-log.ts";
+import type { GroupItem } from "./group-item.ts";
 import { RoleIsolation } from "./role-isolation.ts";
 import { RoundRobinTurnManager } from "./round-robin-turn-manager.ts";
 

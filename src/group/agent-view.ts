@@ -1,7 +1,7 @@
 import type { AssistantMessage, Content, Message } from "../session/message.ts";
 import type { SessionTurn } from "../session/state.ts";
 import type { RowInit } from "../session/transcript.ts";
-import type { GroupItem } from "./group-log.ts";
+import type { GroupItem } from "./group-item.ts";
 import { isEmpty } from "./is-empty.ts";
 import type { TurnManager } from "./turn-manager.ts";
 

@@ -1,23 +1,15 @@
-import { compactionMessage, contextPath, messagesOf } from "../session/context.ts";
+import { contextPath } from "../session/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
-import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { Content, Message } from "../session/message.ts";
-import { type SessionTurn, turnOf } from "../session/state.ts";
 import type { Guard } from "../session/store.ts";
 import { readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
+import { contextItems, type GroupItem, itemsOf } from "./group-item.ts";
 import { type GroupProgress, stepProgress } from "./group-progress.ts";
 
 const TRIES_MAX = 100;
 /** What is wrong with the entry and not with the session or the store. */
 const ENTRY_FAULTS: ReadonlySet<string> = new Set(["INVALID_ENTRY", "INVALID_VALUE", "INVALID_ID", "TOO_LARGE"]);
-
-/** One thing that was said, as a turn and as a model is told of it. */
-export interface GroupItem {
-  readonly turn: SessionTurn;
-  readonly message: Message;
-}
 
 /**
  * A session's log as a group works on it.
@@ -111,8 +103,7 @@ export class GroupLog {
     this.#version = head.version;
     this.#leafId = head.leafId;
     const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
-    this.#items = visible.flatMap(itemsOf);
-    if (compaction !== null) this.#items.unshift(itemOf(compaction, compactionMessage(compaction.summary)));
+    this.#items = [...contextItems({ compaction, entries: visible })];
     this.#progress = entries.reduce(stepProgress, null);
     // A compaction may have left the message behind that the group still answers.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {
@@ -135,22 +126,4 @@ export class GroupLog {
       `Session ${this.#tree.id} was moved away from message ${this.#messageId} while a group answered it; run the group again from where the session is now.`,
     );
   }
-}
-
-function itemsOf(entry: Entry): readonly GroupItem[] {
-  if (entry.type === "message") return [{ turn: turnOf(entry), message: entry.message }];
-  return messagesOf(entry).map((message) => itemOf(entry, message));
-}
-
-/** What is said by an entry that is no turn, such as a summary. Its details rule who sees it, as a turn's metadata does. */
-function itemOf(entry: Entry, message: Message): GroupItem {
-  const metadata = objectOf("details" in entry ? entry.details : undefined);
-  const content: Content | null = message.content;
-  const { id: turnId, timestamp } = entry;
-  const turn = Object.freeze({ turnId, role: message.role, content, timestamp, metadata, tokensUsed: 0, cost: 0 });
-  return { turn, message };
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }

@@ -3,6 +3,7 @@ import type { Model } from "../agent/model.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError } from "../session/errors.ts";
+import type { SandboxSpec } from "../session/sandbox.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { ApiToken } from "./api-token.ts";
 import type { ServerLogger } from "./server/server-services.ts";
@@ -21,6 +22,12 @@ export interface ServerLimits {
   readonly rate?: { readonly requestsPerSecond: number; readonly burst: number } | null;
 }
 
+/** Where tools act; a text as spec is the working directory. */
+export interface ServerPlace {
+  readonly backend: string;
+  readonly spec?: SandboxSpec | string;
+}
+
 /** What a server is made of. */
 export interface ServerInit {
   /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
@@ -32,6 +39,8 @@ export interface ServerInit {
   readonly groups?: Readonly<Record<string, GroupSession>>;
   /** The models that can be asked for, beside those of the agents. */
   readonly models?: readonly Model[];
+  /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
+  readonly place?: ServerPlace;
   /** Who may come in. Left out, everyone on this machine may, and the server listens on loopback only. */
   readonly tokens?: readonly ApiToken[];
   /** Default 127.0.0.1. */

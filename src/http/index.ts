@@ -4,6 +4,7 @@ export {
   createServer,
   type ServerInit,
   type ServerLimits,
+  type ServerPlace,
   type SkeinServer,
 } from "./create-server.ts";
 export { RequestSession } from "./middleware/request-session.ts";

@@ -7,7 +7,7 @@ import type { SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
 import type { SessionState } from "../session/state.ts";
-import type { AggregateRow, Checkpoint, SearchHit } from "../session/store.ts";
+import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
 
 /*
@@ -291,6 +291,8 @@ export interface LineageView {
 export interface LineageNodeView {
   readonly id: string;
   readonly name: string | null;
+  /** What a fork was called when it was made; null for what is no fork. */
+  readonly branchName: string | null;
   readonly lineage: Lineage | null;
   readonly status: SessionStatus | null;
   readonly usage: Usage | null;
@@ -357,5 +359,11 @@ export interface ApprovalRequest {
 
 /** What was found by a search. */
 export interface SearchView {
-  readonly items: readonly SearchHit[];
+  readonly items: readonly SearchHitView[];
+}
+
+/** A session that matches a search, and the first places where it does. */
+export interface SearchHitView {
+  readonly head: SessionView;
+  readonly matches: readonly SearchMatch[];
 }

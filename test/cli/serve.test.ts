@@ -1,14 +1,25 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
+import { createClient } from "../../src/http/client/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { builtProgram, runHere, sampleStore } from "./run-skein.ts";
 
 /** Starts the built program as a server, and gives it once it listens; it is gone after the test. */
 async function startServer(...args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [builtProgram(), "serve", "--json", "--port", "0", ...args]);
+  return startServerIn({}, ...args);
+}
+
+/** The same, with these variables of the environment. */
+async function startServerIn(
+  variables: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): Promise<{ child: ChildProcess; url: string }> {
+  const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", ...variables };
+  const child = spawn(process.execPath, [builtProgram(), "serve", "--json", "--port", "0", ...args], { env });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -51,6 +62,55 @@ test("serve lets in who has a token of its file, and only them", async () => {
   expect(await Promise.all([status(ann), status(eve), status("skein_guess"), status()])).toEqual([200, 404, 401, 401]);
 });
 
+test("serve gives its agents tools for the workspace, and asks before those that the policy does not let through", async () => {
+  const workspace = await makeDirectory();
+  const { url } = await startServer("--store", "memory:", "--workspace", workspace, "--approve", "writes");
+  const client = createClient({ url });
+  const id = (await client.sessions.create()).header.id;
+  const { runId } = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
+  for await (const event of client.runs.events(runId)) {
+    if (event.type !== "approval-required") continue;
+    expect(event.approval.name).toBe("run_shell_command");
+    expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
+    await client.runs.deny(runId, event.approval.callId, "Not now.");
+  }
+  expect((await client.runs.get(runId)).status).toBe("finished");
+});
+
+test("serve without a workspace has agents without tools", async () => {
+  const { agents, groups } = await createClient({ url: (await startServer("--store", "memory:")).url }).catalogue();
+  expect([agents, groups]).toEqual([[{ name: "assistant", model: "offline/offline", tools: [] }], []]);
+});
+
+test("serve offers the models of providers that a key is set for, and always the one that needs none", async () => {
+  const { url } = await startServerIn({ ANTHROPIC_API_KEY: "not-a-key" }, "--store", "memory:");
+  const providers = (await createClient({ url }).catalogue()).models.map(({ id }) => id.split("/")[0]);
+  expect(new Set(providers)).toEqual(new Set(["offline", "anthropic"]));
+});
+
+test("serve makes sample sessions once, and a group to talk with", async () => {
+  const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
+  const names = async (): Promise<string[]> => {
+    const { child, url } = await startServer("--store", store, "--samples");
+    const client = createClient({ url });
+    expect((await client.catalogue()).groups).toMatchObject([{ name: "newsroom" }]);
+    const page = await client.sessions.list();
+    const closed = once(child, "close");
+    child.kill("SIGTERM");
+    await closed;
+    return page.items.map(({ name }) => name ?? "").sort();
+  };
+  const made = await names();
+  expect(made).toContain("Plan a trip");
+  expect(await names()).toEqual(made);
+});
+
+test("serve gives a browser the studio", async () => {
+  const answer = await fetch((await startServer("--store", "memory:")).url);
+  expect(await answer.text()).toContain("Skein studio");
+  expect(answer.headers.get("content-security-policy")).toContain("default-src 'self'");
+});
+
 // biome-ignore format: a table reads best with one mistake to a line.
 const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["another machine without tokens", ["--host", "0.0.0.0"], 2, /token/],
@@ -58,6 +118,8 @@ const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["an agent without a model", ["--agent", "clerk"], 2, /^--agent is "clerk"; give each agent once, as in clerk=offline\.\n$/],
   ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give each agent once/],
   ["a model that nobody has", ["--agent", "a=nowhere/x"], 2, /nowhere/],
+  ["a workspace that is not there", ["--workspace", "/nowhere/at/all"], 2, /^There is no directory "\/nowhere\/at\/all" to work in; check --workspace\.\n$/],
+  ["a policy that there is not", ["--approve", "some"], 2, /--approve/],
   ["a port that is no number", ["--port", "http"], 2, /^--port is "http"; give a whole number of 0 or more\.\n$/],
 ];
 

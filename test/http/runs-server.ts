@@ -6,7 +6,7 @@ import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type WireRunEvent } from "../../src/http/client/index.ts";
-import { createServer, type ServerLogLine, type SkeinServer } from "../../src/http/index.ts";
+import { createServer, type ServerLogLine, type ServerPlace, type SkeinServer } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { textOf } from "../../src/session/message.ts";
@@ -20,6 +20,7 @@ export interface Offer {
   readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
   readonly models?: readonly Model[];
   readonly store?: SessionStore;
+  readonly place?: ServerPlace;
 }
 
 /** A server of runs, and a session of ann in it unless the store was there before. */
@@ -45,6 +46,7 @@ export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
     agents: Object.entries(offer.agents ?? {}).map(([name, agent]) => ({ ...agent, name })),
     groups: offer.groups?.(manager) ?? {},
     models: offer.models ?? [],
+    ...(offer.place === undefined ? {} : { place: offer.place }),
     tokens: TOKENS,
     limits: { rate: null },
     logger: (line) => log.push(line),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createHeader } from "../../src/session/header.ts";
 import { scripted } from "../../src/models/index.ts";
 import { type Contract, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";
@@ -168,12 +169,33 @@ test("the lineage counts what each session spent once, and comes as data or as a
     [forkId, 5],
     [parentId, 10],
   ]);
+  expect(lineage.nodes.map((node: { branchName: string | null }) => node.branchName)).toEqual(["try", null]);
   expect((await api.call("GET", `${base}/lineage`)).body.nodes).toHaveLength(2);
   expect((await api.call("GET", `${base}/lineage?format=mermaid`)).text).toMatch(
     /^flowchart TD\n(?:.*\n)* {2}s0 --> s1\n/,
   );
   expect((await api.call("GET", `${base}/lineage?format=dot`)).text).toMatch(/^digraph/);
   expect((await api.call("GET", `${base}/lineage?format=jsonl`)).text.trim().split("\n")).toHaveLength(2);
+});
+
+test("a lineage names all parents of what came from a session, and has only what is gone without a kind", async () => {
+  const made = async (...parents: string[]): Promise<string> => {
+    const lineage = { parents, operator: "merge", kind: "op_merge", extras: [] } as const;
+    const { header } = await server.manager.store.create(createHeader({ lineage }));
+    return header.id;
+  };
+  const [start, oldest] = [await made(), await made()];
+  const other = await made(oldest);
+  const merged = await made(start, other, "gone");
+  const { nodes } = (await api.call("GET", `/api/sessions/${start}/lineage`)).body;
+  const known = new Map(nodes.map((node: { id: string; lineage: unknown }) => [node.id, node.lineage !== null]));
+  expect(Object.fromEntries(known)).toEqual({
+    [start]: true,
+    [oldest]: true,
+    [other]: true,
+    [merged]: true,
+    gone: false,
+  });
 });
 
 test("turns are added up, of one session and of many", async () => {
@@ -205,6 +227,17 @@ test("a search finds words and patterns in what was said, and refuses what is no
   expect((await api.call("GET", "/api/search?q=needle&status=closed")).body.items).toEqual([]);
   expect((await api.call("GET", "/api/search?q=re:(")).body.code).toBe("INVALID_QUERY");
   expect((await api.call("GET", "/api/search")).body.code).toBe("INVALID_REQUEST");
+});
+
+test("a search says which run has a session, as the listing does", async () => {
+  const base = await sessionWith("A haystack is searched");
+  const id = base.split("/").at(-1) as string;
+  const found = async () => (await api.call("GET", "/api/search?q=haystack")).body.items[0].head;
+  expect(await found()).toEqual((await api.call("GET", base)).body);
+  await (await server.manager.open(id)).appendAll([{ type: "run", runId: "run-1", phase: "started" }]);
+  expect((await found()).running).toBeNull();
+  await using _lease = await server.manager.store.lease(id, "run-1", 60_000);
+  expect((await found()).running).toEqual({ runId: "run-1", here: false });
 });
 
 test("a pattern that would take for ever is given up, and others are served meanwhile", async () => {

@@ -1,7 +1,4 @@
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
 import { createModel, SessionError, type SessionStore } from "../../index.ts";
-import { show } from "../../session/errors.ts";
 import { APPROVAL_POLICIES, type ApprovalPolicy } from "../chat/approval-policy.ts";
 import { chatJson } from "../chat/chat-json.ts";
 import { ChatLines } from "../chat/chat-lines.ts";
@@ -12,6 +9,7 @@ import { runChat } from "../chat/run-chat.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+import { workspaceAt } from "../workspace-option.ts";
 
 /** Talks with an agent in a session. */
 export const chat: Command = {
@@ -49,7 +47,7 @@ export const chat: Command = {
   store: "made",
   async run(context) {
     const { values, signal } = context;
-    const workspace = await directoryOf(textOption(values, "workspace") ?? ".");
+    const workspace = await workspaceAt(textOption(values, "workspace") ?? ".");
     const { model, system } = { model: textOption(values, "model"), system: textOption(values, "system") };
     await using store = await context.openStore();
     const sessionId = await sessionFor(store, context, workspace);
@@ -91,13 +89,6 @@ async function sessionFor(store: SessionStore, context: CommandContext, workspac
   if (!latest) return null;
   const { items } = await store.list({ cwd: workspace, status: ["active", "suspended"], limit: 1 });
   return items[0]?.header.id ?? null;
-}
-
-async function directoryOf(path: string): Promise<string> {
-  const directory = resolve(path);
-  const found = await stat(directory).catch(() => null);
-  if (found?.isDirectory() === true) return directory;
-  throw new SessionError("INVALID_OPTION", `There is no directory ${show(path)} to work in; check --workspace.`);
 }
 
 function stop(session: ChatSession): boolean {

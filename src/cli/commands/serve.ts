@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { access } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { createServer, type ServerInit } from "../../http/create-server.ts";
 import {
   type Agent,
@@ -8,19 +10,28 @@ import {
   SessionManager,
   type SessionStore,
   sessionConfigFromEnvironment,
+  type Tool,
 } from "../../index.ts";
 import { show } from "../../session/errors.ts";
+import { APPROVAL_POLICIES, type ApprovalPolicy, toolsUnder } from "../chat/approval-policy.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
+import { offeredModels } from "../offered-models.ts";
 import { openManager } from "../open-manager.ts";
+import { sampleGroup } from "../sample-group.ts";
+import { makeSampleSessions } from "../sample-sessions.ts";
 import { readTokenFile } from "../token-file.ts";
+import { workspaceAt } from "../workspace-option.ts";
+
+/** Where the build puts the studio. */
+const STUDIO = fileURLToPath(new URL("../../studio/", import.meta.url));
 
 /** Serves sessions over HTTP. */
 export const serve: Command = {
   name: "serve",
-  summary: "Serve sessions over HTTP until it is told to stop.",
+  summary: "Serve sessions and the studio over HTTP until it is told to stop.",
   details:
-    "Without --token-file everyone on this machine may come in and nobody else, and sessions neither expire nor reach a limit. With it, users see their own sessions, and the limits are those of the environment (SKEIN_SESSION_TTL and the like). SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
+    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file everyone on this machine may come in and nobody else, and sessions neither expire nor reach a limit. With it, users see their own sessions, and the limits are those of the environment (SKEIN_SESSION_TTL and the like). SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
   arguments: [],
   options: {
     host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
@@ -31,12 +42,21 @@ export const serve: Command = {
       repeated: true,
       what: "an agent to offer, with its model as provider/model (default assistant=offline)",
     },
+    workspace: { value: "DIRECTORY", what: "where the tools of the agents act; without it they have none" },
+    approve: {
+      value: "CALLS",
+      choices: APPROVAL_POLICIES,
+      default: "none",
+      what: "which calls run without a question, beside those that only read",
+    },
     prompt: { value: "TEXT", default: "You are a helpful assistant.", what: "the instructions of the agents" },
     drain: { value: "AGE", default: "10s", what: "how long runs may go on after it was told to stop" },
+    samples: { what: "make a few sessions to look at where the store has none, and offer a group of agents" },
     log: { what: "tell every request on the error output, as a line of JSON; failures of the server are always told" },
   },
   examples: [
     { line: "skein serve", what: "for this machine, with the model that needs no key" },
+    { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sessions to look at" },
     {
       line: "skein serve --host 0.0.0.0 --token-file ./tokens --agent clerk=openai/gpt-5-mini",
       what: "for users with a token",
@@ -50,7 +70,10 @@ export const serve: Command = {
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
     await using manager = managerOf(store, init);
-    await using server = await createServer({ ...init, manager });
+    const samples = values["samples"] === true;
+    if (samples) await makeSampleSessions(manager);
+    const groups = samples ? { newsroom: sampleGroup(manager) } : {};
+    await using server = await createServer({ ...init, manager, groups });
     const url = await server.listen();
     manager.start();
     if (context.json) context.printJson({ url });
@@ -67,15 +90,35 @@ async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
     countOption(values, "port", 0),
     textOption(values, "token-file"),
   ];
+  const given = textOption(values, "workspace");
+  const workspace = given === undefined ? null : await workspaceAt(given);
+  const approve = (textOption(values, "approve") ?? "none") as ApprovalPolicy;
+  const studio = await studioDirectory();
   return {
-    agents: agentsOf(textsOption(values, "agent"), textOption(values, "prompt") ?? ""),
+    agents: agentsOf(textsOption(values, "agent"), {
+      prompt: textOption(values, "prompt") ?? "",
+      tools: workspace === null ? [] : toolsUnder(approve),
+    }),
+    models: offeredModels(),
     logger: (line) => {
       if (line.level === "error" || values["log"] === true) fail(JSON.stringify(line));
     },
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== undefined && { tokens: await readTokenFile(file) }),
+    ...(workspace !== null && { place: { backend: "local", spec: { workingDir: workspace } } }),
+    ...(studio !== null && { studioDirectory: studio }),
   };
+}
+
+/** Null where only the library was built. */
+async function studioDirectory(): Promise<string | null> {
+  try {
+    await access(`${STUDIO}index.html`);
+    return STUDIO;
+  } catch {
+    return null;
+  }
 }
 
 function managerOf(store: SessionStore, { tokens }: ServerInit): SessionManager {
@@ -83,7 +126,10 @@ function managerOf(store: SessionStore, { tokens }: ServerInit): SessionManager 
   return new SessionManager({ store, config: sessionConfigFromEnvironment() });
 }
 
-function agentsOf(given: readonly string[], prompt: string): readonly Agent[] {
+function agentsOf(
+  given: readonly string[],
+  { prompt, tools }: { readonly prompt: string; readonly tools: readonly Tool[] },
+): readonly Agent[] {
   const names = new Set<string>();
   return (given.length === 0 ? ["assistant=offline"] : given).map((text) => {
     const [, name, model] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
@@ -91,6 +137,6 @@ function agentsOf(given: readonly string[], prompt: string): readonly Agent[] {
       throw new SessionError("INVALID_OPTION", `--agent is ${show(text)}; give each agent once, as in clerk=offline.`);
     }
     names.add(name);
-    return createAgent({ name, prompt, model: createModel(model) });
+    return createAgent({ name, prompt, model: createModel(model), tools, builtInTools: false });
   });
 }

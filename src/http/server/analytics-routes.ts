@@ -52,6 +52,7 @@ const lineageNode = named<LineageNodeView>(
   z.object({
     id: text,
     name: text.nullable(),
+    branchName: text.nullable(),
     lineage: lineage.nullable(),
     status: status.nullable(),
     usage: usage.nullable(),
@@ -142,9 +143,12 @@ function lineageViewOf(sessions: readonly LineageSession[], sessionId: string): 
 
 function nodeOf({ id: sessionId, lineage: from, head, usage: spent, cost }: LineageSession): LineageNodeView {
   const { name, status: now, header } = head;
-  return { id: sessionId, name, lineage: from, status: now, usage: spent, cost, createdAt: header.createdAt };
+  const { createdAt, forkedFrom } = header;
+  const branchName = forkedFrom?.branchName ?? null;
+  return { id: sessionId, name, branchName, lineage: from, status: now, usage: spent, cost, createdAt };
 }
 
 function missingNode(sessionId: string): LineageNodeView {
-  return { id: sessionId, name: null, lineage: null, status: null, usage: null, cost: null, createdAt: null };
+  const nothing = { name: null, branchName: null, lineage: null, status: null };
+  return { id: sessionId, ...nothing, usage: null, cost: null, createdAt: null };
 }

@@ -19,7 +19,7 @@ export interface LineageSession {
 }
 
 /**
- * The sessions that one came from and that came from it, as far as the caller may see them. A parent that they may not see,
+ * The sessions that one came from and that came from it, with what those came from too, as far as the caller may see them. A parent that they may not see,
  * or that is not there any more, is only named by its children.
  *
  * @throws {SessionCapacityError} when there are too many.
@@ -35,13 +35,17 @@ export async function readLineage(
     if (found.size >= SESSIONS_MAX) throw new SessionCapacityError("sessions in one lineage", SESSIONS_MAX);
     found.set(head.header.id, head);
   };
-  // Up to where it began, and from there down. A map that grows while it is walked is a queue.
-  for (const { header } of found.values()) {
-    for (const parentId of header.lineage.parents) {
-      const parent = found.has(parentId) ? null : await manager.head(parentId, as);
-      if (parent !== null) add(parent);
+  // A map that grows while it is walked is a queue.
+  const addAncestors = async (): Promise<void> => {
+    for (const { header } of found.values()) {
+      for (const parentId of header.lineage.parents) {
+        const parent = found.has(parentId) ? null : await manager.head(parentId, as);
+        if (parent !== null) add(parent);
+      }
     }
-  }
+  };
+  // Up to where it began, from there down, and up again: what came from it may have come from others too.
+  await addAncestors();
   for (const { header } of found.values()) {
     let cursor: string | null = null;
     do {
@@ -50,6 +54,7 @@ export async function readLineage(
       cursor = page.next;
     } while (cursor !== null);
   }
+  await addAncestors();
   const sessions: LineageSession[] = [];
   for (const head of found.values()) {
     const { header, path } = head;

@@ -3,22 +3,23 @@ import type { SessionStatus } from "../../session/entry.ts";
 import { SessionCapacityError } from "../../session/errors.ts";
 import { parseSearch, type SearchTerm } from "../../session/search.ts";
 import type { SearchHit, SessionQuery } from "../../session/store.ts";
-import type { SearchView } from "../wire.ts";
+import type { SearchHitView, SearchView } from "../wire.ts";
 import { PatternSearch } from "./pattern-search.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, limit, named, queryList } from "./schema.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
-import { sessionHead, status } from "./wire-schemas.ts";
+import { viewOf } from "./session-access.ts";
+import { sessionView, status } from "./wire-schemas.ts";
 
 const PATTERN_TIMEOUT_MS = 1000;
 /** How many searches with a pattern may be under way at once; each has a thread. */
 const PATTERNS_MAX = 4;
 const LIMIT_DEFAULT = 100;
 
-const searchHit = named<SearchHit>(
+const searchHit = named<SearchHitView>(
   "SearchHit",
   z.object({
-    head: sessionHead,
+    head: sessionView,
     matches: z.array(z.object({ entryId: z.string(), seq: z.int(), text: z.string() })),
   }),
 );
@@ -76,15 +77,16 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
 
 /** The sessions with the status that they have now, and whose expiry may not be on record yet. */
 async function asSeen(
-  { manager }: ServerServices,
+  services: ServerServices,
   hits: readonly SearchHit[],
   caller: Caller,
   wanted: readonly SessionStatus[] | undefined,
-): Promise<SearchHit[]> {
+): Promise<SearchHitView[]> {
   const seen = await Promise.all(
     hits.map(async ({ head: { header }, matches }) => {
-      const head = await manager.head(header.id, { actor: caller });
-      return head === null || (wanted !== undefined && !wanted.includes(head.status)) ? [] : [{ head, matches }];
+      const head = await services.manager.head(header.id, { actor: caller });
+      if (head === null || (wanted !== undefined && !wanted.includes(head.status))) return [];
+      return [{ head: await viewOf(services, head), matches }];
     }),
   );
   return seen.flat();

@@ -2,6 +2,7 @@ import type { Agent } from "../../agent/agent.ts";
 import type { Model } from "../../agent/model.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import { checkBackendName } from "../../session/sandbox-backends.ts";
 import { checkCount } from "../../stores/check-arguments.ts";
 import type { CloseOptions, ServerInit, ServerLimits, SkeinServer } from "../create-server.ts";
 import { createApp } from "./create-app.ts";
@@ -35,6 +36,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     agents: agentsByName(init.agents ?? []),
     groups: new Map(Object.entries(init.groups ?? {})),
     ...modelsOf(init),
+    place: placeOf(init),
     drain: drain.signal,
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
     report: (error) => logger?.(strayLine(error)),
@@ -164,6 +166,12 @@ function modelsOf({ models = [], agents = [] }: ServerInit): Pick<ServerServices
     byId.set(`${model.provider}/${model.id}`, model);
   const modelInfos = [...byId].map(([id, { contextWindow }]) => ({ id, contextWindow: contextWindow ?? null }));
   return { models: (id) => byId.get(id) ?? null, modelInfos };
+}
+
+function placeOf({ place }: ServerInit): ServerServices["place"] {
+  if (place === undefined) return null;
+  checkBackendName(place.backend);
+  return place;
 }
 
 function strayLine(error: unknown): Parameters<NonNullable<ServerInit["logger"]>>[0] {

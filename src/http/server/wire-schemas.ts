@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Entry, SessionStatus } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
 import type { Lineage } from "../../session/header.ts";
 import type { Message } from "../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../session/state.ts";
@@ -132,9 +131,6 @@ const headFields = {
   undone: z.array(text),
   closed: z.boolean(),
 };
-
-/** What a log adds up to. */
-export const sessionHead: z.ZodType<SessionHead> = named<SessionHead>("SessionHead", z.object(headFields));
 
 /** A session: its head, and the run that has it. */
 export const sessionView: z.ZodType<SessionView> = named<SessionView>(

@@ -1,5 +1,6 @@
 import { GROUP_KEY } from "../../../group/group-progress.ts";
 import type { JsonObject } from "../../../internal/json.ts";
+import type { SandboxPlacement } from "../../../session/header.ts";
 import type { Content } from "../../../session/message.ts";
 import { Session } from "../../../session/session.ts";
 import type { SessionStore } from "../../../session/store.ts";
@@ -19,10 +20,17 @@ export interface RunOrigin {
   readonly group: { readonly name: string | null } | null;
 }
 
-/** What a person says to an agent, with who is asked, so that another process can go on with the run. */
-export function inputOf(content: Content, asked: { readonly agent: string; readonly model: string | null }): Session {
+/**
+ * What a person says to an agent, with who is asked, so that another process can go on with the run. It has the session's
+ * place, which a run on a session that says nothing yet takes from its input alone.
+ */
+export function inputOf(
+  content: Content,
+  asked: { readonly agent: string; readonly model: string | null },
+  sandbox: SandboxPlacement | null,
+): Session {
   const metadata = { [RUN_KEY]: { agent: asked.agent, ...(asked.model === null ? {} : { model: asked.model }) } };
-  return Session.of(Transcript.of([rowOf({ message: { role: "user", content, metadata } })]));
+  return Session.of(Transcript.of([rowOf({ message: { role: "user", content, metadata } })]), { sandbox });
 }
 
 /** Who was asked in the latest run of a session. Reads the log backward, as far as the run's input. */

@@ -3,6 +3,7 @@ import { resumeSession } from "../../../agent/resume-session.ts";
 import { statusError } from "../../../session/append-plan.ts";
 import { SessionBusyError, SessionCapacityError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
+import type { Session } from "../../../session/session.ts";
 import type { RunRequest } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
@@ -68,7 +69,7 @@ export class RunRegistry implements ServerRuns {
     const [name, agent] = this.#agentNamed(request.agent ?? null);
     const model = modelId === null ? null : this.#modelNamed(modelId);
     this.#makeWay(sessionId, ifBusy);
-    const said = inputOf(input, { agent: name, model: modelId });
+    const said = this.#placed(inputOf(input, { agent: name, model: modelId }, head.header.sandbox));
     return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, said, { ...options, model }));
   }
 
@@ -119,7 +120,8 @@ export class RunRegistry implements ServerRuns {
     const [name, agent] = this.#agentNamed(known ? origin.agent : null);
     const model = origin.model === null ? null : this.#services.models(origin.model);
     const { user } = await resumeSession({ store, sessionId });
-    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, user, { ...options, model }));
+    const placed = this.#placed(user);
+    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, placed, { ...options, model }));
   }
 
   async #host(
@@ -176,6 +178,13 @@ export class RunRegistry implements ServerRuns {
     const head = await visibleHead(this.#services, sessionId, actor);
     if (head.status !== "active") throw statusError(sessionId, head.status);
     return head;
+  }
+
+  /** What a run begins with, aimed at the server's place where its session has none. */
+  #placed(input: Session): Session {
+    const { place } = this.#services;
+    if (place === null || input.sandboxBackend !== null) return input;
+    return input.to(place.backend, place.spec);
   }
 
   #agentNamed(name: string | null): readonly [string, NonNullable<ReturnType<ServerServices["agents"]["get"]>>] {

@@ -54,7 +54,11 @@ export async function startAgentRun(
   };
   const { model, actor, ifBusy } = options;
   const run = manager.run(sessionId, observed, "", { actor, ifBusy, ...(model === null ? {} : { model }) });
-  const failed = run.synchronize().then(() => {});
+  // Nobody else gets what the run came to. One that failed keeps its workspace, for whoever goes on with it.
+  const letGo = async (output: Session): Promise<void> => {
+    await Promise.allSettled([output.closeSandbox(), input.closeSandbox()]);
+  };
+  const failed = run.synchronize().then(letGo);
   await Promise.race([known.given, failed]);
   if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
   return {

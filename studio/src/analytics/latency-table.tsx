@@ -1,0 +1,125 @@
+import { type ReactNode, useId } from "react";
+import type { Client, SessionView } from "skein/client";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRevised } from "../request/use-revised.ts";
+import { formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import { titleOf } from "../sessions/session-look.ts";
+import { addressOf } from "../shell/place.ts";
+
+/** How many sessions are looked at; each is a request. */
+const SESSIONS_MAX = 10;
+
+/** How many sessions are gone through for some of the period. */
+const LISTED_MAX = 500;
+
+interface Asked {
+  readonly from?: string;
+  readonly to?: string;
+  readonly userId?: string;
+}
+
+interface MeasuredSession {
+  readonly session: SessionView;
+  readonly sums: Awaited<ReturnType<Client["sessions"]["analytics"]>>;
+}
+
+/** How fast the latest sessions of a period went, and which tools they used. */
+export function LatencyTable({
+  asked,
+  messages,
+}: {
+  readonly asked: Asked;
+  /** How many messages there were; with more of them the sessions are asked for again. */
+  readonly messages: number;
+}): ReactNode {
+  const client = useClient();
+  const id = useId();
+  const measured = useRevised(JSON.stringify(asked), messages, (signal) => measure(client, asked, signal));
+  return (
+    <div className="analytics-card analytics-wide">
+      <h2 id={id} className="analytics-heading">
+        Latency and tools of the latest sessions
+      </h2>
+      <Shown requested={measured} what="the latest sessions">
+        {(rows) =>
+          rows.length === 0 ? (
+            <p className="soft">Nothing in this time.</p>
+          ) : (
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+            <section className="analytics-scroll" tabIndex={0} aria-labelledby={id}>
+              <MeasuredTable rows={rows} labelledBy={id} />
+            </section>
+          )
+        }
+      </Shown>
+    </div>
+  );
+}
+
+function MeasuredTable({
+  rows,
+  labelledBy,
+}: {
+  readonly rows: readonly MeasuredSession[];
+  readonly labelledBy: string;
+}): ReactNode {
+  return (
+    <table className="analytics-table" aria-labelledby={labelledBy}>
+      <thead>
+        <tr>
+          <th scope="col">Session</th>
+          <th scope="col" className="analytics-number">
+            Mean time between turns
+          </th>
+          <th scope="col" className="analytics-number">
+            Length
+          </th>
+          <th scope="col" className="analytics-number">
+            Turns
+          </th>
+          <th scope="col" className="analytics-number">
+            Cost
+          </th>
+          <th scope="col">Tools</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ session, sums }) => (
+          <tr key={session.header.id}>
+            <th scope="row" className="analytics-session">
+              <a href={addressOf({ page: "session", id: session.header.id, view: "talk", options: {} })}>
+                <bdi>{titleOf(session)}</bdi>
+              </a>
+            </th>
+            <td className="analytics-number">{sums.totalTurns < 2 ? "–" : formatDuration(sums.avgResponseTimeMs)}</td>
+            <td className="analytics-number">
+              {sums.totalTurns < 2 ? "–" : formatDuration(sums.durationSeconds * 1000)}
+            </td>
+            <td className="analytics-number">{formatCount(sums.totalTurns)}</td>
+            <td className="analytics-number">{formatCost(sums.totalCost)}</td>
+            <td>{sums.toolsInvoked.length === 0 ? "–" : sums.toolsInvoked.join(", ")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+async function measure(
+  client: Client,
+  { from = "", to, userId }: Asked,
+  signal: AbortSignal,
+): Promise<readonly MeasuredSession[]> {
+  const whose = userId === undefined ? {} : { userId };
+  const { items } = await client.sessions.list({ ...whose, limit: LISTED_MAX }, { signal });
+  const chosen = items
+    .filter(({ modifiedAt, messageCount }) => messageCount > 0 && modifiedAt >= from && (!to || modifiedAt < to))
+    .slice(0, SESSIONS_MAX);
+  return Promise.all(
+    chosen.map(async (session) => ({
+      session,
+      sums: await client.sessions.analytics(session.header.id, { signal }),
+    })),
+  );
+}

@@ -1,0 +1,52 @@
+import type { ReactNode } from "react";
+import { formatCompact, formatCost, formatCount } from "../sessions/amounts.ts";
+import type { AnalyticsRow } from "./metric.ts";
+
+/** What everything adds up to, as figures. */
+export function Totals({ row }: { readonly row: AnalyticsRow | undefined }): ReactNode {
+  const usage = row?.usage ?? { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
+  return (
+    <dl className="analytics-totals">
+      <Figure name="Cost" value={formatCost(row?.cost ?? 0)} />
+      <Figure
+        name="Tokens"
+        value={formatCompact(usage.totalTokens)}
+        full={formatCount(usage.totalTokens)}
+        more={`${formatCompact(usage.inputTokens)} in, ${formatCompact(usage.outputTokens)} out`}
+      />
+      <Figure name="Messages" value={formatCount(row?.messages ?? 0)} />
+      <Figure name="Tool calls" value={formatCount(row?.toolCalls ?? 0)} />
+      <Figure name="Sessions" value={formatCount(row?.sessions ?? 0)} />
+      {(usage.cacheReadTokens ?? 0) > 0 && (
+        <Figure name="Read from cache" value={formatCompact(usage.cacheReadTokens ?? 0)} more="tokens" />
+      )}
+      {(usage.reasoningTokens ?? 0) > 0 && (
+        <Figure name="Thinking" value={formatCompact(usage.reasoningTokens ?? 0)} more="tokens" />
+      )}
+    </dl>
+  );
+}
+
+function Figure({
+  name,
+  value,
+  full,
+  more,
+}: {
+  readonly name: string;
+  readonly value: string;
+  readonly full?: string;
+  readonly more?: string;
+}): ReactNode {
+  return (
+    <div className="analytics-card analytics-figure">
+      <dt className="small soft">{name}</dt>
+      <dd>
+        <span className="analytics-value" title={full}>
+          {value}
+        </span>
+        {more !== undefined && <span className="small soft"> {more}</span>}
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,72 @@
+import type { TreeView } from "skein/client";
+import { describe, expect, test } from "vitest";
+import { noteOf, placeFinder, placeText } from "./checkpoint-place.ts";
+import { isNothing, stateChanges, valueText } from "./state-changes.ts";
+
+describe("the place of a checkpoint", () => {
+  const node = { type: "message", role: "user", preview: "", label: null, checkpoints: [], toolCalls: [] } as const;
+  const nodes = [
+    { ...node, id: "a", parentId: null, seq: 0, timestamp: "" },
+    { ...node, id: "b", parentId: "a", seq: 1, timestamp: "" },
+    { ...node, id: "x", parentId: "a", seq: 2, timestamp: "" },
+  ];
+  const tree: TreeView = { leafId: "b", version: 3, nodes, activePath: ["a", "b"] };
+  const text = (leafId: string | null): string => placeText(placeFinder(tree)({ leafId }));
+
+  test("is told by the tree", () => {
+    expect(text("b")).toBe("where the session stands now");
+    expect(text("a")).toBe("1 entry back on the active path");
+    expect(text("x")).toBe("on another branch");
+    expect(text("pruned")).toBe("at an entry that was hidden");
+    expect(text(null)).toBe("before the first entry");
+  });
+});
+
+test("a note is a text that says something", () => {
+  expect(noteOf({ metadata: { note: "before the train" } })).toBe("before the train");
+  expect(noteOf({ metadata: { note: " " } })).toBeNull();
+  expect(noteOf({ metadata: { note: 3 } })).toBeNull();
+});
+
+describe("the changes between two states", () => {
+  const turn = (turnId: string) => ({ turnId, role: "user", content: turnId, timestamp: "", metadata: {} });
+
+  test("say what each value was and what it is", () => {
+    const changes = stateChanges(
+      { fields: { set: { turnCount: 3, updatedAt: "later" } }, variables: { set: { a: 1, b: 2 }, unset: ["c"] } },
+      { fields: { set: { turnCount: 1, updatedAt: "before" } }, variables: { set: { b: 0, c: "x" }, unset: ["a"] } },
+    );
+    expect(changes.totals).toEqual([{ name: "Turns", before: 1, after: 3 }]);
+    expect(changes.fields).toEqual([]);
+    expect(changes.variables).toEqual([
+      { name: "a", before: undefined, after: 1 },
+      { name: "b", before: 0, after: 2 },
+      { name: "c", before: "x", after: undefined },
+    ]);
+  });
+
+  test("hold the turns that only one of them has", () => {
+    const splice = (insert: readonly object[]) => ({ turns: { from: 1, splices: [{ at: 0, remove: 1, insert }] } });
+    const changes = stateChanges(splice([turn("new")]) as never, splice([turn("old")]) as never);
+    expect(changes.added.map(({ turnId }) => turnId)).toEqual(["new"]);
+    expect(changes.removed.map(({ turnId }) => turnId)).toEqual(["old"]);
+  });
+
+  test("are nothing where the diffs are empty", () => {
+    expect(isNothing(stateChanges({}, {}))).toBe(true);
+  });
+
+  test("take a variable by its own name only", () => {
+    const [change] = stateChanges(
+      { variables: { set: { constructor: 1 } } },
+      { variables: { unset: ["constructor"] } },
+    ).variables;
+    expect(change).toEqual({ name: "constructor", before: undefined, after: 1 });
+  });
+});
+
+test("a value is shown as what it is", () => {
+  expect(valueText(0.5, true)).toBe("$0.5000");
+  expect(valueText({ a: 1 })).toBe('{"a":1}');
+  expect(valueText(undefined)).toBe("none");
+});

@@ -1,0 +1,57 @@
+import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+import { goTo } from "../shell/place.ts";
+import type { Side } from "./read-comparison.ts";
+
+/** Says how two ways of one session are brought together, and makes the fork that this takes. */
+export function BranchAdvice({
+  side: { session },
+  ancestorId,
+  onChange,
+}: {
+  readonly side: Side;
+  readonly ancestorId: string | null;
+  readonly onChange: () => void;
+}): ReactNode {
+  const client = useClient();
+  const { id } = session.header;
+  const field = useId();
+  const [name, setName] = useState("");
+  const fork = useAction(async () => {
+    const made = await client.sessions.fork(id, { branchName: name.trim(), at: ancestorId });
+    onChange();
+    goTo({ page: "session", id, view: "compare", options: { with: made.header.id } });
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    void fork.run();
+  };
+  return (
+    <>
+      <p className="soft">
+        Both sides are branches of one session: only one of them is active at a time, and what comes next is said on
+        that one. To work on two ways at once and bring them together, fork the session: the fork is a session of its
+        own, and what it says can be merged back here.
+      </p>
+      <form className="compare-fork" onSubmit={submit}>
+        <label htmlFor={field}>Name of the fork</label>
+        <input
+          id={field}
+          className="field"
+          value={name}
+          maxLength={200}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <button type="submit" className="button" disabled={name.trim() === "" || fork.busy}>
+          Fork where they part
+        </button>
+      </form>
+      {fork.error !== null && (
+        <p role="alert" className="compare-refused">
+          {fork.error.message}
+        </p>
+      )}
+    </>
+  );
+}

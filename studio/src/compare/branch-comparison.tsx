@@ -1,0 +1,87 @@
+import { type ReactNode, useState } from "react";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRevised } from "../request/use-revised.ts";
+import { ColumnHead } from "./column-head.tsx";
+import { CommonPart } from "./common-part.tsx";
+import { DifferentValues } from "./different-values.tsx";
+import { MergePanel } from "./merge-panel.tsx";
+import { type Comparison, readComparison, type Side } from "./read-comparison.ts";
+import { TurnPairRow } from "./turn-pair-row.tsx";
+
+const NODES_FIRST = 60;
+const NODES_MORE = 120;
+/** The server gives at most this many nodes of a path at once. */
+const NODES_MAX = 1000;
+
+/** Two sides from where they part, what they have set differently, and what can be done with them. */
+export function BranchComparison({
+  left,
+  right,
+  moving,
+  onMove,
+  onChange,
+}: {
+  readonly left: Side;
+  readonly right: Side;
+  /** Names the choice of the sides, which stays while they grow. */
+  readonly moving: string;
+  /** Called when another branch was made the active one. */
+  readonly onMove: () => void;
+  readonly onChange: () => void;
+}): ReactNode {
+  const client = useClient();
+  const [nodesMax, setNodesMax] = useState(NODES_FIRST);
+  const key = `${left.session.header.id}|${right.session.header.id}|${moving}`;
+  const revision = [left, right].map(({ session, leafId }) => `${leafId}:${session.version}`).join("|");
+  const requested = useRevised(key, `${revision}|${nodesMax}`, (signal) =>
+    readComparison(client, left, right, { nodesMax, signal }),
+  );
+  return (
+    <Shown requested={requested} what="the comparison">
+      {(comparison) => (
+        <>
+          <CommonPart key={key} side={left} comparison={comparison} />
+          <div className="compare-columns">
+            <ColumnHead letter="A" side={left} turns={comparison.leftTurns} onChange={onMove} />
+            <ColumnHead letter="B" side={right} turns={comparison.rightTurns} onChange={onMove} />
+          </div>
+          <Turns comparison={comparison} />
+          {comparison.unread > 0 && nodesMax < NODES_MAX && (
+            <p className="compare-more">
+              <button
+                type="button"
+                className="button"
+                onClick={() => setNodesMax((count) => Math.min(NODES_MAX, count + NODES_MORE))}
+              >
+                Show more turns
+              </button>
+            </p>
+          )}
+          {comparison.unread > 0 && nodesMax >= NODES_MAX && (
+            <p className="compare-more soft">Only the first {NODES_MAX} entries of each side are compared.</p>
+          )}
+          <DifferentValues differences={comparison.differences} />
+          <MergePanel left={left} right={right} comparison={comparison} onChange={onChange} />
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Turns({ comparison: { pairs, leftTurns, rightTurns } }: { readonly comparison: Comparison }): ReactNode {
+  if (pairs.length === 0) {
+    return (
+      <p className="compare-none soft">
+        {leftTurns + rightTurns === 0 ? "Both sides say the same." : "Nothing was said since they parted."}
+      </p>
+    );
+  }
+  return (
+    <ol className="compare-turns" aria-label="Turns since they parted">
+      {pairs.map((pair) => (
+        <TurnPairRow key={`${pair.left?.id ?? ""}|${pair.right?.id ?? ""}`} pair={pair} />
+      ))}
+    </ol>
+  );
+}

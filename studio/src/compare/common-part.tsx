@@ -1,0 +1,56 @@
+import { type ReactNode, useState } from "react";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRequest } from "../request/use-request.ts";
+import { pathTo } from "./paths.ts";
+import { type Comparison, readRows, type Side } from "./read-comparison.ts";
+import { TurnCard } from "./turn-card.tsx";
+
+/** The end of the common beginning is enough to know where one is; the transcript has the rest. */
+const NODES_MAX = 100;
+
+/** What both sides begin with, folded. */
+export function CommonPart({
+  side,
+  comparison: { ancestorId, commonTurns },
+}: {
+  readonly side: Side;
+  readonly comparison: Comparison;
+}): ReactNode {
+  const [open, setOpen] = useState(false);
+  if (ancestorId === null) {
+    return <p className="compare-common soft">The two sides have nothing in common.</p>;
+  }
+  return (
+    <div className="compare-common">
+      <button type="button" className="button button-plain" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span aria-hidden="true">{open ? "▾" : "▸"}</span>
+        {commonTurns} {commonTurns === 1 ? "turn" : "turns"} in common
+      </button>
+      {open && <CommonTurns side={side} ancestorId={ancestorId} />}
+    </div>
+  );
+}
+
+function CommonTurns({ side, ancestorId }: { readonly side: Side; readonly ancestorId: string }): ReactNode {
+  const client = useClient();
+  const path = pathTo(side.tree, ancestorId);
+  const { id } = side.session.header;
+  const rows = useRequest(`${id}|${ancestorId}`, (signal) => readRows(client, id, path.slice(-NODES_MAX), signal));
+  return (
+    <Shown requested={rows} what="the common turns">
+      {(known) => (
+        <>
+          {path.length > NODES_MAX && <p className="small soft">The last {NODES_MAX} entries of them:</p>}
+          <ol className="compare-common-turns" aria-label="Turns in common">
+            {known.map((row) => (
+              <li key={row.id}>
+                <TurnCard row={row} pieces={null} />
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </Shown>
+  );
+}

@@ -1,0 +1,51 @@
+import type { TreeNodeView, TreeView } from "skein/client";
+import { expect, test } from "vitest";
+import { branchTitle, commonLength, leavesOf, pathTo } from "./paths.ts";
+
+function node(id: string, parentId: string | null, seq: number, more: Partial<TreeNodeView> = {}): TreeNodeView {
+  const plain = {
+    type: "message",
+    timestamp: "",
+    role: "user",
+    preview: id,
+    label: null,
+    checkpoints: [],
+    toolCalls: [],
+  } as const;
+  return { id, parentId, seq, ...plain, ...more };
+}
+
+const tree: TreeView = {
+  leafId: "c",
+  version: 5,
+  activePath: ["a", "b", "c"],
+  nodes: [
+    node("a", null, 0),
+    node("b", "a", 1),
+    node("c", "b", 2),
+    node("x", "a", 3, { label: "plan B" }),
+    node("y", "b", 4),
+  ],
+};
+
+test("follows a path from the root, and knows none to a node that is not there", () => {
+  expect(pathTo(tree, "c").map(({ id }) => id)).toEqual(["a", "b", "c"]);
+  expect(pathTo(tree, "nobody")).toEqual([]);
+  expect(pathTo(tree, null)).toEqual([]);
+});
+
+test("finds where two paths part", () => {
+  expect(commonLength(pathTo(tree, "c"), pathTo(tree, "y"))).toBe(2);
+  expect(commonLength(pathTo(tree, "c"), [])).toBe(0);
+});
+
+test("lists the ends of branches, the active one first and then the latest", () => {
+  expect(leavesOf(tree).map(({ id }) => id)).toEqual(["c", "y", "x"]);
+  expect(leavesOf({ ...tree, leafId: "b" }).map(({ id }) => id)).toEqual(["b", "y", "x", "c"]);
+});
+
+test("calls a branch by its label, else by what was said last", () => {
+  expect(branchTitle(tree, "x")).toBe("plan B");
+  expect(branchTitle(tree, "y")).toBe("y");
+  expect(branchTitle(tree, null)).toBe("before the first turn");
+});

@@ -1,0 +1,60 @@
+import type { Entry } from "../../../src/session/entry.ts";
+import type { ToolCall } from "../../../src/session/message.ts";
+import { spokenText } from "../request/spoken-text.ts";
+
+/** What a comparison shows of one entry of a path. */
+export interface TurnRow {
+  readonly id: string;
+  /** Who speaks, or what happened: `user`, `assistant`, `tool`, `summary`, … */
+  readonly kind: string;
+  /** What it is called. */
+  readonly title: string;
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+  readonly failed: boolean;
+  readonly tokens: number;
+  readonly cost: number;
+}
+
+/** The row of an entry; null for one that says nothing by itself, such as variables. */
+export function turnRowOf(entry: Entry): TurnRow | null {
+  switch (entry.type) {
+    case "message":
+      return messageRow(entry.id, entry.message);
+    case "compaction":
+      return note(entry.id, "compaction", "Compaction", entry.summary);
+    case "branch_summary":
+      return note(entry.id, "summary", "Summary of a branch", entry.summary);
+    case "custom_message":
+      return note(entry.id, "note", entry.customType, spokenText(entry.content));
+    case "model_change":
+      return note(entry.id, "setting", "Model", `${entry.provider}/${entry.modelId}`);
+    case "thinking_level_change":
+      return note(entry.id, "setting", "Thinking", entry.thinkingLevel);
+    case "lost":
+      return note(entry.id, "note", "Lost entry", entry.reason);
+    default:
+      return null;
+  }
+}
+
+const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" } as const;
+
+function messageRow(id: string, message: Extract<Entry, { type: "message" }>["message"]): TurnRow {
+  const assistant = message.role === "assistant" ? message : null;
+  const speaker = message.role === "tool" ? `Tool ${message.name}` : (ROLES[message.role] ?? message.role);
+  return {
+    id,
+    kind: message.role,
+    title: message.agent === undefined ? speaker : `${speaker} · ${message.agent}`,
+    text: spokenText(message.content),
+    calls: assistant?.toolCalls ?? [],
+    failed: (message.role === "tool" && message.isError === true) || assistant?.stopReason === "error",
+    tokens: assistant?.usage?.totalTokens ?? 0,
+    cost: assistant?.cost ?? 0,
+  };
+}
+
+function note(id: string, kind: string, title: string, text: string): TurnRow {
+  return { id, kind, title, text, calls: [], failed: false, tokens: 0, cost: 0 };
+}

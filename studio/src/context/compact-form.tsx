@@ -1,0 +1,139 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import type { CompactionPreview, ModelInfo, SessionView } from "skein/client";
+import { useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+
+/** What a compaction would do to a session as it was at a version. */
+export interface Preview extends CompactionPreview {
+  readonly version: number;
+  /** How much was to be kept; undefined for what the server thinks best. */
+  readonly keepRecentTokens: number | undefined;
+}
+
+interface CompactFormProps {
+  readonly session: SessionView;
+  readonly models: readonly ModelInfo[];
+  readonly preview: Preview | null;
+  /** What the messages take that would be left out; null where that cannot be told. */
+  readonly droppedTokens: number | null;
+  /** Whether there was a preview that does not hold any more. */
+  readonly outdated: boolean;
+  readonly onPreview: (preview: Preview | null) => void;
+  readonly onChanged: () => void;
+}
+
+/** Compacts a session: first says what that would do, then does it. */
+export function CompactForm(props: CompactFormProps): ReactNode {
+  const { session, models, preview, droppedTokens, outdated, onPreview, onChanged } = props;
+  const client = useClient();
+  const [keep, setKeep] = useState("");
+  const [model, setModel] = useState("");
+  const [instructions, setInstructions] = useState("");
+  const [notice, setNotice] = useState<string | null>(null);
+  const { id } = session.header;
+  const keepRecentTokens = keep.trim() === "" ? undefined : Number(keep);
+  const valid = keepRecentTokens === undefined || (Number.isSafeInteger(keepRecentTokens) && keepRecentTokens >= 0);
+  const kept = keepRecentTokens === undefined ? {} : { keepRecentTokens };
+  const look = useAction(async () => {
+    setNotice(null);
+    const found = await client.sessions.previewCompaction(id, kept);
+    onPreview({ ...found, version: session.version, keepRecentTokens });
+  });
+  const compact = useAction(async () => {
+    const said = instructions.trim();
+    const made = await client.sessions.compact(id, {
+      ...kept,
+      ...(model === "" ? {} : { model }),
+      ...(said === "" ? {} : { instructions: said }),
+    });
+    setNotice(made === null ? "There was nothing to leave out." : "The context is compacted.");
+    onChanged();
+  });
+  const ready = preview !== null && preview.plan !== null && preview.keepRecentTokens === keepRecentTokens;
+  const busy = look.busy || compact.busy;
+  const error = look.error ?? compact.error;
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    if (!busy && valid) void look.run();
+  };
+  return (
+    <section className="context-card" aria-label="Compact">
+      <h3>Compact now</h3>
+      <p className="small soft">Puts a summary, written by a model, in the place of older messages.</p>
+      <form className="context-form" onSubmit={send}>
+        <label className="small">
+          Keep about as many recent tokens
+          <input
+            className="field"
+            inputMode="numeric"
+            placeholder="as many as is usual"
+            value={keep}
+            aria-invalid={!valid}
+            onChange={(event) => setKeep(event.target.value)}
+          />
+        </label>
+        {!valid && <p className="context-problem small">A number of tokens, such as 4000.</p>}
+        <label className="small">
+          Model that writes the summary
+          <select className="field" value={model} onChange={(event) => setModel(event.target.value)}>
+            <option value="">The session's own</option>
+            {models.map((one) => (
+              <option key={one.id} value={one.id}>
+                {one.id}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label className="small">
+          Instructions (optional)
+          <textarea
+            className="field"
+            rows={2}
+            placeholder="What the summary must not lose"
+            value={instructions}
+            onChange={(event) => setInstructions(event.target.value)}
+          />
+        </label>
+        <div className="context-buttons">
+          <button type="submit" className="button small" disabled={busy || !valid}>
+            Preview
+          </button>
+          <button
+            type="button"
+            className={`button small ${ready ? "button-primary" : ""}`}
+            disabled={busy || !ready}
+            onClick={() => void compact.run()}
+          >
+            {compact.busy ? "Compacting …" : "Compact"}
+          </button>
+        </div>
+      </form>
+      <div aria-live="polite" className="small">
+        {error !== null && <p className="context-problem">{error.message}</p>}
+        {notice !== null && <p>{notice}</p>}
+        {outdated && <p className="soft">The session went on since the preview. Look again before you compact.</p>}
+        {preview !== null && <Plan preview={preview} droppedTokens={droppedTokens} />}
+      </div>
+    </section>
+  );
+}
+
+function Plan({
+  preview: { plan },
+  droppedTokens,
+}: Pick<CompactFormProps, "droppedTokens"> & { readonly preview: Preview }): ReactNode {
+  if (plan === null) {
+    return <p>There is nothing to leave out: all of it is recent. Keep fewer tokens to compact anyway.</p>;
+  }
+  const count = (value: number, one: string, many: string): string =>
+    `${value.toLocaleString("en")} ${value === 1 ? one : many}`;
+  return (
+    <p>
+      Of {count(plan.tokensBefore, "token", "tokens")}, a summary would replace{" "}
+      <strong>{count(plan.droppedEntries, "entry", "entries")}</strong> and keep{" "}
+      <strong>{count(plan.keptEntries, "entry", "entries")}</strong> as they are.
+      {droppedTokens !== null &&
+        ` About ${count(droppedTokens, "token", "tokens")} would go, in the messages that are marked in the list.`}
+    </p>
+  );
+}

@@ -1,0 +1,114 @@
+import { memo, type ReactNode, useState } from "react";
+import type { ContextPartView, ContextView } from "skein/client";
+import { LongText } from "../markdown/long-text.tsx";
+import { messageText } from "../request/message-text.ts";
+import { visibleText } from "../markdown/visible-text.ts";
+import { addressOf } from "../shell/place.ts";
+import { percent, tokensOfParts } from "./context-share.ts";
+
+/** How many messages are on the page at first, and how many more each time. */
+const PAGE = 200;
+const LINE_CHARACTERS = 300;
+/** As far back the page goes by itself to show where a compaction would cut. */
+const CUT_MAX = 2_000;
+
+/** The messages of a context in their order, each with what it takes. The first `dropped` of them would be left out. */
+export function ContextParts({
+  sessionId,
+  context,
+  dropped,
+}: {
+  readonly sessionId: string;
+  readonly context: ContextView;
+  readonly dropped: number;
+}): ReactNode {
+  const [shown, setShown] = useState(PAGE);
+  const { parts, compaction } = context;
+  const total = tokensOfParts(context);
+  const cut = dropped > 0 && parts.length - dropped < CUT_MAX ? dropped - 1 : parts.length;
+  const first = Math.max(0, Math.min(parts.length - shown, cut));
+  if (parts.length === 0) {
+    return <p className="context-none soft">Nothing yet: the model would see the next message alone.</p>;
+  }
+  return (
+    <section aria-label="Messages of the context">
+      {first > 0 && (
+        <button type="button" className="button small" onClick={() => setShown(shown + 5 * PAGE)}>
+          Show earlier messages ({first.toLocaleString("en")} more)
+        </button>
+      )}
+      <ol className="context-parts" start={first + 1}>
+        {parts.slice(first).map((part, index) => (
+          <Part
+            // A result that stands in for a missing one has no entry; an entry can give several messages.
+            key={`${part.entryId} ${first + index}`}
+            sessionId={sessionId}
+            part={part}
+            place={first + index + 1}
+            share={total === 0 ? 0 : part.tokens / total}
+            summary={part.entryId !== null && part.entryId === compaction?.entryId}
+            dropped={first + index < dropped}
+            lastDropped={first + index === dropped - 1}
+          />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+interface PartProps {
+  readonly sessionId: string;
+  readonly part: ContextPartView;
+  readonly place: number;
+  readonly share: number;
+  readonly summary: boolean;
+  readonly dropped: boolean;
+  readonly lastDropped: boolean;
+}
+
+const Part = memo(function Part(props: PartProps): ReactNode {
+  const { sessionId, part, place, share, summary, dropped, lastDropped } = props;
+  const [open, setOpen] = useState(false);
+  const { message, tokens, entryId } = part;
+  const text = messageText(message);
+  const who = message.role === "tool" ? `tool ${visibleText(message.name)}` : message.role;
+  return (
+    <li className={`context-part${dropped ? " context-part-dropped" : ""}`}>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <span className={`context-dot context-${message.role}`} aria-hidden="true" />
+          <span className="context-part-who">
+            {place}. {who}
+            {message.agent !== undefined && ` (${visibleText(message.agent)})`}
+          </span>
+          {summary && <span className="tag context-tag">summary of what was left out</span>}
+          {dropped && <span className="tag context-tag">would be summarised</span>}
+          <span className="context-part-tokens small">
+            {tokens.toLocaleString("en")}
+            <span className="only-for-readers"> tokens,</span> <span className="soft">{percent(share)}</span>
+          </span>
+          <bdi className="context-part-line soft">{open ? "" : visibleText(text.slice(0, LINE_CHARACTERS))}</bdi>
+          <span className="context-bar" aria-hidden="true">
+            <span className={`context-${message.role}`} style={{ width: `${share * 100}%` }} />
+          </span>
+        </summary>
+        {open && (
+          <div className="context-part-text">
+            <LongText text={text === "" ? "(no text)" : text} />
+            {entryId === null ? (
+              <p className="small soft">Stands in for a result that is missing; it is in no entry.</p>
+            ) : (
+              <a
+                className="small"
+                href={addressOf({ page: "session", id: sessionId, view: "talk", options: { entry: entryId } })}
+              >
+                Show in transcript
+              </a>
+            )}
+          </div>
+        )}
+      </details>
+      {lastDropped && <p className="context-cut small">Kept as it is from here on</p>}
+    </li>
+  );
+});

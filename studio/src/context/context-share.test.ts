@@ -1,0 +1,32 @@
+import type { ContextPartView } from "skein/client";
+import { expect, test } from "vitest";
+import { droppedParts, percent, sharesByRole } from "./context-share.ts";
+
+const part = (entryId: string | null, role: "user" | "system", tokens: number): ContextPartView => ({
+  entryId,
+  tokens,
+  message: { role, content: "" },
+});
+const parts = [part("a", "user", 10), part(null, "system", 30), part("b", "user", 40)];
+
+test("the share of a role is that of all its messages together", () => {
+  expect(sharesByRole({ parts })).toEqual([
+    { role: "system", count: 1, tokens: 30, share: 0.375 },
+    { role: "user", count: 2, tokens: 50, share: 0.625 },
+  ]);
+});
+
+test("a context without tokens has shares of nothing", () => {
+  expect(sharesByRole({ parts: [part("a", "user", 0)] })[0]?.share).toBe(0);
+});
+
+test("a compaction drops the parts before the first that it keeps", () => {
+  const plan = { tokensBefore: 80, droppedEntries: 1, keptEntries: 1 };
+  expect(droppedParts({ parts }, { ...plan, firstKeptEntryId: "b" })).toBe(2);
+  expect(droppedParts({ parts }, { ...plan, firstKeptEntryId: "not a message" })).toBe(0);
+  expect(droppedParts({ parts }, null)).toBe(0);
+});
+
+test("a share is said in as many digits as it needs", () => {
+  expect([0, 0.0001, 0.034, 0.5, 1].map(percent)).toEqual(["0.0 %", "< 0.1 %", "3.4 %", "50 %", "100 %"]);
+});

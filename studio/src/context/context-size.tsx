@@ -1,0 +1,98 @@
+import type { ReactNode } from "react";
+import type { ContextView } from "skein/client";
+import { LongText } from "../markdown/long-text.tsx";
+import { visibleText } from "../markdown/visible-text.ts";
+import { percent, sharesByRole, tokensOfParts } from "./context-share.ts";
+
+/** How large a context is, and what of it each role takes; `limit` is what the model has room for. */
+export function ContextSize({
+  context,
+  limit,
+}: {
+  readonly context: ContextView;
+  readonly limit: number | null;
+}): ReactNode {
+  const shares = sharesByRole(context);
+  const counted = tokensOfParts(context);
+  return (
+    <section aria-label="Size of the context">
+      <p className="context-total">
+        <strong>{context.tokens.toLocaleString("en")} tokens</strong>
+        <span className="soft">
+          {" "}
+          in {context.parts.length.toLocaleString("en")} {context.parts.length === 1 ? "message" : "messages"}
+          {limit !== null && ` · ${percent(context.tokens / limit)} of the model's ${limit.toLocaleString("en")}`}
+        </span>
+      </p>
+      {counted > 0 && (
+        <div className="context-stack" aria-hidden="true">
+          {shares.map(({ role, share }) => (
+            <span key={role} className={`context-${role}`} style={{ flexGrow: share }} />
+          ))}
+        </div>
+      )}
+      <ul className="context-roles small">
+        {shares.map(({ role, count, tokens, share }) => (
+          <li key={role}>
+            <span className={`context-dot context-${role}`} aria-hidden="true" />
+            {role} <span className="soft">×{count.toLocaleString("en")}</span> {tokens.toLocaleString("en")} tokens (
+            {percent(share)})
+          </li>
+        ))}
+      </ul>
+      {counted !== context.tokens && counted > 0 && (
+        <p className="small soft">
+          The messages alone come to {counted.toLocaleString("en")} tokens by the server's own count. The total starts
+          from what the provider last counted, which includes the instructions and the tools.
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** What goes with the messages: the model, how hard it thinks, the system prompt and the variables. */
+export function ContextSettings({ context }: { readonly context: ContextView }): ReactNode {
+  const { model, thinkingLevel, systemPrompt, variables } = context;
+  const names = Object.keys(variables);
+  return (
+    <section className="context-card" aria-label="Settings of the context">
+      <h3>Settings</h3>
+      <dl className="context-facts">
+        <dt>Model</dt>
+        <dd>{model === null ? <span className="soft">the agent's own</span> : visibleText(model)}</dd>
+        <dt>Thinking</dt>
+        <dd>{visibleText(thinkingLevel)}</dd>
+      </dl>
+      <details open={systemPrompt !== null && systemPrompt.length < 600}>
+        <summary>
+          System prompt{" "}
+          <span className="soft small">
+            {systemPrompt === null ? "the agent's own" : `about ${Math.ceil(systemPrompt.length / 4)} tokens`}
+          </span>
+        </summary>
+        {systemPrompt === null ? (
+          <p className="soft small">The session sets none, so the agent that runs next brings its own.</p>
+        ) : (
+          <LongText text={systemPrompt} />
+        )}
+      </details>
+      <details open={names.length > 0 && names.length < 12}>
+        <summary>
+          Variables <span className="soft small">{names.length === 0 ? "none" : names.length}</span>
+        </summary>
+        {names.length === 0 ? (
+          <p className="soft small">No variable is set on this path.</p>
+        ) : (
+          <dl className="context-facts">
+            {Object.entries(variables).map(([name, value]) => [
+              <dt key={name}>{visibleText(name)}</dt>,
+              <dd key={`${name} is`}>
+                <LongText text={typeof value === "string" ? value : JSON.stringify(value)} />
+              </dd>,
+            ])}
+          </dl>
+        )}
+      </details>
+    </section>
+  );
+}

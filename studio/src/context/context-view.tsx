@@ -1,0 +1,73 @@
+import { type ReactNode, useState } from "react";
+import type { ContextView as Context } from "skein/client";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRequest } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
+import type { SessionProps } from "../session/session-props.ts";
+import { CompactForm, type Preview } from "./compact-form.tsx";
+import { CompactionInForce } from "./compaction-in-force.tsx";
+import { ContextParts } from "./context-parts.tsx";
+import { droppedParts, tokensOfParts } from "./context-share.ts";
+import { ContextSettings, ContextSize } from "./context-size.tsx";
+import "./context.css";
+
+/** What the model would see next. */
+export function ContextView(props: SessionProps): ReactNode {
+  const client = useClient();
+  const { id } = props.session.header;
+  const context = useRevised(id, props.live.revision, (signal) => client.sessions.context(id, { signal }));
+  return (
+    <div className="context-view">
+      <h2 className="only-for-readers">What the model sees</h2>
+      <Shown requested={context} what="the context">
+        {(data) => <Loaded {...props} context={data} onChanged={context.reload} />}
+      </Shown>
+    </div>
+  );
+}
+
+type LoadedProps = SessionProps & { readonly context: Context; readonly onChanged: () => void };
+
+function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
+  const client = useClient();
+  const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const models = catalogue.data?.models ?? [];
+  // A plan is of the session as it was: what came since would be dropped or kept unseen.
+  const current = preview?.version === session.version ? preview : null;
+  const limit = models.find((model) => model.id === context.model)?.contextWindow ?? null;
+  const dropped = droppedParts(context, current?.plan ?? null);
+  const changed = (): void => {
+    setPreview(null);
+    onChanged();
+  };
+  return (
+    <div className="context-columns">
+      <div className="context-main">
+        <ContextSize context={context} limit={limit} />
+        <ContextParts sessionId={session.header.id} context={context} dropped={dropped} />
+      </div>
+      <div className="context-side">
+        <ContextSettings context={context} />
+        {context.compaction !== null && (
+          <CompactionInForce
+            key={context.compaction.entryId}
+            sessionId={session.header.id}
+            compaction={context.compaction}
+            onChanged={changed}
+          />
+        )}
+        <CompactForm
+          session={session}
+          models={models}
+          preview={current}
+          droppedTokens={dropped === 0 ? null : tokensOfParts({ parts: context.parts.slice(0, dropped) })}
+          outdated={preview !== null && current === null}
+          onPreview={setPreview}
+          onChanged={changed}
+        />
+      </div>
+    </div>
+  );
+}

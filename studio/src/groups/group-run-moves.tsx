@@ -1,0 +1,95 @@
+import type { ReactNode } from "react";
+import { LongText } from "../markdown/long-text.tsx";
+import { visibleText } from "../markdown/visible-text.ts";
+import { useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+import type { GroupMove, WaitingCall } from "./group-run-state.ts";
+import type { WatchedRun } from "./use-group-run.ts";
+
+const STATUS: Readonly<Record<GroupMove["status"], string>> = {
+  speaking: "is speaking …",
+  spoke: "spoke",
+  passed: "passed",
+  refused: "refused",
+  failed: "failed",
+  stopped: "was stopped",
+};
+
+/** What happens in a run of a group, as it happens; an answer that is done is among the turns. */
+export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
+  const client = useClient();
+  const stop = useAction(() => client.runs.abort(run.runId));
+  const going = state.outcome === null && error === null;
+  const speaking = state.moves.findLast(({ status }) => status === "speaking");
+  const name = visibleText(run.group ?? "the group");
+  return (
+    <div className="group-moves">
+      <p className="group-actions">
+        <strong>{name}</strong>
+        <span role="status" className={state.failed ? "group-refused" : "soft"}>
+          {state.outcome === null
+            ? going
+              ? speaking === undefined
+                ? "at work …"
+                : `${visibleText(speaking.agent)} is speaking …`
+              : null
+            : visibleText(state.outcome)}
+        </span>
+        {going && (
+          <button type="button" className="button" disabled={stop.busy} onClick={() => void stop.run()}>
+            Stop
+          </button>
+        )}
+      </p>
+      {(error ?? stop.error) !== null && (
+        <p role="alert" className="group-refused">
+          {(error ?? stop.error)?.message}
+        </p>
+      )}
+      {state.waiting.map((call) => (
+        <Waiting key={call.callId} runId={run.runId} call={call} />
+      ))}
+      <ol className="group-events" aria-label={`What ${name} did`}>
+        {state.moves.map((move) => (
+          <li key={move.move}>
+            <p className="small">
+              <strong>{visibleText(move.agent)}</strong> <span className="soft">{STATUS[move.status]}</span>
+              {move.tool !== null && <span className="tag">runs {visibleText(move.tool)}</span>}
+            </p>
+            {move.status !== "spoke" && move.text !== "" && <LongText text={move.text} first={2000} />}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Waiting({ runId, call }: { readonly runId: string; readonly call: WaitingCall }): ReactNode {
+  const client = useClient();
+  const answer = useAction((approve: boolean) =>
+    approve ? client.runs.approve(runId, call.callId) : client.runs.deny(runId, call.callId),
+  );
+  const name = visibleText(call.name);
+  return (
+    <div className="group-waiting" role="alert">
+      <p>
+        <strong>{visibleText(call.agent)}</strong> wants to run <code>{name}</code>
+      </p>
+      <pre>{visibleText(call.arguments)}</pre>
+      <p className="group-actions">
+        <button
+          type="button"
+          className="button button-primary"
+          disabled={answer.busy}
+          onClick={() => void answer.run(true)}
+        >
+          Approve {name}
+        </button>
+        <button type="button" className="button" disabled={answer.busy} onClick={() => void answer.run(false)}>
+          Deny {name}
+        </button>
+      </p>
+      {answer.error !== null && <p className="group-refused">{answer.error.message}</p>}
+    </div>
+  );
+}

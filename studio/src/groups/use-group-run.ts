@@ -1,0 +1,50 @@
+import { useEffect, useState } from "react";
+import type { RunView } from "skein/client";
+import { useClient } from "../request/use-client.ts";
+import { type GroupRunState, NO_EVENTS, stepGroupRun } from "./group-run-state.ts";
+
+/** How long events are gathered before they are shown, so that a fast model does not keep the page busy. */
+const GATHER_MS = 50;
+
+/** A run that is watched. */
+export interface WatchedRun {
+  readonly run: RunView;
+  readonly state: GroupRunState;
+  /** Why it cannot be watched any more. */
+  readonly error: Error | null;
+}
+
+/** Follows the run of a group from its beginning to its end; null for none, and for the run of a single agent. */
+export function useGroupRun(runId: string | null): WatchedRun | null {
+  const client = useClient();
+  const [watched, setWatched] = useState<WatchedRun | null>(null);
+  useEffect(() => {
+    if (runId === null) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    let state = NO_EVENTS;
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const follow = async (): Promise<void> => {
+      const run = await client.runs.get(runId, { signal });
+      if (run.group === null) return;
+      setWatched({ run, state, error: null });
+      const show = (): void => {
+        timer = null;
+        if (!signal.aborted) setWatched({ run, state, error: null });
+      };
+      for await (const event of client.runs.events(runId, { signal })) {
+        state = stepGroupRun(state, event);
+        timer ??= setTimeout(show, GATHER_MS);
+      }
+    };
+    follow().catch((error: Error) => {
+      // A run that the server has forgotten has nothing to show: what it said is in the session.
+      if (!signal.aborted) setWatched((before) => (before?.run.runId === runId ? { ...before, error } : before));
+    });
+    return () => {
+      controller.abort();
+      if (timer !== null) clearTimeout(timer);
+    };
+  }, [client, runId]);
+  return watched;
+}

@@ -1,0 +1,136 @@
+import type { LineageView } from "skein/client";
+
+/** A point of the picture; of a session, its upper left corner. */
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** The size of one session in the picture, in pixels. */
+export const NODE_WIDTH = 208;
+/** The height that goes with it. */
+export const NODE_HEIGHT = 92;
+const GAP_X = 32;
+/** The room for an arrow that passes a session by. */
+const PASS_WIDTH = 24;
+/** From this many on, arrows go straight: in such a picture nobody follows a single one. */
+const PASSES_MAX = 3000;
+const GAP_Y = 72;
+/** How often the sessions are moved to where their parents and children are; more changes nothing that one sees. */
+const SWEEPS = 4;
+
+/** Where everything is. */
+export interface LineageLayout {
+  readonly places: ReadonlyMap<string, Place>;
+  /** By `arrowId`, the points through which an arrow goes that would otherwise run behind sessions between its ends. */
+  readonly bends: ReadonlyMap<string, readonly Place[]>;
+}
+
+type Arrow = LineageView["edges"][number];
+
+/** Names an arrow. */
+export function arrowId({ parent, child }: Arrow): string {
+  return `${parent} ${child}`;
+}
+
+/** Places every session below all of its parents, and as near to them as there is room. */
+export function layOutLineage({ nodes, edges }: Pick<LineageView, "nodes" | "edges">): LineageLayout {
+  const ids = nodes.map(({ id }) => id);
+  const layers = layersOf(ids, linksOf(ids, edges, "child", "parent"), linksOf(ids, edges, "parent", "child"));
+  const { arrows, passes } = withPasses(layers, edges);
+  const all = layers.flat();
+  const parents = linksOf(all, arrows, "child", "parent");
+  const children = linksOf(all, arrows, "parent", "child");
+  const widthOf = (id: string): number => (passes.has(id) ? PASS_WIDTH : NODE_WIDTH);
+  // By their middles, as they are not equally wide.
+  const x = new Map<string, number>();
+  for (const layer of layers) for (const [index, id] of layer.entries()) x.set(id, index * (NODE_WIDTH + GAP_X));
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    for (const layer of layers) settle(layer, parents, x, widthOf);
+    for (const layer of layers.toReversed()) settle(layer, children, x, widthOf);
+  }
+  const left = Math.min(0, ...all.map((id) => (x.get(id) ?? 0) - widthOf(id) / 2));
+  const places = new Map<string, Place>();
+  const bends = new Map<string, Place[]>();
+  for (const [depth, layer] of layers.entries()) {
+    const y = depth * (NODE_HEIGHT + GAP_Y);
+    for (const id of layer) {
+      const middle = (x.get(id) ?? 0) - left;
+      const arrow = passes.get(id);
+      if (arrow === undefined) places.set(id, { x: Math.round(middle - NODE_WIDTH / 2), y });
+      else bends.set(arrow, [...(bends.get(arrow) ?? []), { x: Math.round(middle), y }]);
+    }
+  }
+  return { places, bends };
+}
+
+type Links = ReadonlyMap<string, readonly string[]>;
+type End = keyof Arrow;
+
+function linksOf(ids: readonly string[], arrows: readonly Arrow[], by: End, of: End): Links {
+  const links = new Map<string, string[]>(ids.map((id) => [id, []]));
+  for (const arrow of arrows) if (links.has(arrow[of])) links.get(arrow[by])?.push(arrow[of]);
+  return links;
+}
+
+/** Puts a place holder into every layer that an arrow passes, so that room is made for it there. */
+function withPasses(
+  layers: readonly string[][],
+  edges: readonly Arrow[],
+): { readonly arrows: readonly Arrow[]; readonly passes: ReadonlyMap<string, string> } {
+  const depths = new Map(layers.flatMap((layer, depth) => layer.map((id) => [id, depth] as const)));
+  const passes = new Map<string, string>();
+  const arrows: Arrow[] = [];
+  for (const edge of edges) {
+    const last = depths.get(edge.child) ?? 0;
+    let parent = edge.parent;
+    for (let depth = (depths.get(edge.parent) ?? last) + 1; depth < last && passes.size < PASSES_MAX; depth++) {
+      // No id of a session has a space in it.
+      const child = `${arrowId(edge)} ${depth}`;
+      passes.set(child, arrowId(edge));
+      layers[depth]?.push(child);
+      arrows.push({ parent, child });
+      parent = child;
+    }
+    arrows.push({ parent, child: edge.child });
+  }
+  return { arrows, passes };
+}
+
+/** The sessions by their longest way from a beginning. What is in a cycle, which no store writes, comes first. */
+function layersOf(ids: readonly string[], parents: Links, children: Links): readonly string[][] {
+  const waiting = new Map(ids.map((id) => [id, parents.get(id)?.length ?? 0]));
+  const depths = new Map<string, number>();
+  const ready = ids.filter((id) => waiting.get(id) === 0);
+  for (const id of ready) {
+    const depth = Math.max(-1, ...(parents.get(id) ?? []).map((parent) => depths.get(parent) ?? 0)) + 1;
+    depths.set(id, depth);
+    for (const child of children.get(id) ?? []) {
+      const left = (waiting.get(child) ?? 0) - 1;
+      waiting.set(child, left);
+      if (left === 0) ready.push(child);
+    }
+  }
+  const layers: string[][] = [];
+  for (const id of ids) (layers[depths.get(id) ?? 0] ??= []).push(id);
+  return [...layers].map((layer) => layer ?? []);
+}
+
+/** Moves what is in a layer towards what it is linked with, and apart where it would overlap. */
+function settle(layer: readonly string[], links: Links, x: Map<string, number>, widthOf: (id: string) => number): void {
+  const wish = (id: string): number => {
+    const others = (links.get(id) ?? []).map((other) => x.get(other) ?? 0);
+    return others.length === 0 ? (x.get(id) ?? 0) : others.reduce((sum, each) => sum + each, 0) / others.length;
+  };
+  const wanted = layer.map((id) => ({ id, at: wish(id), half: widthOf(id) / 2 })).sort((a, b) => a.at - b.at);
+  let next = Number.NEGATIVE_INFINITY;
+  let moved = 0;
+  for (const { id, at, half } of wanted) {
+    const place = Math.max(at, next + half);
+    x.set(id, place);
+    moved += place - at;
+    next = place + half + GAP_X;
+  }
+  // All were pushed to the right; together they go back by as much as that was on average.
+  for (const { id } of wanted) x.set(id, (x.get(id) ?? 0) - moved / wanted.length);
+}

@@ -1,0 +1,70 @@
+import { memo, type ReactNode } from "react";
+import renderMarkdown, { type Components } from "react-markdown";
+import remarkGfm from "remark-gfm";
+import { CodeBlock } from "./code-block.tsx";
+import { limitDepth } from "./limit-depth.ts";
+import { LongText } from "./long-text.tsx";
+import { safeImage, safeLink } from "./safe-url.ts";
+import { visibleText } from "./visible-text.ts";
+import "./markdown.css";
+
+/** What is longer is shown as it is: nobody reads it as prose, and parsing it would take seconds. */
+const CHARACTERS_MAX = 60_000;
+
+/** A text that someone or something wrote, with its Markdown. Nothing in it can do anything: HTML is shown as text. */
+export const Markdown: (props: { readonly text: string }) => ReactNode = memo(function Markdown({
+  text,
+}: {
+  readonly text: string;
+}): ReactNode {
+  const rendered = text.length > CHARACTERS_MAX ? null : render(text);
+  return rendered === null ? <LongText text={text} /> : <div className="markdown">{rendered}</div>;
+});
+
+/** Null for a text that cannot be drawn as Markdown. */
+function render(text: string): ReactNode {
+  try {
+    // Called as the plain function that it is, so that what it throws can be caught here.
+    return renderMarkdown({
+      children: visibleText(text),
+      remarkPlugins: [[remarkGfm, { singleTilde: false }], limitDepth],
+      urlTransform: (url, key) => (key === "src" ? safeImage(url) : safeLink(url)) ?? "",
+      components: COMPONENTS,
+    });
+  } catch {
+    return null;
+  }
+}
+
+const COMPONENTS: Components = {
+  a: ({ href, title, children }) =>
+    href ? (
+      <a href={href} title={title} target="_blank" rel="noreferrer noopener">
+        {children}
+      </a>
+    ) : (
+      <span className="markdown-no-link">{children}</span>
+    ),
+  img: ({ src, alt }) =>
+    typeof src === "string" && src !== "" ? (
+      <img src={src} alt={alt ?? ""} className="markdown-image" />
+    ) : (
+      <span className="tag">Picture left out{alt ? `: ${alt}` : ""}</span>
+    ),
+  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
+  p: ({ children }) => <p dir="auto">{children}</p>,
+  // Headings of a message are not headings of the page; a wide table scrolls on its own.
+  h1: ({ children }) => <p className="markdown-heading markdown-heading-1">{children}</p>,
+  h2: ({ children }) => <p className="markdown-heading markdown-heading-2">{children}</p>,
+  h3: ({ children }) => <p className="markdown-heading">{children}</p>,
+  h4: ({ children }) => <p className="markdown-heading">{children}</p>,
+  h5: ({ children }) => <p className="markdown-heading">{children}</p>,
+  h6: ({ children }) => <p className="markdown-heading">{children}</p>,
+  table: ({ children }) => (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    <div className="markdown-table" tabIndex={0}>
+      <table>{children}</table>
+    </div>
+  ),
+  input: ({ checked }) => <input type="checkbox" checked={checked === true} disabled aria-label="Done" />,
+};

@@ -1,0 +1,21 @@
+import type { Content, Message } from "../../../src/session/message.ts";
+
+/** What a content says, as text; of images and files, what they are. */
+export function contentText(content: Content | null): string {
+  if (content === null) return "";
+  if (typeof content === "string") return content;
+  return content
+    .map((part) => {
+      if (part.type === "text") return part.text;
+      if (part.type === "thinking") return `[thinking] ${part.text}`;
+      return `[${part.type} ${part.name ?? ""} ${part.mediaType}, ${Math.ceil((part.data.length * 3) / 4)} bytes]`;
+    })
+    .join("\n");
+}
+
+/** What a message says, as text, with the tools that it calls. */
+export function messageText(message: Message): string {
+  const said = contentText(message.content);
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+  return [said, ...calls.map((call) => `→ ${call.name}(${call.arguments})`)].filter((part) => part !== "").join("\n");
+}

@@ -1,0 +1,30 @@
+import type { ReactNode } from "react";
+import type { Attachment } from "./attachment.ts";
+
+/** The pictures that will be sent, each with a way to leave it out. */
+export function AttachmentList({
+  items,
+  onRemove,
+}: {
+  readonly items: readonly Attachment[];
+  readonly onRemove: (index: number) => void;
+}): ReactNode {
+  if (items.length === 0) return null;
+  return (
+    <ul className="run-attachments" aria-label="Pictures to send">
+      {items.map(({ name = "Picture", mediaType, data }, index) => (
+        <li key={index}>
+          <img src={`data:${mediaType};base64,${data}`} alt={name} />
+          <button
+            type="button"
+            className="button small"
+            aria-label={`Leave out ${name}`}
+            onClick={() => onRemove(index)}
+          >
+            ×
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { composerState } from "./composer-state.ts";
+
+const catalogue = { agents: [{ name: "a", model: "m", tools: [] }], models: [], groups: [] };
+const active = { status: "active", running: null } as const;
+const idle = { id: null };
+
+test("starts a run where nothing goes on, and has a say in one that does", () => {
+  expect(composerState(active, idle, catalogue, false)).toEqual({ can: "start" });
+  expect(composerState(active, { id: "r" }, catalogue, false)).toEqual({ can: "say" });
+});
+
+test.for([
+  [{ status: "suspended", running: null }, idle, catalogue, /suspended/],
+  [{ status: "closed", running: null }, idle, catalogue, /closed/],
+  [{ status: "active", running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
+  [active, idle, { agents: [], models: [], groups: [] }, /no agent/],
+] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
+  expect(composerState(session, run, offered, false)).toMatchObject({
+    can: "nothing",
+    reason: expect.stringMatching(reason),
+  });
+});
+
+test("does not talk into a group", () => {
+  expect(composerState(active, { id: "r" }, catalogue, true)).toMatchObject({ can: "nothing" });
+});

@@ -1,0 +1,28 @@
+import type { Catalogue, SessionView } from "skein/client";
+import type { Run } from "./use-run.ts";
+
+/** What sending does now: start a run, have a say in the one that goes on, or nothing, for a reason. */
+export type ComposerState =
+  | { readonly can: "start" }
+  | { readonly can: "say" }
+  | { readonly can: "nothing"; readonly reason: string };
+
+/** What sending does now. */
+export function composerState(
+  session: Pick<SessionView, "status" | "running">,
+  run: Pick<Run, "id">,
+  catalogue: Catalogue | null,
+  isGroupRun: boolean,
+): ComposerState {
+  const nothing = (reason: string): ComposerState => ({ can: "nothing", reason });
+  if (session.status === "suspended") return nothing("This session is suspended. Resume it to go on.");
+  if (session.status !== "active") return nothing(`This session is ${session.status}. Fork it to go on from a turn.`);
+  if (run.id !== null) {
+    return isGroupRun ? nothing("A group is at work. It takes the next message when it is done.") : { can: "say" };
+  }
+  if (session.running !== null) return nothing("A run has this session. You can go on when it is done.");
+  if (catalogue !== null && catalogue.agents.length === 0 && catalogue.groups.length === 0) {
+    return nothing("This server offers no agent that could answer.");
+  }
+  return { can: "start" };
+}

@@ -1,0 +1,90 @@
+import type { WireRunEvent } from "skein/client";
+import { expect, test } from "vitest";
+import type { Entry } from "../../../src/session/entry.ts";
+import { roundsToShow } from "./live-rounds.ts";
+import { hear, NOTHING_HEARD, type RunState } from "./run-state.ts";
+
+const told = (...events: readonly unknown[]): RunState =>
+  events.reduce<RunState>((state, event, index) => hear(state, event as WireRunEvent, index), NOTHING_HEARD);
+const finished = (content: string, agent?: string): unknown => ({
+  type: "round-finished",
+  round: 1,
+  message: { role: "assistant", content },
+  stopReason: "stop",
+  ...(agent === undefined ? {} : { agent }),
+});
+
+test("puts together what a model says, thinks and calls", () => {
+  const { rounds } = told(
+    { type: "round-started", round: 1 },
+    { type: "thinking-delta", round: 1, text: "Hm." },
+    { type: "text-delta", round: 1, text: "He" },
+    { type: "text-delta", round: 1, text: "llo" },
+    { type: "tool-call-delta", round: 1, index: 1, id: "c2", name: "find" },
+    { type: "tool-call-delta", round: 1, index: 1, arguments: '{"a":' },
+    { type: "tool-call-delta", round: 1, index: 1, arguments: "1}" },
+  );
+  expect(rounds).toHaveLength(1);
+  expect(rounds[0]).toMatchObject({ text: "Hello", thinking: "Hm.", endedAt: null });
+  expect(rounds[0]?.calls[1]).toEqual({ id: "c2", name: "find", arguments: '{"a":1}' });
+});
+
+test("forgets what a model said before it failed and was asked again", () => {
+  const { rounds } = told(
+    { type: "text-delta", round: 1, text: "Wro" },
+    { type: "model-retry", round: 1, attempt: 1, delayMs: 10, error: {} },
+    { type: "text-delta", round: 1, text: "Right" },
+  );
+  expect(rounds).toMatchObject([{ text: "Right", attempt: 2 }]);
+});
+
+test("keeps the rounds of the agents of a group apart, and does not end with one of them", () => {
+  const state = told(
+    { type: "agent-selected", agent: "writer", move: 1 },
+    { type: "text-delta", round: 1, text: "One", agent: "writer" },
+    finished("One", "writer"),
+    { type: "run-finished", truncated: false, usage: null, agent: "writer" },
+    { type: "agent-selected", agent: "critic", move: 2 },
+    { type: "text-delta", round: 1, text: "Two", agent: "critic" },
+  );
+  expect(state.rounds.map(({ agent, text }) => [agent, text])).toEqual([
+    ["writer", "One"],
+    ["critic", "Two"],
+  ]);
+  expect(state).toMatchObject({ ended: false, speaker: "critic" });
+});
+
+test("follows a call from its approval to its result", () => {
+  const approval = { callId: "c1", name: "pay", arguments: {} };
+  const waiting = told({ type: "approval-required", round: 1, approval });
+  expect(waiting.tools["c1"]).toEqual({ state: "waiting", approval });
+  const message = { role: "tool", toolCallId: "c1", name: "pay", content: "Paid." };
+  const done = hear(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
+  expect(done.tools["c1"]).toEqual({ state: "done", message });
+});
+
+test("ends with the problem of a run that failed, and with the rounds that it broke off", () => {
+  const problem = { code: "MODEL_FAILED", detail: "The model failed." };
+  const state = told({ type: "text-delta", round: 1, text: "Hal" }, { type: "run-failed", error: problem });
+  expect(state).toMatchObject({ ended: true, problem, rounds: [{ endedAt: 1 }] });
+});
+
+test("shows a round until the transcript has it", () => {
+  const { rounds } = told({ type: "round-started", round: 1 }, finished("Hello"));
+  const entry = { type: "message", id: "a", message: { role: "assistant", content: "Hello" } } as Entry;
+  expect(roundsToShow(rounds, [], 0)).toHaveLength(1);
+  expect(roundsToShow(rounds, [entry], 0)).toHaveLength(0);
+  expect(roundsToShow(rounds, [], 2)).toHaveLength(0);
+  expect(roundsToShow(told({ type: "round-started", round: 1 }).rounds, [entry], 9)).toHaveLength(1);
+});
+
+test("does not show an answer twice while its tools run, nor hide one that says what was said before", () => {
+  const call = { id: "c1", name: "find", arguments: "{}" };
+  const said = (message: object): Entry => ({ type: "message", id: "a", message }) as Entry;
+  const calling = told({ type: "tool-call-delta", round: 1, index: 0, id: "c1", name: "find", arguments: "{}" }).rounds;
+  expect(roundsToShow(calling, [said({ role: "assistant", content: null, toolCalls: [call] })], 9)).toHaveLength(0);
+  const { rounds } = told({ type: "text-delta", round: 1, text: "Yes" });
+  const [answer, question] = [said({ role: "assistant", content: "Yes" }), said({ role: "user", content: "Sure?" })];
+  expect(roundsToShow(rounds, [answer, question], 9)).toHaveLength(1);
+  expect(roundsToShow(rounds, [question, answer], 9)).toHaveLength(0);
+});

@@ -1,0 +1,129 @@
+import type { Problem, WireRunEvent } from "skein/client";
+import type { Approval } from "../../../src/agent/run-event.ts";
+import type { AssistantMessage, ToolCall, ToolMessage } from "../../../src/session/message.ts";
+
+/** One turn of a model as far as it is known. */
+export interface LiveRound {
+  /** Unique in the run. */
+  readonly key: string;
+  /** The agent of a group; null outside of one. */
+  readonly agent: string | null;
+  readonly text: string;
+  readonly thinking: string;
+  readonly calls: readonly ToolCall[];
+  /** Which try this is, where the model failed before. */
+  readonly attempt: number | null;
+  /** The whole answer, once it is there. */
+  readonly message: AssistantMessage | null;
+  /** When it was heard that the round is over; null while it goes on. */
+  readonly endedAt: number | null;
+}
+
+/** How a tool call stands. */
+export type LiveTool =
+  | { readonly state: "waiting"; readonly approval: Approval }
+  | { readonly state: "running" }
+  | { readonly state: "done"; readonly message: ToolMessage };
+
+/** A run as its events tell it. */
+export interface RunState {
+  readonly rounds: readonly LiveRound[];
+  readonly tools: Readonly<Record<string, LiveTool>>;
+  /** The agent of a group whose go it is. */
+  readonly speaker: string | null;
+  readonly ended: boolean;
+  readonly problem: Problem | null;
+}
+
+/** A run of which nothing was heard yet. */
+export const NOTHING_HEARD: RunState = { rounds: [], tools: {}, speaker: null, ended: false, problem: null };
+
+/** The run after one more event; `now` is when it was heard. */
+export function hear(state: RunState, event: WireRunEvent, now: number): RunState {
+  const agent = "agent" in event ? event.agent : null;
+  switch (event.type) {
+    case "round-started":
+      return withRound(state, agent, (round) => round);
+    case "text-delta":
+      return withRound(state, agent, (round) => ({ ...round, text: round.text + event.text }));
+    case "thinking-delta":
+      return withRound(state, agent, (round) => ({ ...round, thinking: round.thinking + event.text }));
+    case "tool-call-delta":
+      return withRound(state, agent, (round) => ({ ...round, calls: withDelta(round.calls, event) }));
+    case "model-retry":
+      return withRound(state, agent, (round) => ({
+        ...round,
+        text: "",
+        thinking: "",
+        calls: [],
+        attempt: event.attempt + 1,
+      }));
+    case "round-finished":
+      return withRound(state, agent, (round) => ({ ...round, message: event.message, endedAt: now }));
+    case "tool-started":
+      return withTool(state, event.callId, { state: "running" });
+    case "tool-finished":
+      return withTool(state, event.callId, { state: "done", message: event.message });
+    case "approval-required":
+      return withTool(state, event.approval.callId, { state: "waiting", approval: event.approval });
+    case "agent-selected":
+      return { ...state, speaker: event.agent };
+    case "run-finished":
+    case "group-finished":
+    case "run-failed":
+    case "group-failed":
+      return agent === null ? endedWith(state, problemIn(event), now) : state;
+    default:
+      return state;
+  }
+}
+
+function problemIn(event: WireRunEvent): Problem | null {
+  if (event.type === "run-failed" || event.type === "group-failed") return event.error;
+  if (event.type !== "group-finished" || event.outcome.reason !== "agent-failed") return null;
+  return event.outcome.error as Problem;
+}
+
+function endedWith(state: RunState, problem: Problem | null, now: number): RunState {
+  const rounds = state.rounds.map((round) => (round.endedAt === null ? { ...round, endedAt: now } : round));
+  return { ...state, rounds, ended: true, problem, speaker: null };
+}
+
+/** Changes the round that an agent is in; the first word of a new one begins it. */
+function withRound(state: RunState, agent: string | null, change: (round: LiveRound) => LiveRound): RunState {
+  const at = state.rounds.findLastIndex((round) => round.agent === agent && round.endedAt === null);
+  const found = state.rounds[at];
+  if (found !== undefined) return { ...state, rounds: state.rounds.with(at, change(found)) };
+  const key = `${agent ?? ""}:${state.rounds.length}`;
+  const fresh: LiveRound = {
+    key,
+    agent,
+    text: "",
+    thinking: "",
+    calls: [],
+    attempt: null,
+    message: null,
+    endedAt: null,
+  };
+  return { ...state, rounds: [...state.rounds, change(fresh)] };
+}
+
+function withTool(state: RunState, callId: string, tool: LiveTool): RunState {
+  return { ...state, tools: { ...state.tools, [callId]: tool } };
+}
+
+function withDelta(
+  calls: readonly ToolCall[],
+  delta: { readonly index: number; readonly id?: string; readonly name?: string; readonly arguments?: string },
+): readonly ToolCall[] {
+  const before = calls[delta.index] ?? { id: `call-${delta.index}`, name: "", arguments: "" };
+  const after = {
+    id: delta.id ?? before.id,
+    name: before.name + (delta.name ?? ""),
+    arguments: before.arguments + (delta.arguments ?? ""),
+  };
+  const next = [...calls];
+  next[delta.index] = after;
+  // A provider may begin with the second call.
+  return Array.from(next, (call, index) => call ?? { id: `call-${index}`, name: "", arguments: "" });
+}

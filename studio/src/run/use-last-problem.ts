@@ -1,0 +1,43 @@
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { Problem } from "skein/client";
+import { useClient } from "../request/use-client.ts";
+
+/** Why the last run of a session did not come to its end. */
+export interface LastProblem {
+  readonly problem: Problem | null;
+  /** What became of a run that was followed; null at its beginning and where it came to its end. */
+  readonly set: (runId: string, problem: Problem | null) => void;
+  /** Takes it away. */
+  readonly dismiss: () => void;
+}
+
+/** Keeps why the last run failed, also of one that was over before it could be followed. */
+export function useLastProblem(sessionId: string, idle: boolean, revision: number): LastProblem {
+  const client = useClient();
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const last = useRef<string | null>(null);
+  const dismissed = useRef<string | null>(null);
+  useEffect(() => {
+    if (!idle || revision < 0) return;
+    const controller = new AbortController();
+    const look = async (): Promise<void> => {
+      const [run] = await client.runs.list(sessionId, { signal: controller.signal });
+      if (run === undefined || dismissed.current === run.runId || controller.signal.aborted) return;
+      if (run.status === "failed") setProblem(run.problem);
+      if (run.status === "finished") setProblem(null);
+      last.current = run.runId;
+    };
+    // Whoever cannot be told is told so by the transcript.
+    look().catch(() => {});
+    return () => controller.abort();
+  }, [client, sessionId, idle, revision]);
+  const set = useCallback((runId: string, why: Problem | null) => {
+    last.current = runId;
+    setProblem(why);
+  }, []);
+  const dismiss = useCallback(() => {
+    dismissed.current = last.current;
+    setProblem(null);
+  }, []);
+  return { problem, set, dismiss };
+}

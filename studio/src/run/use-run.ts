@@ -1,0 +1,100 @@
+import { useEffect, useRef, useState } from "react";
+import type { Problem, RunView } from "skein/client";
+import type { Content } from "../../../src/session/message.ts";
+import { useClient } from "../request/use-client.ts";
+import type { SessionProps } from "../session/session-props.ts";
+import { followRun } from "./follow-run.ts";
+import type { RunChoice } from "./run-choice.ts";
+import { NOTHING_HEARD, type RunState } from "./run-state.ts";
+import { useLastProblem } from "./use-last-problem.ts";
+import { useRunId } from "./use-run-id.ts";
+
+/** How often a run in another process is asked after, whose end nobody tells us of. */
+const LOOK_MS = 3000;
+/** The server lets go of a session a moment after the last event of its run. */
+const LET_GO_MS = 500;
+
+/** The run of a session, whoever started it, and what can be done about it. */
+export interface Run {
+  /** The run that is followed; null when there is none here. */
+  readonly id: string | null;
+  readonly state: RunState;
+  /** The agent that answers; null while that is not known, and in a group. */
+  readonly agent: string | null;
+  /** Why the last run did not come to its end. */
+  readonly problem: Problem | null;
+  readonly start: (input: Content, choice: RunChoice) => Promise<void>;
+  /** Goes on with a run that was interrupted. */
+  readonly recover: () => Promise<void>;
+  /** Takes the problem away. */
+  readonly dismiss: () => void;
+  /** How many runs were started from here. */
+  readonly starts: number;
+}
+
+/** Follows the run of a session, and starts one; `onChange` is called when there is something new in the log. */
+export function useRun({ session, live }: SessionProps, onChange: () => void): Run {
+  const client = useClient();
+  const sessionId = session.header.id;
+  const { id, begin, end } = useRunId(session);
+  const { problem, set: setProblem, dismiss } = useLastProblem(sessionId, id === null, live.revision);
+  const [state, setState] = useState<RunState>(NOTHING_HEARD);
+  const [agent, setAgent] = useState<string | null>(null);
+  const [starts, setStarts] = useState(0);
+  const latest = useRef({ reload: live.reload, onChange });
+  latest.current = { reload: live.reload, onChange };
+
+  useEffect(() => {
+    if (id === null) return;
+    setState(NOTHING_HEARD);
+    setProblem(id, null);
+    client.runs.get(id).then(
+      (run) => setAgent(run.agent),
+      () => setAgent(null),
+    );
+    return followRun(client, id, {
+      heard: setState,
+      logged: () => latest.current.onChange(),
+      ended: (why) => {
+        end(id);
+        setProblem(id, why);
+        latest.current.onChange();
+        latest.current.reload();
+        setTimeout(() => latest.current.reload(), LET_GO_MS);
+      },
+    });
+  }, [client, id, end, setProblem]);
+
+  const elsewhere = session.running !== null && !session.running.here;
+  useEffect(() => {
+    if (!elsewhere) return;
+    const timer = setInterval(() => latest.current.reload(), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [elsewhere]);
+
+  const took = (run: RunView): void => {
+    begin(run.runId);
+    setAgent(run.agent);
+    setStarts((count) => count + 1);
+    latest.current.reload();
+  };
+  const start = async (input: Content, { agent: name, model, group }: RunChoice): Promise<void> => {
+    const who = { ...(name === null ? {} : { agent: name }), ...(model === null ? {} : { model }) };
+    took(await client.runs.start(sessionId, { input, ...(group === null ? who : { group }) }));
+  };
+  const recover = async (): Promise<void> => {
+    const run = await client.runs.recover(sessionId);
+    if (run === null) latest.current.reload();
+    else took(run);
+  };
+  return {
+    id,
+    state: id === null && !state.ended ? NOTHING_HEARD : state,
+    agent,
+    problem,
+    start,
+    recover,
+    dismiss,
+    starts,
+  };
+}

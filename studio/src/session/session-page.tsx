@@ -1,0 +1,64 @@
+import type { ReactNode } from "react";
+import { CheckpointsView } from "../checkpoints/checkpoints-view.tsx";
+import { CompareView } from "../compare/compare-view.tsx";
+import { ContextView } from "../context/context-view.tsx";
+import { GroupView } from "../groups/group-view.tsx";
+import { LineageView } from "../lineage/lineage-view.tsx";
+import { Shown } from "../request/shown.tsx";
+import { SessionActions } from "../sessions/session-actions.tsx";
+import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
+import { TalkView } from "../transcript/talk-view.tsx";
+import type { SessionProps } from "./session-props.ts";
+import { useLiveSession } from "./use-live-session.ts";
+import "./session-page.css";
+
+const NAMES: Readonly<Record<ViewName, string>> = {
+  talk: "Transcript",
+  context: "What the model sees",
+  compare: "Compare and merge",
+  checkpoints: "Checkpoints",
+  lineage: "Lineage",
+  group: "Group",
+};
+
+const VIEWS: Readonly<Record<ViewName, (props: SessionProps) => ReactNode>> = {
+  talk: TalkView,
+  context: ContextView,
+  compare: CompareView,
+  checkpoints: CheckpointsView,
+  lineage: LineageView,
+  group: GroupView,
+};
+
+/** One session: its name, what can be done with it, and the view that the address asks for. */
+export function SessionPage({ place }: { readonly place: Extract<Place, { page: "session" }> }): ReactNode {
+  const { id, view, options } = place;
+  const live = useLiveSession(id);
+  const View = VIEWS[view];
+  return (
+    <Shown requested={live} what="the session">
+      {(session) => (
+        <div className="session-page">
+          <header className="session-header">
+            <h1 className="session-title">{session.name ?? session.firstMessage ?? "New session"}</h1>
+            <SessionActions session={session} onChange={live.reload} />
+          </header>
+          <nav aria-label="Views of the session" className="session-views">
+            {SESSION_VIEWS.map((name) => (
+              <a
+                key={name}
+                href={addressOf({ page: "session", id, view: name, options: {} })}
+                aria-current={name === view ? "page" : undefined}
+              >
+                {NAMES[name]}
+              </a>
+            ))}
+          </nav>
+          <div className="session-view">
+            <View key={id} session={session} live={live} options={options} />
+          </div>
+        </div>
+      )}
+    </Shown>
+  );
+}

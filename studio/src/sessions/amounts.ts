@@ -1,0 +1,52 @@
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const DATE = new Intl.DateTimeFormat("en", { year: "numeric", month: "short", day: "numeric" });
+const TIME = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "medium" });
+const COUNT = new Intl.NumberFormat("en");
+const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const MONEY = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
+const SMALL_MONEY = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+
+/** How long ago a time was, in the words of someone who does not care for seconds; the date after four weeks. */
+export function ageOf(timestamp: string, nowMs: number): string {
+  const time = Date.parse(timestamp);
+  if (Number.isNaN(time)) return "";
+  const age = nowMs - time;
+  if (age < MINUTE_MS) return "just now";
+  if (age < HOUR_MS) return `${Math.floor(age / MINUTE_MS)} min ago`;
+  if (age < DAY_MS) return `${Math.floor(age / HOUR_MS)} h ago`;
+  const days = Math.floor(age / DAY_MS);
+  if (days === 1) return "yesterday";
+  return days < 28 ? `${days} days ago` : DATE.format(time);
+}
+
+/** A time in full, where the reader is. */
+export function fullTime(timestamp: string): string {
+  const time = Date.parse(timestamp);
+  return Number.isNaN(time) ? timestamp : TIME.format(time);
+}
+
+/** US dollars, with as many digits as a small amount needs to be seen. */
+export function formatCost(cost: number): string {
+  return cost > 0 && cost < 0.1 ? SMALL_MONEY.format(cost) : MONEY.format(cost);
+}
+
+/** A count in full. */
+export function formatCount(count: number): string {
+  return COUNT.format(count);
+}
+
+/** A count that fits in little room. */
+export function formatCompact(count: number): string {
+  return COMPACT.format(count);
+}
+
+/** A span of time in the unit that suits it. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < MINUTE_MS) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < HOUR_MS) return `${(ms / MINUTE_MS).toFixed(1)} min`;
+  return ms < DAY_MS ? `${(ms / HOUR_MS).toFixed(1)} h` : `${(ms / DAY_MS).toFixed(1)} days`;
+}

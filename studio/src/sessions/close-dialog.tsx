@@ -1,0 +1,54 @@
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import type { SessionView } from "skein/client";
+import { titleOf } from "./session-look.ts";
+
+/** Asks whether a session is really to be closed, which cannot be undone. */
+export function CloseDialog({
+  session,
+  onClose,
+  onConfirm,
+}: {
+  readonly session: SessionView;
+  readonly onClose: () => void;
+  readonly onConfirm: (reason: string) => void;
+}): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [reason, setReason] = useState("");
+  const id = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} className="sessions-dialog" aria-labelledby={id} onCancel={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onClose();
+          onConfirm(reason.trim());
+        }}
+      >
+        <h2 id={id} className="sessions-heading">
+          Close this session?
+        </h2>
+        <p>
+          <bdi>{titleOf(session)}</bdi> takes no more turns then, for good. What was said stays, and it can still be
+          read and forked.
+        </p>
+        <label>
+          Reason (optional)
+          <input className="field" value={reason} maxLength={500} onChange={(event) => setReason(event.target.value)} />
+        </label>
+        <div className="sessions-line sessions-end">
+          <button type="button" className="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="button button-primary">
+            Close session
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,52 @@
+import type { Client, ListSessions } from "skein/client";
+import { expect, test } from "vitest";
+import { readSessions } from "./read-sessions.ts";
+import { NO_FILTER } from "./session-filter.ts";
+
+const signal = new AbortController().signal;
+
+/** A server with so many sessions, of which every tenth was interrupted. */
+function clientOf(count: number): { readonly client: Client; readonly asked: ListSessions[] } {
+  const asked: ListSessions[] = [];
+  const sessions = Array.from({ length: count }, (_, index) => ({
+    header: { id: String(index) },
+    status: "active",
+    running: null,
+    openRuns: index % 10 === 0 ? ["run"] : [],
+  }));
+  const list = async (query: ListSessions): Promise<unknown> => {
+    asked.push(query);
+    const start = Number(query.cursor ?? 0);
+    const end = Math.min(start + (query.limit ?? 100), count);
+    return { items: sessions.slice(start, end), next: end < count ? String(end) : null };
+  };
+  return { client: { sessions: { list } } as unknown as Client, asked };
+}
+
+test("gives as many sessions as are wanted, and says whether there are more", async () => {
+  const { client } = clientOf(120);
+  const first = await readSessions(client, NO_FILTER, 50, signal);
+  expect([first.rows.length, first.more]).toEqual([50, true]);
+  const all = await readSessions(client, NO_FILTER, 150, signal);
+  expect([all.rows.length, all.more, all.read]).toEqual([120, false, 120]);
+});
+
+test("asks for no page that is larger than the server gives", async () => {
+  const { client, asked } = clientOf(2500);
+  expect((await readSessions(client, NO_FILTER, 2100, signal)).rows).toHaveLength(2100);
+  expect(asked.map(({ limit }) => limit)).toEqual([1000, 1000, 100]);
+});
+
+test("goes through the pages for interrupted sessions until there are enough", async () => {
+  const { client, asked } = clientOf(2000);
+  const { rows, more } = await readSessions(client, { ...NO_FILTER, show: "interrupted" }, 60, signal);
+  expect([rows.length, more, asked.length]).toEqual([100, true, 2]);
+});
+
+test("asks nothing for a pattern that is not one", async () => {
+  const { client, asked } = clientOf(1);
+  await expect(readSessions(client, { ...NO_FILTER, search: "re:(" }, 50, signal)).rejects.toThrow(
+    /regular expression/,
+  );
+  expect(asked).toEqual([]);
+});

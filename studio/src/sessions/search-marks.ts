@@ -1,0 +1,34 @@
+/** A piece of a text, and whether the search asked for it. */
+export interface MarkedPiece {
+  readonly text: string;
+  readonly marked: boolean;
+}
+
+const PIECES_MAX = 50;
+
+/**
+ * A text in pieces, with the words and "phrases" of a search marked. What `re:` asks for is not marked: a pattern of
+ * someone's own could keep the page busy for ever.
+ */
+export function markedPieces(text: string, search: string): readonly MarkedPiece[] {
+  const terms = termsOf(search);
+  if (terms.length === 0) return [{ text, marked: false }];
+  const pattern = new RegExp(terms.map((term) => term.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|"), "giu");
+  const pieces: MarkedPiece[] = [];
+  let end = 0;
+  for (const { 0: found, index } of text.matchAll(pattern)) {
+    if (pieces.length >= PIECES_MAX) break;
+    if (index > end) pieces.push({ text: text.slice(end, index), marked: false });
+    pieces.push({ text: found, marked: true });
+    end = index + found.length;
+  }
+  if (end < text.length) pieces.push({ text: text.slice(end), marked: false });
+  return pieces;
+}
+
+/** The words and phrases of a search, the longest first so that none hides a longer one. */
+function termsOf(search: string): readonly string[] {
+  const plain = search.replace(/(?<=^|\s)re:.*$/s, "");
+  const found = [...plain.matchAll(/"([^"]*)"|([^\s"]+)/g)].map(([, phrase, word]) => phrase ?? word ?? "");
+  return found.filter((term) => term.trim() !== "").sort((a, b) => b.length - a.length);
+}

@@ -1,0 +1,76 @@
+import { type ReactNode, useEffect, useState } from "react";
+import type { SessionView } from "skein/client";
+import { ShareButton } from "../share/share-button.tsx";
+import { addressOf } from "../shell/place.ts";
+import { CloseDialog } from "./close-dialog.tsx";
+import { Menu, type MenuItem } from "./menu.tsx";
+import { RenameForm } from "./rename-form.tsx";
+import { markOf } from "./session-look.ts";
+import { SessionMark } from "./session-mark.tsx";
+import { announceChange } from "./session-signals.ts";
+import { type SessionLife, useSessionLife } from "./use-session-life.ts";
+import "./sessions.css";
+
+/** What can be done with a session as a whole. */
+export function SessionActions({
+  session,
+  onChange,
+}: {
+  readonly session: SessionView;
+  readonly onChange: () => void;
+}): ReactNode {
+  const [open, setOpen] = useState<"rename" | "close" | null>(null);
+  const life = useSessionLife(session, onChange);
+  const { version, running } = session;
+  // What changes in the session is news for the list.
+  useEffect(announceChange, [version, running?.runId]);
+  return (
+    <>
+      <a className="sessions-back" href={addressOf({ page: "sessions" })}>
+        <span aria-hidden="true">‹ </span>Sessions
+      </a>
+      {open === "rename" && <RenameForm session={session} onChange={onChange} onClose={() => setOpen(null)} />}
+      <div className="sessions-actions">
+        <SessionMark mark={markOf(session)} />
+        {open !== "rename" && (
+          <button
+            type="button"
+            className="button"
+            disabled={session.status !== "active"}
+            title={session.status === "active" ? undefined : "Only an active session can be renamed."}
+            onClick={() => setOpen("rename")}
+          >
+            Rename
+          </button>
+        )}
+        <ShareButton session={session} {...(session.leafId === null ? {} : { leafId: session.leafId })} />
+        <Menu name="More" label="More actions" items={itemsOf(session, life, () => setOpen("close"))} />
+      </div>
+      {open === "close" && (
+        <CloseDialog session={session} onClose={() => setOpen(null)} onConfirm={(reason) => life.close(reason)} />
+      )}
+      {life.error !== null && (
+        <p role="alert" className="sessions-problem sessions-whole-line">
+          {life.error.message}{" "}
+          <button type="button" className="button button-plain" onClick={life.clear}>
+            Dismiss
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function itemsOf({ status }: SessionView, life: SessionLife, askToClose: () => void): readonly MenuItem[] {
+  const { busy } = life;
+  const ended = status === "closed" || status === "expired";
+  const pause: MenuItem =
+    status === "suspended"
+      ? { name: "Resume", disabled: busy, act: life.resume }
+      : { name: "Suspend", disabled: busy || ended, act: life.suspend };
+  return [
+    pause,
+    { name: "Close …", disabled: busy || ended, act: askToClose },
+    { name: "Delete", disabled: busy, danger: true, act: life.remove },
+  ];
+}

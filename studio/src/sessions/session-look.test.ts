@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { markOf, titleOf } from "./session-look.ts";
+
+test("calls a session running, interrupted, or what its status says", () => {
+  const running = { runId: "r", here: true };
+  expect(markOf({ status: "active", running, openRuns: ["r"] })).toBe("running");
+  expect(markOf({ status: "active", running: null, openRuns: ["r"] })).toBe("interrupted");
+  expect(markOf({ status: "active", running: null, openRuns: [] })).toBe("active");
+  expect(markOf({ status: "closed", running: null, openRuns: ["r"] })).toBe("closed");
+});
+
+test("calls a session by its name, else by how it began", () => {
+  expect(titleOf({ name: "Trip", firstMessage: "Where to?" })).toBe("Trip");
+  expect(titleOf({ name: " \n", firstMessage: "Where\n\tto?" })).toBe("Where to?");
+  expect(titleOf({ name: null, firstMessage: null })).toBe("New session");
+});
+
+test("makes one short line of whatever someone wrote", () => {
+  expect(titleOf({ name: "\u001b[31mred\u0000 text\u2028x", firstMessage: null })).toBe("[31mred text x");
+  expect(titleOf({ name: "photo\u202egnp.exe\u2066", firstMessage: null })).toBe("photognp.exe");
+  expect(titleOf({ name: "x".repeat(5_000_000), firstMessage: null })).toHaveLength(200);
+});

@@ -1,0 +1,42 @@
+import type { SessionView } from "skein/client";
+
+/** How a session stands, as one word. */
+export type SessionMark = "active" | "running" | "interrupted" | "suspended" | "closed" | "expired";
+
+/** The words for the marks, as people read them. */
+export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
+  active: "Active",
+  running: "Running",
+  interrupted: "Interrupted",
+  suspended: "Suspended",
+  closed: "Closed",
+  expired: "Expired",
+};
+
+const TITLE_CHARACTERS_MAX = 200;
+
+/** Characters that make the text after them run the other way, so that a title could pass for another. */
+const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** How a session stands: a run that nobody has any more was interrupted. */
+export function markOf(session: Pick<SessionView, "status" | "running" | "openRuns">): SessionMark {
+  if (session.running !== null) return "running";
+  if (session.status !== "active") return session.status;
+  return session.openRuns.length > 0 ? "interrupted" : "active";
+}
+
+/** What a session is called: its name, else how it began. */
+export function titleOf(session: Pick<SessionView, "name" | "firstMessage">): string {
+  const title = [session.name, session.firstMessage].map(oneLine).find((text) => text !== "");
+  return title ?? "New session";
+}
+
+/** A text on one line, without what a terminal or a page could take for a command, and not longer than anyone reads. */
+function oneLine(text: string | null): string {
+  const start = (text ?? "").slice(0, TITLE_CHARACTERS_MAX * 2);
+  return start
+    .replace(DIRECTION_CHANGES, "")
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
+    .trim()
+    .slice(0, TITLE_CHARACTERS_MAX);
+}

@@ -1,0 +1,16 @@
+import { useCallback } from "react";
+import { type Action, useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+import { goTo } from "../shell/place.ts";
+import { announceChange } from "./session-signals.ts";
+
+/** Makes a session and goes there; its first message names it. */
+export function useNewSession(): Action<[]> {
+  const client = useClient();
+  const create = useCallback(async () => {
+    const { header } = await client.sessions.create();
+    announceChange();
+    goTo({ page: "session", id: header.id, view: "talk", options: {} });
+  }, [client]);
+  return useAction(create);
+}

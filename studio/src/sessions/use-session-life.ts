@@ -1,0 +1,50 @@
+import { useCallback } from "react";
+import type { SessionView } from "skein/client";
+import { useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+import { goTo } from "../shell/place.ts";
+import { titleOf } from "./session-look.ts";
+import { announceChange, offerUndo } from "./session-signals.ts";
+
+/** What can be done with the life of a session, and why the last of it did not work. */
+export interface SessionLife {
+  readonly busy: boolean;
+  readonly error: Error | null;
+  readonly clear: () => void;
+  readonly suspend: () => void;
+  readonly resume: () => void;
+  readonly close: (reason: string) => void;
+  /** Deletes the session, leaves it, and offers to bring it back. */
+  readonly remove: () => void;
+}
+
+/** Suspends, resumes, closes and deletes a session. */
+export function useSessionLife(session: SessionView, onChange: () => void): SessionLife {
+  const client = useClient();
+  const { id } = session.header;
+  const { busy, error, clear, run } = useAction(
+    useCallback(
+      async (work: () => Promise<unknown>) => {
+        await work();
+        announceChange();
+        onChange();
+      },
+      [onChange],
+    ),
+  );
+  const remove = async (): Promise<void> => {
+    const title = titleOf(session);
+    if (!(await run(() => client.sessions.delete(id)))) return;
+    goTo({ page: "sessions" });
+    offerUndo({ text: `Deleted “${title}”.`, undo: () => client.sessions.undelete(id) });
+  };
+  return {
+    busy,
+    error,
+    clear,
+    suspend: () => void run(() => client.sessions.suspend(id)),
+    resume: () => void run(() => client.sessions.resume(id)),
+    close: (reason) => void run(() => client.sessions.close(id, reason === "" ? {} : { reason })),
+    remove: () => void remove(),
+  };
+}

@@ -1,0 +1,16 @@
+import type { ExportFormat, SessionView } from "skein/client";
+import { titleOf } from "../sessions/session-look.ts";
+
+const ENDINGS: Readonly<Record<ExportFormat, string>> = { html: "html", markdown: "md", jsonl: "jsonl" };
+
+const NAME_CHARACTERS_MAX = 60;
+
+/** What the file of a session is called: its title in letters, digits and hyphens, which every system takes. */
+export function fileNameOf(session: Pick<SessionView, "name" | "firstMessage">, format: ExportFormat): string {
+  const words = titleOf(session)
+    .normalize("NFC")
+    .toLowerCase()
+    .match(/[\p{L}\p{N}\p{M}]+/gu);
+  const name = (words ?? ["session"]).join("-").slice(0, NAME_CHARACTERS_MAX).replace(/-+$/, "");
+  return `${name}.${ENDINGS[format]}`;
+}

@@ -1,0 +1,62 @@
+import { useSyncExternalStore } from "react";
+
+/** The views of one session. */
+export const SESSION_VIEWS = ["talk", "context", "compare", "checkpoints", "lineage", "group"] as const;
+
+/** One view of a session. */
+export type SessionView = (typeof SESSION_VIEWS)[number];
+
+/** Where in the studio someone is; the address bar is its only copy. */
+export type Place =
+  | { readonly page: "sessions" }
+  | { readonly page: "analytics" }
+  | {
+      readonly page: "session";
+      readonly id: string;
+      readonly view: SessionView;
+      /** What else the view was asked to show, such as `entry` or `with`. */
+      readonly options: Readonly<Record<string, string>>;
+    };
+
+/** The place that the part of an address after `#` names; an unknown one is the list of sessions. */
+export function parsePlace(hash: string): Place {
+  const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
+  const [page, id, view] = path.split("/").map(decode);
+  if (page === "analytics") return { page };
+  if (page !== "sessions" || id === undefined || id === "") return { page: "sessions" };
+  const options = Object.fromEntries(new URLSearchParams(query));
+  const known = SESSION_VIEWS.find((name) => name === view) ?? "talk";
+  return { page: "session", id, view: known, options };
+}
+
+/** The part of an address after `#` that leads to a place. */
+export function addressOf(place: Place): string {
+  if (place.page !== "session") return place.page === "analytics" ? "#/analytics" : "#/";
+  const query = new URLSearchParams(place.options).toString();
+  const path = `#/sessions/${encodeURIComponent(place.id)}/${place.view}`;
+  return query === "" ? path : `${path}?${query}`;
+}
+
+/** Goes to a place, as a step that the browser can take back. */
+export function goTo(place: Place): void {
+  window.location.hash = addressOf(place);
+}
+
+/** Where someone is now. */
+export function usePlace(): Place {
+  const hash = useSyncExternalStore(subscribe, () => window.location.hash);
+  return parsePlace(hash);
+}
+
+function subscribe(changed: () => void): () => void {
+  window.addEventListener("hashchange", changed);
+  return () => window.removeEventListener("hashchange", changed);
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

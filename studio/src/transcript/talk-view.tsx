@@ -1,0 +1,108 @@
+import { type ReactNode, useMemo, useState } from "react";
+import { useClient } from "../request/use-client.ts";
+import { Shown } from "../request/shown.tsx";
+import { Composer } from "../run/composer.tsx";
+import { LiveRounds } from "../run/live-rounds-view.tsx";
+import { roundsToShow } from "../run/live-rounds.ts";
+import { PendingWordsView, usePendingWords } from "../run/pending-words.tsx";
+import { RunBar } from "../run/run-bar.tsx";
+import { FIRST_AGENT, type RunChoice } from "../run/run-choice.ts";
+import { RunCallsContext, type RunCalls } from "../run/run-context.ts";
+import { type Run, useRun } from "../run/use-run.ts";
+import type { SessionProps } from "../session/session-props.ts";
+import { TreePanel } from "../tree/tree-panel.tsx";
+import { lastQuestion } from "./rows.ts";
+import { TalkActionsContext } from "./talk-actions.ts";
+import { Transcript } from "./transcript.tsx";
+import { useLabels } from "./use-labels.ts";
+import { useLoadedPath } from "./use-loaded-path.ts";
+import { useMakeTalkActions } from "./use-talk-actions.ts";
+import { useTreeShown } from "./use-tree-shown.ts";
+
+/** What was said, beside the tree, and where to say more. */
+export function TalkView(props: SessionProps): ReactNode {
+  const { session, live, options } = props;
+  const sessionId = session.header.id;
+  const path = useLoadedPath(sessionId, live.revision);
+  const labels = useLabels(sessionId, live.revision, path.held !== null);
+  const run = useRun(props, path.reload);
+  const [choice, setChoice] = useState<RunChoice>(FIRST_AGENT);
+  const reload = (): void => {
+    path.reload();
+    live.reload();
+  };
+  const actions = useMakeTalkActions(sessionId, { run, choice, leafId: session.leafId, reload });
+  const calls = useRunCallsOf(run);
+  const entries = path.held?.entries ?? NOTHING;
+  const pending = usePendingWords(run.id, entries);
+  const [treeShown, setTreeShown] = useTreeShown();
+  const question = run.problem === null ? null : lastQuestion(entries);
+  const blocked = run.id !== null || session.running !== null || session.status !== "active";
+  const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
+  return (
+    <TalkActionsContext value={actions}>
+      <RunCallsContext value={calls}>
+        <div className={treeShown ? "talk talk-with-tree" : "talk"}>
+          <div className="talk-main">
+            <div className="talk-bar">
+              <button
+                type="button"
+                className="button button-plain small"
+                aria-expanded={treeShown}
+                onClick={() => setTreeShown(!treeShown)}
+              >
+                {treeShown ? "Hide tree" : "Show tree"}
+              </button>
+            </div>
+            <Shown requested={requested} what="the transcript">
+              {() => (
+                <Transcript
+                  sessionId={sessionId}
+                  path={path}
+                  labels={labels}
+                  entryId={options["entry"] ?? null}
+                  blocked={blocked}
+                  starts={run.starts}
+                >
+                  <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
+                  <PendingWordsView words={pending.words} />
+                </Transcript>
+              )}
+            </Shown>
+            <RunBar
+              session={session}
+              run={run}
+              onRetry={question === null ? null : () => actions.sayInstead(question.parentId, question.message.content)}
+            />
+            <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
+          </div>
+          {treeShown && (
+            <aside className="talk-tree" aria-label="Tree">
+              {/* The transcript comes first: the tree of a long session takes a while. */}
+              {path.held !== null && <TreePanel {...props} />}
+            </aside>
+          )}
+        </div>
+      </RunCallsContext>
+    </TalkActionsContext>
+  );
+}
+
+const NOTHING: readonly never[] = [];
+
+function useRunCallsOf({ id, state: { tools } }: Run): RunCalls {
+  const client = useClient();
+  return useMemo(
+    () => ({
+      tools,
+      running: id !== null,
+      approve: async (callId) => {
+        if (id !== null) await client.runs.approve(id, callId);
+      },
+      deny: async (callId, reason) => {
+        if (id !== null) await client.runs.deny(id, callId, reason === "" ? undefined : reason);
+      },
+    }),
+    [client, id, tools],
+  );
+}

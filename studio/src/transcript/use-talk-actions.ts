@@ -1,0 +1,46 @@
+import { useMemo, useRef } from "react";
+import { useClient } from "../request/use-client.ts";
+import type { RunChoice } from "../run/run-choice.ts";
+import type { Run } from "../run/use-run.ts";
+import { goTo } from "../shell/place.ts";
+import type { TalkActions } from "./talk-actions.ts";
+
+/** Makes the actions of a session's turns. They stay the same objects, so that rows are not drawn again for them. */
+export function useMakeTalkActions(
+  sessionId: string,
+  now: {
+    readonly run: Run;
+    readonly choice: RunChoice;
+    readonly leafId: string | null;
+    readonly reload: () => void;
+  },
+): TalkActions {
+  const client = useClient();
+  const latest = useRef(now);
+  latest.current = now;
+  return useMemo(
+    () => ({
+      sessionId,
+      branch: async (entryId) => {
+        await client.sessions.moveLeaf(sessionId, { entryId });
+        latest.current.reload();
+      },
+      sayInstead: async (parentId, input) => {
+        await client.sessions.moveLeaf(sessionId, { entryId: parentId });
+        await latest.current.run.start(input, latest.current.choice);
+        latest.current.reload();
+      },
+      label: async (entryId, label) => {
+        await client.sessions.label(sessionId, entryId, label);
+        latest.current.reload();
+      },
+      fork: async (entryId, branchName) => {
+        // The whole session where it is meant: one that ends in the middle of a run counts as interrupted.
+        const at = entryId === latest.current.leafId ? {} : { at: entryId };
+        const { header } = await client.sessions.fork(sessionId, { branchName, ...at });
+        goTo({ page: "session", id: header.id, view: "talk", options: {} });
+      },
+    }),
+    [client, sessionId],
+  );
+}

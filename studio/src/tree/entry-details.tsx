@@ -1,0 +1,68 @@
+import type { ReactNode } from "react";
+import type { TreeNodeView } from "skein/client";
+import type { Entry } from "../../../src/session/entry.ts";
+import { LongText } from "../markdown/long-text.tsx";
+import { contentText, messageText } from "../request/message-text.ts";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRequest } from "../request/use-request.ts";
+
+/** What an entry says, and when, and on which model. */
+export function EntryDetails({
+  sessionId,
+  node,
+}: {
+  readonly sessionId: string;
+  readonly node: TreeNodeView;
+}): ReactNode {
+  const client = useClient();
+  const entry = useRequest(node.id, (signal) => client.sessions.entry(sessionId, node.id, { signal }));
+  return (
+    <div className="tree-details">
+      <dl className="tree-facts small">
+        <dt>Time</dt>
+        <dd>
+          <time dateTime={node.timestamp}>{new Date(node.timestamp).toLocaleString()}</time>
+        </dd>
+        <dt>Position</dt>
+        <dd>{node.seq}</dd>
+        <dt>Entry</dt>
+        <dd>
+          <code>{node.id}</code>
+        </dd>
+        {entry.data !== null &&
+          factsOf(entry.data).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} is`}>{value}</dd>])}
+      </dl>
+      <Shown requested={entry} what="the entry">
+        {(whole) => <LongText key={whole.id} text={saidBy(whole)} />}
+      </Shown>
+    </div>
+  );
+}
+
+function factsOf(entry: Entry): readonly (readonly [string, string])[] {
+  if (entry.type === "compaction") return [["Tokens before", entry.tokensBefore.toLocaleString("en")]];
+  if (entry.type !== "message" || entry.message.role !== "assistant") return [];
+  const { provider, model, usage, cost } = entry.message;
+  const facts: (readonly [string, string])[] = [];
+  if (model !== undefined) facts.push(["Model", provider === undefined ? model : `${provider}/${model}`]);
+  if (usage !== undefined) facts.push(["Tokens", usage.totalTokens.toLocaleString("en")]);
+  if (cost !== undefined) facts.push(["Cost", `$${cost.toFixed(4)}`]);
+  return facts;
+}
+
+function saidBy(entry: Entry): string {
+  switch (entry.type) {
+    case "message":
+      return messageText(entry.message);
+    case "custom_message":
+      return contentText(entry.content);
+    case "compaction":
+    case "branch_summary":
+      return entry.summary;
+    default: {
+      const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry;
+      return JSON.stringify(body, null, 2);
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { TreeView } from "skein/client";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRevised } from "../request/use-revised.ts";
+import type { SessionProps } from "../session/session-props.ts";
+import { TreeCanvas } from "./tree-canvas.tsx";
+import { elementsOf, type TreeElement } from "./tree-elements.ts";
+import { layOut } from "./tree-layout.ts";
+import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
+import "./tree.css";
+
+/** The branches of a session as a graph. */
+export function TreePanel(props: SessionProps): ReactNode {
+  const client = useClient();
+  const { id } = props.session.header;
+  const tree = useRevised(id, props.live.revision, (signal) => client.sessions.tree(id, { signal }));
+  return (
+    <section className="tree-panel" aria-label="Tree of the session">
+      <Shown requested={tree} what="the tree">
+        {(data) =>
+          data.nodes.length === 0 ? (
+            <p className="empty soft">No branches yet: the tree grows with the first message.</p>
+          ) : (
+            <Tree {...props} tree={data} onChanged={tree.reload} />
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
+
+type TreeProps = SessionProps & { readonly tree: TreeView; readonly onChanged: () => void };
+
+function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
+  const asked = options["entry"] ?? null;
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+  const [selectedId, setSelectedId] = useState(asked);
+  const [part, setPart] = useState<SelectionPart>(null);
+  const details = useRef<HTMLElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const elements = useMemo(() => elementsOf(tree, unfolded), [tree, unfolded]);
+  const layout = useMemo(() => layOut(elements), [elements]);
+  const askedElement = asked === null ? undefined : elements.byNode.get(asked);
+  // An entry that is asked for must not stay in a folded run; but once it was shown, the run can be folded again.
+  useEffect(() => {
+    if (askedElement === undefined) return;
+    setSelectedId(asked);
+    if (askedElement.nodes.length > 1) setUnfolded((before) => new Set(before).add(askedElement.id));
+  }, [asked, askedElement === undefined]);
+  const select = useCallback((element: TreeElement): void => {
+    setSelectedId(element.id);
+    setPart((before) => (before === "details" ? before : null));
+  }, []);
+  const open = useCallback((element: TreeElement): void => {
+    setSelectedId(element.id);
+    setPart("details");
+    details.current?.focus();
+  }, []);
+  const toggle = useCallback((element: TreeElement): void => {
+    setUnfolded((before) => {
+      const after = new Set(before);
+      if (element.nodes.length > 1) after.add(element.id);
+      else after.delete(element.id);
+      return after;
+    });
+  }, []);
+  const selected = selectedId === null ? undefined : elements.byNode.get(selectedId);
+  const node = selected?.nodes.length === 1 ? selected.nodes[0] : undefined;
+  return (
+    <>
+      <TreeCanvas
+        elements={elements}
+        layout={layout}
+        leafId={tree.leafId}
+        selected={selected ?? null}
+        asked={asked}
+        onSelect={select}
+        onOpen={open}
+        frameRef={frame}
+        onToggle={toggle}
+        onFoldAll={unfolded.size === 0 ? null : () => setUnfolded(new Set())}
+      />
+      {node !== undefined && (
+        <TreeSelection
+          key={node.id}
+          focusRef={details}
+          session={session}
+          tree={tree}
+          node={node}
+          part={part}
+          onPart={setPart}
+          onChanged={onChanged}
+          onClose={() => {
+            setSelectedId(null);
+            frame.current?.focus();
+          }}
+        />
+      )}
+    </>
+  );
+}

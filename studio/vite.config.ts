@@ -1,0 +1,16 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+// biome-ignore lint/style/noDefaultExport: Vite reads the default export of its configuration.
+export default defineConfig({
+  root: here("."),
+  // The server may be behind a path of its own.
+  base: "./",
+  plugins: [react()],
+  resolve: { alias: { "skein/client": here("../src/http/client/index.ts") } },
+  build: { outDir: here("../dist/studio"), emptyOutDir: true, chunkSizeWarningLimit: 900 },
+  server: { proxy: { "/api": "http://127.0.0.1:4117", "/openapi.json": "http://127.0.0.1:4117" } },
+});

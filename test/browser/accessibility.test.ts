@@ -1,0 +1,96 @@
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { browserTest } from "./browser-test.ts";
+import { allPlaces, goTo, sampleIds } from "./places.ts";
+
+/** The page and its views that would have to be scrolled sideways, once what follows the size of the window has. */
+const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
+  const places = [...document.querySelectorAll("html, main, .session-view")];
+  resolve(places.filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .map((each) => each.tagName + "." + each.className + " needs " + each.scrollWidth + " of " + each.clientWidth));
+})))`;
+
+/** What axe finds that keeps someone from using the page. */
+async function seriousFindings(page: Page): Promise<string[]> {
+  // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate<{
+    violations: { id: string; impact: string; nodes: { html: string; target: string[] }[] }[];
+  }>("axe.run(document, { resultTypes: ['violations'] })");
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target.join(" ")} ${html.slice(0, 160)}`));
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  browserTest(
+    `axe finds nothing serious in any view when it is ${colorScheme}`,
+    async ({ open, server }) => {
+      const page = await open({ colorScheme });
+      const found: Record<string, string[]> = {};
+      for (const [name, at] of await allPlaces(server)) {
+        await goTo(page, server, at);
+        const findings = await seriousFindings(page);
+        if (findings.length > 0) found[name] = findings;
+      }
+      expect(found).toEqual({});
+    },
+    { timeoutMs: 60_000 },
+  );
+}
+
+browserTest(
+  "axe finds nothing serious in what opens, light and dark, and the keyboard opens it",
+  async ({ open, server }) => {
+    const trip = (await sampleIds(server))("Plan a trip");
+    const { header } = await server.client.sessions.create({ name: "Waits for a word" });
+    const { runId } = await server.client.runs.start(header.id, { input: "write hello to b.txt" });
+    const page = await open();
+    const found: Record<string, string[]> = {};
+    const look = async (name: string): Promise<void> => {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        const findings = await seriousFindings(page);
+        if (findings.length > 0) found[`${name}, ${colorScheme}`] = findings;
+      }
+    };
+    await goTo(page, server, `#/sessions/${header.id}/talk`);
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    await look("a call that waits");
+    await server.client.runs.abort(runId);
+
+    await goTo(page, server, `#/sessions/${trip}/talk`);
+    await page.getByRole("button", { name: "Share" }).press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await look("the ways to share");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("ArrowUp");
+    await page.getByRole("region", { name: "Selected entry" }).waitFor();
+    await look("a selected entry");
+
+    await page.getByRole("button", { name: "Filter" }).press("Enter");
+    await look("the filters");
+    expect(found).toEqual({});
+  },
+);
+
+browserTest(
+  "no view is wider than its window, from 380 to 2,560 pixels",
+  async ({ open, server }) => {
+    const page = await open();
+    const wide: string[] = [];
+    for (const [name, at] of await allPlaces(server)) {
+      await goTo(page, server, at);
+      for (const width of [2560, 380]) {
+        await page.setViewportSize({ width, height: 800 });
+        wide.push(...(await page.evaluate<string[]>(OVERFLOWING)).map((found) => `${name} in ${width}: ${found}`));
+      }
+    }
+    expect(wide).toEqual([]);
+  },
+  { timeoutMs: 60_000 },
+);

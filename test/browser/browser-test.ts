@@ -1,0 +1,84 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, expect, type TestContext, test } from "vitest";
+import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scripts/chromium.mjs";
+import { skipBecause } from "../skip.ts";
+import { type ServerKind, StudioServer } from "./studio-server.ts";
+
+const ACTION_MS_MAX = 8000;
+
+let browser: Promise<Browser> | null = null;
+const servers = new Map<ServerKind, Promise<StudioServer>>();
+
+afterAll(async () => {
+  await (await browser)?.close();
+  for (const server of servers.values()) await (await server)[Symbol.asyncDispose]();
+});
+
+/** How a page is opened. */
+export interface PageOptions extends Pick<BrowserContextOptions, "colorScheme" | "viewport"> {
+  /** Where to go; a place in the studio begins with `#`. */
+  readonly at?: string;
+  /** What the console may say of errors, where the test makes them. */
+  readonly mayFail?: RegExp;
+}
+
+/** What a test in a browser works with. */
+export interface BrowserTest {
+  readonly server: StudioServer;
+  readonly context: TestContext;
+  /** Opens a tab with storage of its own. It fails the test when anything goes wrong in it. */
+  open(options?: PageOptions): Promise<Page>;
+}
+
+/** A test with a real browser and a real server, which the tests of a file share; skipped where there is no Chromium. */
+export function browserTest(
+  name: string,
+  body: (given: BrowserTest) => Promise<void>,
+  { server: kind = "serve", timeoutMs = 30_000 }: { readonly server?: ServerKind; readonly timeoutMs?: number } = {},
+): void {
+  test(name, { timeout: timeoutMs }, async (context) => {
+    const missing = chromiumMissing();
+    if (missing !== null) skipBecause(context, missing);
+    const started = servers.get(kind) ?? StudioServer.start(kind);
+    servers.set(kind, started);
+    const server = await started;
+    const problems: string[] = [];
+    const closing: (() => Promise<void>)[] = [];
+    const open = async (options: PageOptions = {}): Promise<Page> => {
+      const { page, close } = await openPage(server.url, options, problems);
+      closing.push(close);
+      return page;
+    };
+    try {
+      await body({ server, context, open });
+      expect(problems, "what went wrong in the pages").toEqual([]);
+    } finally {
+      for (const close of closing) await close();
+    }
+  });
+}
+
+async function openPage(
+  url: string,
+  { at = "", mayFail, ...options }: PageOptions,
+  problems: string[],
+): Promise<{ page: Page; close: () => Promise<void> }> {
+  browser ??= chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...chromiumArguments] });
+  const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(ACTION_MS_MAX);
+  const page = await context.newPage();
+  const note = (text: string): void => {
+    if (mayFail?.test(text) !== true) problems.push(text);
+  };
+  // A violation of the content security policy is an error on the console.
+  page.on("console", (message) => {
+    if (message.type() === "error") note(message.text());
+  });
+  page.on("pageerror", (error) => note(`${error}`));
+  page.on("dialog", (dialog) => {
+    note(`A ${dialog.type()} says ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.goto(at.includes("://") ? at : `${url}/${at}`);
+  return { page, close: () => context.close() };
+}

@@ -1,0 +1,66 @@
+import { expect } from "vitest";
+import { browserTest } from "./browser-test.ts";
+import { say } from "./talk.ts";
+
+browserTest("two tabs on one session see each other live", async ({ open, server }) => {
+  const { header } = await server.client.sessions.create({ name: "Two tabs" });
+  const at = `#/sessions/${header.id}/talk`;
+  const [one, other] = [await open({ at }), await open({ at })];
+  await say(one, "Said in the first tab.");
+  const transcript = other.getByRole("main");
+  await transcript.getByText("Said in the first tab.").first().waitFor();
+  await transcript
+    .getByText(/offline/i)
+    .first()
+    .waitFor();
+  await say(other, "Said in the second tab.");
+  await one.getByRole("main").getByText("Said in the second tab.").first().waitFor();
+  await server.client.sessions.update(header.id, { name: "Renamed by a program" });
+  for (const page of [one, other]) await page.getByRole("heading", { name: "Renamed by a program" }).waitFor();
+});
+
+browserTest(
+  "a stream shows its words as they come, and can be stopped",
+  async ({ open, server }) => {
+    const { header } = await server.client.sessions.create({ name: "To be stopped" });
+    const page = await open({ at: `#/sessions/${header.id}/talk` });
+    await say(page, "Talk.");
+    await page.getByText("word-5").first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+    expect(await page.getByText("word-99").count()).toBe(0);
+  },
+  { server: "slow" },
+);
+
+browserTest(
+  "a server that is killed in the middle of a stream and comes back is found again, without a reload",
+  async ({ open, server }) => {
+    const { header } = await server.client.sessions.create({ name: "Killed" });
+    const page = await open({
+      at: `#/sessions/${header.id}/talk`,
+      mayFail: /net::ERR_|404/,
+    });
+    await say(page, "Talk.");
+    await page.getByText("word-5").first().waitFor();
+    // While it is away requests fail, and when it is back it does not know the run any more.
+    await server.kill();
+    await page.waitForTimeout(500);
+    await server.restart();
+    // What the log has is there, and what others write comes again by itself.
+    await server.client.sessions.update(header.id, { name: "Alive again" });
+    await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 15_000 });
+    await page.getByRole("main").getByText("Talk.", { exact: true }).first().waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    // The run that died with the server is there to be gone on with.
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("word-3").first().waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
+    await server.client.sessions.addTurn(header.id, { role: "user", content: "Said by a program." });
+    await page.getByRole("main").getByText("Said by a program.").first().waitFor();
+  },
+  { server: "slow", timeoutMs: 45_000 },
+);

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Client, createClient } from "../../src/http/client/index.ts";
+
+const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
+
+/** Longer than a lease outlives its process. */
+const LATER_SECONDS = 60;
+
+/** Which program serves: the command line's, with sample sessions and a workspace, or one whose model takes its time. */
+export type ServerKind = "serve" | "slow";
+
+const PROGRAMS: Readonly<
+  Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
+> = {
+  serve: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
+  ],
+  slow: (directory, port, aheadSeconds) => [
+    fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),
+    ...[join(directory, "skein.db"), String(port), String(aheadSeconds)],
+  ],
+};
+
+/** A server in a process of its own, with a store and a workspace of its own, that can be killed and started again. */
+export class StudioServer implements AsyncDisposable {
+  readonly url: string;
+  readonly client: Client;
+  readonly workspace: string;
+  readonly #directory: string;
+  readonly #kind: ServerKind;
+  #child: ChildProcess;
+
+  private constructor(kind: ServerKind, directory: string, { child, url }: { child: ChildProcess; url: string }) {
+    this.#kind = kind;
+    this.#directory = directory;
+    this.#child = child;
+    this.url = url;
+    this.client = createClient({ url });
+    this.workspace = join(directory, "workspace");
+  }
+
+  static async start(kind: ServerKind = "serve"): Promise<StudioServer> {
+    const directory = await mkdtemp(join(tmpdir(), "skein-studio-"));
+    await mkdir(join(directory, "workspace"));
+    return new StudioServer(kind, directory, await launch(PROGRAMS[kind](directory, 0, 0)));
+  }
+
+  /** Ends it as a power cut does. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+  }
+
+  /** Starts it again, at the same address and later than the run of a killed process keeps its session. */
+  async restart(): Promise<void> {
+    const port = Number(new URL(this.url).port);
+    const { child } = await launch(PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
+    this.#child = child;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+}
+
+async function launch(args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
+  // Keys of whoever runs the tests would offer models that cost money.
+  const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
+  const child = spawn(process.execPath, ["--no-warnings", ...args], { env });
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  for await (const line of createInterface(child.stdout)) return { child, ...(JSON.parse(line) as { url: string }) };
+  throw new Error(`The server ended before it listened: ${stderr}`);
+}

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { createServer } from "../../src/http/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { CountedBackend } from "../counted-sandbox.ts";
+import { callOf, calling, saying, toolOf } from "../sample-run.ts";
+import { answering } from "./runs-agents.ts";
+import { allOf, nextOf, openRunServer } from "./runs-server.ts";
+
+/** Asks where it acts, and answers then. */
+const acting = () =>
+  answering(
+    [calling(callOf("1", "act")), saying("Done.")],
+    [toolOf("act", async (_args, { session }) => (await session.requireSandbox()).backend)],
+  );
+
+test("tools act at the server's place, in sessions that say nothing of their own, and it is let go of after each run", async () => {
+  const backend = new CountedBackend();
+  const { client, sessionId, manager } = await openRunServer({
+    agents: { helper: acting() },
+    place: { backend: backend.name, spec: "/work" },
+  });
+  const { runId } = await client.runs.start(sessionId, { input: "Act." });
+  await allOf(client, runId);
+  expect(backend.specs).toEqual([{ workingDir: "/work" }]);
+  await expect.poll(() => backend.live.size).toBe(0);
+
+  const own = new CountedBackend();
+  const sandbox = { backend: own.name, spec: { workingDir: "/own" }, handleId: null };
+  const { sessionId: placed } = await manager.create({ userId: "ann", sandbox });
+  const second = await openRunServer({
+    agents: { helper: acting() },
+    place: { backend: backend.name, spec: "/work" },
+    store: manager.store,
+  });
+  const run = await second.client.runs.start(placed, { input: "Act." });
+  await allOf(second.client, run.runId);
+  expect([own.specs, backend.opens]).toEqual([[{ workingDir: "/own" }], 1]);
+});
+
+test("without a place, a tool that needs one is told so, and the run goes on", async () => {
+  const { client, sessionId } = await openRunServer({ agents: { helper: acting() } });
+  const { runId } = await client.runs.start(sessionId, { input: "Act." });
+  expect(await nextOf(client, runId, "tool-finished")).toMatchObject({
+    message: { isError: true },
+  });
+});
+
+test("a place of a kind that nobody registered is refused before anything is served", async () => {
+  const store = openMemoryStore();
+  await expect(createServer({ store, place: { backend: "nowhere" } })).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+  });
+});
