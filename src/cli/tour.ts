@@ -16,7 +16,7 @@ import { offline } from "../models/index.ts";
 import { printTree } from "./print-tree.ts";
 import { openTerminal, printable, type Terminal } from "./terminal.ts";
 
-const USAGE = `Usage: npm start [-- --store sqlite:./tour.db] [--no-color]
+const USAGE = `Usage: npm run tour [-- --store sqlite:./tour.db] [--no-color]
 
 A short tour of Skein in this terminal: a session is created, branched, labelled, compacted and forked, and an agent runs in another.
 
