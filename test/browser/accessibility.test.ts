@@ -23,22 +23,28 @@ async function seriousFindings(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target.join(" ")} ${html.slice(0, 160)}`));
 }
 
-for (const colorScheme of ["light", "dark"] as const) {
-  browserTest(
-    `axe finds nothing serious in any view when it is ${colorScheme}`,
-    async ({ open, server }) => {
-      const page = await open({ colorScheme });
-      const found: Record<string, string[]> = {};
-      for (const [name, at] of await allPlaces(server)) {
-        await goTo(page, server, at);
-        const findings = await seriousFindings(page);
-        if (findings.length > 0) found[name] = findings;
-      }
-      expect(found).toEqual({});
-    },
-    { timeoutMs: 60_000 },
-  );
+/** Adds what axe finds on a page, light and dark, by the name of what is shown. */
+async function look(page: Page, name: string, found: Record<string, string[]>): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    const findings = await seriousFindings(page);
+    if (findings.length > 0) found[`${name}, ${colorScheme}`] = findings;
+  }
 }
+
+browserTest(
+  "axe finds nothing serious in any view, light and dark",
+  async ({ open, server }) => {
+    const page = await open();
+    const found: Record<string, string[]> = {};
+    for (const [name, at] of await allPlaces(server)) {
+      await goTo(page, server, at);
+      await look(page, name, found);
+    }
+    expect(found).toEqual({});
+  },
+  { timeoutMs: 60_000 },
+);
 
 browserTest(
   "axe finds nothing serious in what opens, light and dark, and the keyboard opens it",
@@ -48,32 +54,25 @@ browserTest(
     const { runId } = await server.client.runs.start(header.id, { input: "write hello to b.txt" });
     const page = await open();
     const found: Record<string, string[]> = {};
-    const look = async (name: string): Promise<void> => {
-      for (const colorScheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme });
-        const findings = await seriousFindings(page);
-        if (findings.length > 0) found[`${name}, ${colorScheme}`] = findings;
-      }
-    };
     await goTo(page, server, `#/sessions/${header.id}/talk`);
     await page.getByRole("button", { name: "Approve" }).waitFor();
-    await look("a call that waits");
+    await look(page, "a call that waits", found);
     await server.client.runs.abort(runId);
 
     await goTo(page, server, `#/sessions/${trip}/talk`);
     await page.getByRole("button", { name: "Share" }).press("Enter");
     await page.getByRole("dialog").waitFor();
-    await look("the ways to share");
+    await look(page, "the ways to share", found);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
 
     await page.getByRole("tree").focus();
     await page.keyboard.press("ArrowUp");
     await page.getByRole("region", { name: "Selected entry" }).waitFor();
-    await look("a selected entry");
+    await look(page, "a selected entry", found);
 
     await page.getByRole("button", { name: "Filter" }).press("Enter");
-    await look("the filters");
+    await look(page, "the filters", found);
     expect(found).toEqual({});
   },
 );

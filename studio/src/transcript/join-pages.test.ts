@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/session/entry.ts";
-import { joinLatest, joinOlder } from "./join-pages.ts";
+import { continues, joinLatest, joinOlder } from "./join-pages.ts";
 
 const entry = (number: number, parent: number | null = number - 1): Entry =>
   ({ id: `e${number}`, parentId: parent === null ? null : `e${parent}`, seq: number, type: "custom" }) as never;
@@ -44,4 +44,12 @@ test("puts an older page in front, unless another path is held by now", () => {
   const held = { entries: range(3, 4), older: "e3" };
   expect(ids(joinOlder(held, "e3", { items: range(1, 2), next: "e1" }).entries)).toEqual(ids(range(1, 4)));
   expect(joinOlder(held, "e9", { items: range(1, 2), next: null })).toBe(held);
+});
+
+test("knows a page that leaves a gap to what is held", () => {
+  const held = { entries: range(3, 8), older: "e3" };
+  expect(continues(held, { items: range(9, 10), next: "e9" })).toBe(true);
+  expect(continues(held, { items: range(7, 10), next: "e7" })).toBe(true);
+  expect(continues(held, { items: range(12, 14), next: "e12" })).toBe(false);
+  expect(continues(null, { items: range(12, 14), next: "e12" })).toBe(true);
 });

@@ -31,6 +31,12 @@ export function joinLatest(held: HeldPath | null, page: PathPage): HeldPath {
   return { entries: [...held.entries.slice(0, parent + 1), ...items], older: held.older };
 }
 
+/** Whether a latest page goes on where something that is held ends, so that nothing is missing between them. */
+export function continues(held: HeldPath | null, { items: [first], next }: PathPage): boolean {
+  if (held === null || first === undefined || next === null) return true;
+  return held.entries.some(({ id }) => id === first.id || id === first.parentId);
+}
+
 /** What is held after an older page came; unchanged where it is not the page before it any more. */
 export function joinOlder(held: HeldPath, before: string, page: PathPage): HeldPath {
   if (held.older !== before) return held;

@@ -31,7 +31,7 @@ export function useFollowEnd(): FollowEnd {
   }, []);
   const stay = useCallback(() => {
     const box = scroller.current;
-    if (box === null || !following.current) return;
+    if (box === null || !following.current || isWrittenIn(box)) return;
     box.scrollTop = box.scrollHeight;
     lastTop.current = box.scrollTop;
   }, []);
@@ -59,4 +59,10 @@ export function useFollowEnd(): FollowEnd {
   }, [follow]);
   const letGo = useCallback(() => set(false), [set]);
   return { scroller, content, onScroll, atEnd, follow, goToEnd, letGo };
+}
+
+/** Whether someone writes in a field of the view, which must not move away then. */
+function isWrittenIn(box: HTMLElement): boolean {
+  const { activeElement } = document;
+  return activeElement !== null && box.contains(activeElement) && activeElement.matches("input, textarea");
 }

@@ -1,8 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useClient } from "../request/use-client.ts";
-import { type HeldPath, joinLatest, joinOlder, type PathPage } from "./join-pages.ts";
+import { continues, type HeldPath, joinLatest, joinOlder, type PathPage } from "./join-pages.ts";
 
 const LATEST_ENTRIES = 60;
+/** How many are asked for to learn what is new: seldom more are, and each may be large. */
+const NEW_ENTRIES = 12;
 const PAGE_ENTRIES_MAX = 1000;
 const RETRY_MS = 1500;
 
@@ -45,7 +47,12 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
       while (done < wanted && !signal.aborted) {
         const [target, askedAt] = [wanted, performance.now()];
         try {
-          const page = await client.sessions.path(sessionId, { limit: LATEST_ENTRIES }, { signal });
+          const { held: before } = current.current;
+          const limit = before === null ? LATEST_ENTRIES : NEW_ENTRIES;
+          let page = await client.sessions.path(sessionId, { limit }, { signal });
+          if (!continues(before, page)) {
+            page = await client.sessions.path(sessionId, { limit: LATEST_ENTRIES }, { signal });
+          }
           setState(({ held }) => ({ held: joinLatest(held, page), error: null, askedAt }));
           done = target;
         } catch (error) {
