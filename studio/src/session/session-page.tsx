@@ -4,6 +4,7 @@ import { CompareView } from "../compare/compare-view.tsx";
 import { ContextView } from "../context/context-view.tsx";
 import { GroupView } from "../groups/group-view.tsx";
 import { LineageView } from "../lineage/lineage-view.tsx";
+import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
 import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
@@ -40,7 +41,7 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
       {(session) => (
         <div className="session-page">
           <header className="session-header">
-            <h1 className="session-title">{session.name ?? session.firstMessage ?? "New session"}</h1>
+            <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
             <SessionActions session={session} onChange={live.reload} />
           </header>
           <nav aria-label="Views of the session" className="session-views">
