@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp, programHelp } from "../../src/cli/help.ts";
 import { nearest } from "../../src/cli/nearest.ts";
@@ -76,6 +76,9 @@ describe("a session is named", () => {
     ]) {
       await store.create(createHeader({ id }));
     }
+    // The latest message counts, by a clock that must have moved on.
+    const made = Date.now();
+    await vi.waitUntil(() => Date.now() > made, { interval: 1 });
     await store.append("abd", [say("m")]);
   };
   const shown = async (store: string, reference: string) => {
