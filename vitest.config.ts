@@ -5,6 +5,8 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/**/*.test.ts"],
     setupFiles: ["test/property-seed.ts"],
     pool: "forks",
+    // Much of the time is spent waiting for other processes, so that every core may have a file.
+    maxWorkers: "100%",
     testTimeout: 30_000,
     hookTimeout: 30_000,
     retry: 0,
