@@ -1,11 +1,15 @@
 /** The largest position there is room for; a session's own part of its log ends there. */
 export const SEQ_MAX = 0xffffffff;
 
-/** A part of a log, and the session whose rows hold it. Both ends are positions; `end` is exclusive. */
-export interface Segment {
-  readonly key: number;
+/** A part of a log. Both ends are positions; `end` is exclusive. */
+export interface LogRange {
   readonly start: number;
   readonly end: number;
+}
+
+/** A part of a log, and the session whose rows hold it. */
+export interface Segment extends LogRange {
+  readonly key: number;
 }
 
 /** The parts of the log of a new session that begins with another's first `version` entries. */
@@ -14,19 +18,19 @@ export function segmentsAfter(segments: readonly Segment[], version: number, key
 }
 
 /** The part that holds a position. */
-export function segmentAt(segments: readonly Segment[], seq: number): Segment {
+export function segmentAt<S extends LogRange>(segments: readonly S[], seq: number): S {
   let [low, high] = [0, segments.length - 1];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if ((segments[middle] as Segment).start <= seq) low = middle;
+    if ((segments[middle] as S).start <= seq) low = middle;
     else high = middle - 1;
   }
-  return segments[low] as Segment;
+  return segments[low] as S;
 }
 
 /** What of each part lies in a range of positions, in order. */
-export function clipSegments(segments: readonly Segment[], start: number, end: number): Segment[] {
+export function clipSegments<S extends LogRange>(segments: readonly S[], start: number, end: number): S[] {
   return segments
-    .map((segment) => ({ key: segment.key, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))
+    .map((segment) => ({ ...segment, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))
     .filter((segment) => segment.start < segment.end);
 }

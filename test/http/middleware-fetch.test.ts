@@ -14,13 +14,13 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import {
   casesWithoutContext,
   listen,
-  type Routes,
   runWebCase,
   streamOf,
   type WebApp,
   type WebAppInit,
   webCases,
 } from "./middleware-cases.ts";
+import type { Routes } from "./session-routes.ts";
 
 describe("sessions of Web-standard handlers", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openFetchApp));

@@ -1,9 +1,9 @@
-/** A part of a log, and the session, by its unique name, that holds it. Both ends are positions; `end` is exclusive. */
-export interface Segment {
+import type { LogRange } from "../segments.ts";
+
+/** A part of a log, and the session, by its unique name, that holds it. */
+export interface Segment extends LogRange {
   readonly id: string;
   readonly uid: string;
-  readonly start: number;
-  readonly end: number;
 }
 
 /** The parts of a log as they are written down: of each but the session's own, whose it is and where it ends. */
@@ -28,22 +28,4 @@ export function readSegments(text: string): Segment[] {
 export function segmentsOf(inherited: readonly Segment[], id: string, uid: string): readonly Segment[] {
   const start = inherited.at(-1)?.end ?? 0;
   return Object.freeze([...inherited, { id, uid, start, end: Number.POSITIVE_INFINITY }]);
-}
-
-/** The part that holds a position. */
-export function segmentAt(segments: readonly Segment[], seq: number): Segment {
-  let [low, high] = [0, segments.length - 1];
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if ((segments[middle] as Segment).start <= seq) low = middle;
-    else high = middle - 1;
-  }
-  return segments[low] as Segment;
-}
-
-/** What of each part lies in a range of positions, in order. */
-export function clipSegments(segments: readonly Segment[], start: number, end: number): Segment[] {
-  return segments
-    .map((segment) => ({ ...segment, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))
-    .filter((segment) => segment.start < segment.end);
 }

@@ -9,7 +9,8 @@ import { LruCache } from "../lru-cache.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
-import { type Segment, segmentAt } from "./segments.ts";
+import { segmentAt } from "../segments.ts";
+import type { Segment } from "./segments.ts";
 import { FIND, LOAD_SESSION } from "./session-scripts.ts";
 import { readSession, settingsOf, type StoredSession } from "./stored-session.ts";
 
