@@ -77,7 +77,7 @@ test("list shows sessions newest first, by user, status and parent, page by page
   expect(await ids("--limit", "1", "--all")).toEqual(["plan-b", "plan"]);
   expect(await ids("--parent", "plan")).toEqual(["plan-b"]);
   expect(await ids("--user", "eve")).toEqual([]);
-  expect(await ids("--cwd", "/work/main/..")).toEqual(["plan"]);
+  expect(await ids("--cwd", "/work/project/..")).toEqual(["plan"]);
   expect(await ids("--status", "closed", "--status", "expired")).toEqual([]);
   await runHere(["delete", "plan-b", "--store", store]);
   expect(await ids("--deleted")).toEqual(["plan-b"]);
