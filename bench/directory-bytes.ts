@@ -5,6 +5,16 @@ import { join } from "node:path";
 export async function directoryBytes(directory: string): Promise<number> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
-  const sizes = await Promise.all(files.map(async (file) => (await stat(join(file.parentPath, file.name))).size));
+  const sizes = await Promise.all(files.map((file) => fileBytes(join(file.parentPath, file.name))));
   return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** A file that went away meanwhile, as SQLite's side files may after a close, holds nothing. */
+async function fileBytes(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return 0;
+    throw error;
+  }
 }
