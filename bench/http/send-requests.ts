@@ -1,21 +1,24 @@
 import autocannon from "autocannon";
 import type { Contender } from "../race.ts";
 
-const CONNECTIONS = 10;
+/** How many connections send requests at the same time. */
+export const CONNECTIONS = 10;
 const SAMPLE_MS = 20;
 
 /** What is asked for, again and again. */
 export interface Requests {
   readonly url: string;
   readonly count: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** What each connection sends along, as so many visitors. */
+  readonly cookies?: readonly string[];
 }
 
 /** Sends requests over ten connections, each as soon as the one before it was answered; an answer that is no 200 fails. */
-export function requestSender({ url, count, headers = {} }: Requests): Contender {
+export function requestSender({ url, count, cookies = [] }: Requests): Contender {
   let ended: Promise<autocannon.Result>;
   return {
     async run() {
+      let connected = 0;
       const answered = new Promise<void>((resolve) => {
         ended = new Promise((end, fail) => {
           const options = {
@@ -23,7 +26,10 @@ export function requestSender({ url, count, headers = {} }: Requests): Contender
             amount: count,
             connections: CONNECTIONS,
             sampleInt: SAMPLE_MS,
-            headers: { ...headers },
+            setupClient: (client: autocannon.Client) => {
+              const cookie = cookies[connected++];
+              if (cookie !== undefined) client.setHeaders({ cookie });
+            },
           };
           const load = autocannon(options, (error, result) => (error ? fail(error) : end(result)));
           let answers = 0;

@@ -3,7 +3,7 @@ import { createClient } from "skein/client";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
 import { type AppMemory, type AppProcess, PAGE_ENTRIES, startApp } from "../http/app-process.ts";
 import { openStreams } from "../http/open-streams.ts";
-import { requestSender } from "../http/send-requests.ts";
+import { CONNECTIONS, requestSender } from "../http/send-requests.ts";
 import { messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
 import { atLeast, below, type Row } from "../row.ts";
@@ -32,12 +32,13 @@ export const httpSection: Section = {
 async function sessionRows({ sizes, fixtures, progress }: Bench): Promise<Row[]> {
   progress("http: requests with a session");
   const folder = await fixtures.folder("cookies");
-  const [sessionId] = (await storeSessions(folder, 1)) as [string];
+  const sessionIds = await storeSessions(folder, CONNECTIONS);
+  const sessionId = sessionIds[0] as string;
   await using plain = await startApp({ kind: "plain", folder, sessionId });
   await using session = await startApp({ kind: "session", folder, sessionId });
   const count = sizes.requests;
   const sender = (url: string): Contender =>
-    requestSender({ url, count, headers: { cookie: `skein_session=${sessionId}` } });
+    requestSender({ url, count, cookies: sessionIds.map((id) => `skein_session=${id}`) });
   const samples = await race(
     { plain: sender(plain.url), found: sender(session.url), read: sender(`${session.url}/state`) },
     sizes,

@@ -8,9 +8,19 @@ import { type ActorOptions, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
 import type { CheckpointManager } from "./checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
+import { GatheredHeads } from "./gathered-heads.ts";
 import type { ReportFailure } from "./report-failure.ts";
 import type { SessionConfig } from "./session-config.ts";
 import type { SessionEvent, SessionEventDetails, SessionEvents, SessionEventType } from "./session-events.ts";
+
+/** How a session is looked up. */
+export interface HeadOptions extends ActorOptions {
+  /**
+   * True looks it up together with all that are asked for so in the same turn of the event loop, as for the requests of a
+   * server (default false: at once).
+   */
+  readonly gather?: boolean;
+}
 
 const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
 
@@ -29,10 +39,12 @@ export interface ManagedInit {
 export class ManagedSessions {
   readonly expiry: Expiry;
   readonly #init: ManagedInit;
+  readonly #gathered: GatheredHeads;
 
   constructor(init: ManagedInit) {
     const { store, config, clock } = init;
     this.#init = init;
+    this.#gathered = new GatheredHeads(store);
     this.expiry = new Expiry({
       store,
       ttlSeconds: config.sessionTtl,
@@ -47,10 +59,10 @@ export class ManagedSessions {
   }
 
   /** A session as its log has it; null when it is missing, or not one that the actor may know of. */
-  async find(id: string, options: ActorOptions): Promise<SessionHead | null> {
+  async find(id: string, options: HeadOptions): Promise<SessionHead | null> {
     const viewer = viewerOf(options);
     try {
-      const head = await this.#init.store.head(id);
+      const head = await (options.gather === true ? this.#gathered : this.#init.store).head(id);
       return head !== null && isVisible(head, viewer) ? head : null;
     } catch (error) {
       if (viewer === null || !isUnreadable(error)) throw error;

@@ -23,7 +23,7 @@ import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./ch
 import { CheckpointManager } from "./checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { listVisible } from "./list-visible.ts";
-import { ManagedSessions } from "./managed-sessions.ts";
+import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
 import { type ManagedRunOptions, manageRun } from "./manage-run.ts";
 import type { MergeResult, MergeStrategy } from "./merge-strategy.ts";
 import { readState, type StateOptions } from "./read-state.ts";
@@ -173,7 +173,7 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /** The head of the session, with the status that it has now; null when it is missing. */
-  async head(id: string, options: ActorOptions = {}): Promise<SessionHead | null> {
+  async head(id: string, options: HeadOptions = {}): Promise<SessionHead | null> {
     const head = await this.#sessions.find(id, options);
     return head === null ? null : this.#sessions.expiry.seen(head);
   }

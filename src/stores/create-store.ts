@@ -126,6 +126,12 @@ class DrivenStore implements SessionStore {
     return driver.head(sessionId);
   }
 
+  async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
+    const driver = this.#openDriver();
+    for (const id of sessionIds) checkSessionId(id);
+    return driver.heads?.(sessionIds) ?? Promise.all(sessionIds.map((id) => driver.head(id)));
+  }
+
   read(sessionId: string, options: ReadOptions = {}): AsyncIterable<Entry> {
     const check = (): void => void this.#openDriver();
     const open = (): AsyncIterator<Entry> => {

@@ -16,15 +16,15 @@ export function honoSession(options: SessionMiddlewareOptions<Context>): Middlew
   return async (c, next) => {
     const bound = await requests.begin(partsOfRequest(c.req.raw), c);
     c.set("session", bound.session);
-    const isWhole = watchAnswers(c);
     if (!bound.isBound) {
-      const { isNew } = bound.session;
       // One that is there is named before the answer is made: to change an answer costs more than all the rest.
-      if (!isNew) for (const [name, value] of bound.answer()) c.header(name, value);
+      const named = bound.session.isNew ? [] : bound.answer();
+      for (const [name, value] of named) c.header(name, value);
       await next();
-      if (isNew || !isWhole(c.res)) nameSession(c, bound);
+      if (named.length === 0 || named.some(([name]) => !c.res.headers.has(name))) nameSession(c, bound);
       return;
     }
+    const isWhole = watchAnswers(c);
     try {
       await bound.run(next);
       if (isWhole(c.res)) {

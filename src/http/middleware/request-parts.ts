@@ -27,12 +27,14 @@ export function partsOfRequest({ headers, url }: Request): RequestParts {
 
 /** The ids that a request names, in the order in which they count: header, query, cookie. Nothing else can be an id. */
 export function candidateIds(parts: RequestParts, { headerName, queryName, cookieName }: IdPlaces): readonly string[] {
-  const named = [
-    parts.header(headerName),
-    ...(queryName === null ? [] : queryValues(parts.url, queryName)),
-    ...(cookieName === null ? [] : cookieValues(parts.header("cookie"), cookieName)),
-  ];
-  return [...new Set(named.filter(isSessionId))].slice(0, CANDIDATES_MAX);
+  const ids: string[] = [];
+  const add = (value: string | null): void => {
+    if (ids.length < CANDIDATES_MAX && isSessionId(value) && !ids.includes(value)) ids.push(value);
+  };
+  add(parts.header(headerName));
+  if (queryName !== null) queryValues(parts.url, queryName).forEach(add);
+  if (cookieName !== null) cookieValues(parts.header("cookie"), cookieName).forEach(add);
+  return ids;
 }
 
 /** Whether the client came by https, as far as that can be believed. */
@@ -42,12 +44,14 @@ export function isHttps(parts: RequestParts, trustProxy: boolean): boolean {
 }
 
 function queryValues(url: string, name: string): readonly string[] {
+  if (!url.includes("?")) return [];
   const [, query] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   return query === undefined ? [] : new URLSearchParams(query).getAll(name);
 }
 
 function cookieValues(header: string | null, name: string): readonly string[] {
+  if (header === null) return [];
   const start = `${name}=`;
-  const pairs = header?.split(";").map((pair) => pair.trim()) ?? [];
+  const pairs = header.split(";").map((pair) => pair.trim());
   return pairs.filter((pair) => pair.startsWith(start)).map((pair) => pair.slice(start.length));
 }

@@ -10,19 +10,19 @@ import type { Content } from "../../session/message.ts";
 import type { SessionState } from "../../session/state.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 
-/** What the session of a request needs of whoever binds it. */
-export interface RequestSessionInit {
+/** What the session of a request needs of whoever finds it. */
+export interface SessionSource {
   readonly manager: SessionManager;
   /** Who calls. */
   readonly userId: string;
-  /** The session that the request named, as it was then; null when it named none that can be used. */
-  readonly found: SessionState | null;
+  /** Whether the request named no session that can be used. */
+  readonly isNew: boolean;
   /** The id that the session has, or will have when it is made next. */
-  readonly id: () => string;
+  readonly id: string;
   /** Whether there is a session, or one is being made. */
-  readonly made: () => boolean;
+  readonly isMade: boolean;
   /** Makes the session unless it is there. */
-  readonly make: () => Promise<SessionState>;
+  make(): Promise<SessionState>;
 }
 
 /**
@@ -37,53 +37,53 @@ export class RequestSession {
   readonly userId: string;
   /** Whether the request came without a session that can be used. */
   readonly isNew: boolean;
-  readonly #init: RequestSessionInit;
+  readonly #source: SessionSource;
 
   /** Requests get theirs from the middleware. */
-  constructor(init: RequestSessionInit) {
-    this.#init = init;
-    this.userId = init.userId;
-    this.isNew = init.found === null;
+  constructor(source: SessionSource) {
+    this.#source = source;
+    this.userId = source.userId;
+    this.isNew = source.isNew;
   }
 
   /** The session's id; null while there is no session yet. */
   get id(): string | null {
-    return this.#init.made() ? this.#init.id() : null;
+    return this.#source.isMade ? this.#source.id : null;
   }
 
   /** What the session adds up to now. Without turns, that costs the same whatever its length. */
   async state(options: StateOptions = {}): Promise<SessionState> {
-    const { sessionId } = await this.#init.make();
-    const state = await this.#init.manager.getState(sessionId, { ...options, actor: this.userId });
+    const { sessionId } = await this.#source.make();
+    const state = await this.#source.manager.getState(sessionId, { ...options, actor: this.userId });
     if (state === null) throw new SessionNotFoundError(sessionId);
     return state;
   }
 
   /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
   async addTurn(turn: TurnInput): Promise<void> {
-    await this.#init.manager.addTurn(await this.#ready(), turn, { actor: this.userId });
+    await this.#source.manager.addTurn(await this.#ready(), turn, { actor: this.userId });
   }
 
   /** The session opened for reading, navigating and appending. */
   async tree(): Promise<SessionTree> {
-    const { sessionId } = await this.#init.make();
-    return this.#init.manager.open(sessionId, { actor: this.userId });
+    const { sessionId } = await this.#source.make();
+    return this.#source.manager.open(sessionId, { actor: this.userId });
   }
 
   /** Runs the session through an agent. The run comes back at once; whatever keeps the session from it is how it fails. */
   run(agent: Agent, input: Content, options: Omit<ManagedRunOptions, "actor"> = {}): SessionRun {
-    const { manager, id } = this.#init;
+    const { manager, id } = this.#source;
     let ready: Promise<unknown> | null = null;
     const prepare = (): Promise<unknown> => (ready ??= this.#ready());
-    const run = manager.run(id(), afterwards(prepare, agent), input, { ...options, actor: this.userId });
+    const run = manager.run(id, afterwards(prepare, agent), input, { ...options, actor: this.userId });
     // Begun here and not when the run wants it, so that an answer which begins meanwhile names the session.
     prepare().catch(() => undefined);
     return run;
   }
 
   async #ready(): Promise<string> {
-    const { sessionId, status } = await this.#init.make();
-    if (status === "suspended") await this.#init.manager.open(sessionId, { actor: this.userId });
+    const { sessionId, status } = await this.#source.make();
+    if (status === "suspended") await this.#source.manager.open(sessionId, { actor: this.userId });
     return sessionId;
   }
 }

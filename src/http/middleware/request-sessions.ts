@@ -1,16 +1,17 @@
-import { requestBinding, type SessionContext } from "../../lifecycle/session-context.ts";
+import { type RequestBinding, requestBinding } from "../../lifecycle/session-context.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import { checkName } from "../../session/id.ts";
-import type { SessionState } from "../../session/state.ts";
+import { type SessionState, stateOf } from "../../session/state.ts";
 import { candidateIds, isHttps, type RequestParts } from "./request-parts.ts";
-import { RequestSession } from "./request-session.ts";
+import { RequestSession, type SessionSource } from "./request-session.ts";
 import { sessionCookie } from "./session-cookie.ts";
 import type { SessionMiddlewareOptions } from "./session-middleware-options.ts";
 
 const ANONYMOUS = "anonymous:";
 // Every request pays for it.
-const GLANCE = { turns: false, checkpoint: false } as const;
+const GATHERED = { gather: true } as const;
 
 /** A request with its session, from the beginning to the end of its handling. */
 export interface BoundRequest {
@@ -34,100 +35,147 @@ export interface BoundRequest {
  */
 export class RequestSessions<R> {
   readonly #options: SessionMiddlewareOptions<R>;
-  readonly #manager: SessionManager;
-  /** Null where nobody can look for the session of a request; binding it costs more than finding it. */
-  readonly #context: SessionContext | null;
 
   constructor(options: SessionMiddlewareOptions<R>) {
     checkOptions(options);
     this.#options = options;
-    this.#manager = options.manager;
-    this.#context = options.context ?? null;
   }
 
   /** The request with its session, which is looked up and not yet made. */
   async begin(parts: RequestParts, request: R): Promise<BoundRequest> {
-    const { headerName, cookieName, sessionTtl, enabled } = this.#manager.config;
-    if (!enabled) return turnedOff(this.#manager);
-    const { queryName = "session_id", secure, trustProxy = false } = this.#options;
-    const user = await this.#user(request);
+    const { manager, queryName = "session_id" } = this.#options;
+    const { headerName, cookieName, enabled } = manager.config;
+    if (!enabled) return turnedOff(manager);
+    const user = this.#options.user === undefined ? null : checkUser((await this.#options.user(request)) ?? null);
     const found = await this.#find(candidateIds(parts, { headerName, queryName, cookieName }), user);
-    const userId = found?.userId ?? user ?? `${ANONYMOUS}${crypto.randomUUID()}`;
-    let id = found?.sessionId ?? crypto.randomUUID();
-    let made = found !== null;
-    let answered = false;
-    const create = async (): Promise<SessionState> => {
-      if (answered) throw tooLate();
-      made = true;
-      try {
-        return await this.#manager.create({ userId, id });
-      } catch (error) {
-        made = false;
-        // Whether the store kept it cannot always be told.
-        id = crypto.randomUUID();
-        throw error;
-      }
-    };
-    const binding = this.#context === null ? requestBinding(found, create) : this.#context.begin(found, create);
-    const init = { manager: this.#manager, userId, found, id: () => id, made: () => made, make: binding.getOrCreate };
-    return {
-      session: new RequestSession(init),
-      isBound: this.#context !== null,
-      run: binding.run,
-      end: binding.end,
-      answer: () => {
-        answered = true;
-        if (!made) return [];
-        if (found !== null || cookieName === null) return [[headerName, id]];
-        const options = { ttlSeconds: sessionTtl, secure: secure ?? isHttps(parts, trustProxy) };
-        return [
-          [headerName, id],
-          ["Set-Cookie", sessionCookie(cookieName, id, options)],
-        ];
-      },
-    };
+    return new LookedUpRequest(this.#options, { parts, found, user });
   }
 
-  async #user(request: R): Promise<string | null> {
-    const user = (await this.#options.user?.(request)) ?? null;
-    if (user === null) return null;
-    checkName(user, "a user");
-    if (!user.startsWith(ANONYMOUS)) return user;
-    throw new SessionError(
-      "INVALID_OPTION",
-      `The user id ${show(user)} begins with "${ANONYMOUS}", as those of visitors do whom anyone may be; give another.`,
-    );
-  }
-
-  async #find(ids: readonly string[], user: string | null): Promise<SessionState | null> {
+  async #find(ids: readonly string[], user: string | null): Promise<SessionHead | null> {
     for (const id of ids) {
-      const state = await (user === null ? this.#findAnonymous(id) : this.#look(id, user));
-      if (state?.status === "active" || state?.status === "suspended") return state;
+      const head = await (user === null ? this.#findAnonymous(id) : this.#look(id, user));
+      if (head?.status === "active" || head?.status === "suspended") return head;
     }
     return null;
   }
 
-  async #findAnonymous(id: string): Promise<SessionState | null> {
+  async #findAnonymous(id: string): Promise<SessionHead | null> {
     try {
-      const state = await this.#manager.getState(id, GLANCE);
-      return state?.userId?.startsWith(ANONYMOUS) === true ? state : null;
+      const head = await this.#options.manager.head(id, GATHERED);
+      return head?.header.userId?.startsWith(ANONYMOUS) === true ? head : null;
     } catch {
       // To a user, the manager reports a session that cannot be read as missing, and tells whoever runs the service.
       return this.#look(id, ANONYMOUS);
     }
   }
 
-  #look(id: string, actor: string): Promise<SessionState | null> {
-    return this.#manager.getState(id, { ...GLANCE, actor });
+  #look(id: string, actor: string): Promise<SessionHead | null> {
+    return this.#options.manager.head(id, { ...GATHERED, actor });
   }
+}
+
+/** What is known of a request once its session was looked up. */
+interface LookedUp {
+  readonly parts: RequestParts;
+  readonly found: SessionHead | null;
+  readonly user: string | null;
+}
+
+class LookedUpRequest implements BoundRequest, SessionSource {
+  readonly manager: SessionManager;
+  readonly userId: string;
+  readonly isNew: boolean;
+  readonly isBound: boolean;
+  readonly session: RequestSession;
+  readonly #options: SessionMiddlewareOptions<never>;
+  readonly #parts: RequestParts;
+  readonly #found: SessionHead | null;
+  #binding: RequestBinding | null = null;
+  #id: string;
+  #isMade: boolean;
+  #answered = false;
+
+  constructor(options: SessionMiddlewareOptions<never>, { parts, found, user }: LookedUp) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#found = found;
+    this.manager = options.manager;
+    this.userId = found?.header.userId ?? user ?? `${ANONYMOUS}${crypto.randomUUID()}`;
+    this.isNew = found === null;
+    this.#id = found?.header.id ?? crypto.randomUUID();
+    this.#isMade = !this.isNew;
+    this.isBound = options.context !== undefined;
+    if (options.context !== undefined) this.#binding = options.context.begin(this.#foundState(), () => this.#create());
+    this.session = new RequestSession(this);
+  }
+
+  get id(): string {
+    return this.#id;
+  }
+
+  get isMade(): boolean {
+    return this.#isMade;
+  }
+
+  make(): Promise<SessionState> {
+    this.#binding ??= requestBinding(this.#foundState(), () => this.#create());
+    return this.#binding.getOrCreate();
+  }
+
+  run<T>(work: () => T): T {
+    return this.#binding === null ? work() : this.#binding.run(work);
+  }
+
+  end(): void {
+    this.#binding?.end();
+  }
+
+  answer(): readonly (readonly [name: string, value: string])[] {
+    this.#answered = true;
+    if (!this.#isMade) return [];
+    const { headerName, cookieName, sessionTtl } = this.manager.config;
+    if (!this.isNew || cookieName === null) return [[headerName, this.#id]];
+    const { secure = isHttps(this.#parts, this.#options.trustProxy ?? false) } = this.#options;
+    const cookie = sessionCookie(cookieName, this.#id, { ttlSeconds: sessionTtl, secure });
+    return [
+      [headerName, this.#id],
+      ["Set-Cookie", cookie],
+    ];
+  }
+
+  #foundState(): SessionState | null {
+    return this.#found === null ? null : stateOf(this.#found, [], { checkpointId: null });
+  }
+
+  async #create(): Promise<SessionState> {
+    if (this.#answered) throw tooLate();
+    this.#isMade = true;
+    try {
+      return await this.manager.create({ userId: this.userId, id: this.#id });
+    } catch (error) {
+      this.#isMade = false;
+      // Whether the store kept it cannot always be told.
+      this.#id = crypto.randomUUID();
+      throw error;
+    }
+  }
+}
+
+function checkUser(user: string | null): string | null {
+  if (user === null) return null;
+  checkName(user, "a user");
+  if (!user.startsWith(ANONYMOUS)) return user;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The user id ${show(user)} begins with "${ANONYMOUS}", as those of visitors do whom anyone may be; give another.`,
+  );
 }
 
 function turnedOff(manager: SessionManager): BoundRequest {
   const make = (): Promise<SessionState> =>
     Promise.reject(new SessionError("NO_SESSION", "Sessions are turned off here; set enabled in the session config."));
-  const init = { manager, userId: ANONYMOUS, found: null, id: () => "", made: () => false, make };
   return {
-    session: new RequestSession(init),
+    session: new RequestSession({ manager, userId: ANONYMOUS, isNew: true, id: "", isMade: false, make }),
     isBound: false,
     run: (work) => work(),
     answer: () => [],

@@ -9,7 +9,7 @@ import type { Caller, ServerServices } from "./server-services.ts";
 
 /** A session that the caller may see. @throws {SessionNotFoundError} for a missing one and for another's alike. */
 export async function visibleHead({ manager }: ServerServices, id: string, caller: Caller): Promise<SessionHead> {
-  const head = await manager.head(id, { actor: caller });
+  const head = await manager.head(id, { actor: caller, gather: true });
   if (head === null) throw new SessionNotFoundError(id);
   return head;
 }

@@ -93,6 +93,11 @@ export class PostgresDriver implements StoreDriver {
     return (await this.#log.load(sessionId))?.head ?? null;
   }
 
+  async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
+    const sessions = await this.#log.loadAll(sessionIds);
+    return sessionIds.map((id) => sessions.get(id)?.head ?? null);
+  }
+
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     const session = await this.#log.load(sessionId);
     if (session !== null) for await (const page of this.#reader.pages(session, range)) yield* page;

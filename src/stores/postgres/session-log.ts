@@ -54,6 +54,15 @@ export class SessionLog {
     return row === null ? null : this.sessionOf(row);
   }
 
+  /** Live sessions as they stand now, by their ids. */
+  async loadAll(sessionIds: readonly string[]): Promise<ReadonlyMap<string, LoadedSession>> {
+    const from = sessionsIn(this.#handle.schema);
+    const wanted = "id = ANY (ARRAY (SELECT json_array_elements_text($1::text::json)))";
+    const sql = `SELECT ${SESSION_COLUMNS} FROM ${from} WHERE ${wanted} AND ${IS_LIVE}`;
+    const rows = await this.#handle.read<SessionRow>(sql, [JSON.stringify(sessionIds)]);
+    return new Map(rows.map((row) => [row.id, this.sessionOf(row)]));
+  }
+
   /** The row of a live session, or null. `lock` is what keeps others from it until the transaction ends. */
   async row(sessionId: string, reader: Reader, lock: string): Promise<SessionRow | null> {
     const from = sessionsIn(this.#handle.schema);

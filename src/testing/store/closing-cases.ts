@@ -24,6 +24,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   create: (store) => store.create(createHeader()),
   append: (store) => store.append("a", [user("x")]),
   head: (store) => store.head("a"),
+  heads: (store) => store.heads(["a", "b"]),
   read: (store) => collect(store.read("a")),
   readJson: (store) => store.readJson("a"),
   getEntry: (store) => store.getEntry("a", "1"),

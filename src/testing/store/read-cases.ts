@@ -183,6 +183,25 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "gives several heads in the order that they are asked for in, each as it is given alone",
+    async run({ store }) {
+      await makeThree(store);
+      await make(store, "b");
+      const { header } = await store.fork("a", createHeader());
+      await make(store, "gone");
+      await store.delete("gone");
+      const ids = [header.id, "b", "nowhere", "a", "gone", "b"];
+      const alone = await Promise.all(ids.map((id) => store.head(id)));
+      assert.deepEqual(await store.heads(ids), alone);
+      assert.equal(alone[2], null);
+      assert.equal(alone[4], null);
+      await store.append("b", [user("more")]);
+      assert.equal((await store.heads(["a", "b"]))[1]?.version, 1);
+      assert.deepEqual(await store.heads([]), []);
+      await refuses(() => store.heads(["a", "../a"]), "INVALID_ID");
+    },
+  },
+  {
     name: "has everything that was appended after it is opened again",
     needs: "durable",
     async run(context) {
