@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createHeader, type SessionStore, SessionTree } from "skein";
 import { messageOf } from "./message-of.ts";
@@ -25,26 +25,32 @@ export interface StoredFixture {
 const ENTRY_IDS_MAX = 64;
 const LEFTOVER_MS = 6 * 60 * 60 * 1000;
 
+/** A folder that disposing removes, with all in it. */
+export interface FixtureFolder extends AsyncDisposable {
+  readonly path: string;
+}
+
+/** Makes the folder that the sections of one run share. */
+export async function openFixtureFolder(parent: string): Promise<FixtureFolder> {
+  await mkdir(parent, { recursive: true });
+  await removeLeftovers(parent);
+  const path = await mkdtemp(join(parent, "run-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
 /**
  * Makes sessions of a given length, appended one entry at a time as in life, that end with a compaction. A stored one is
- * made once and copied for each use. Everything lies below one folder, which disposing removes.
+ * made once in a run and copied for each use.
  */
-export class Fixtures implements AsyncDisposable {
+export class Fixtures {
   readonly #root: string;
   readonly #entriesKept: number;
   readonly #progress: (text: string) => void;
-  readonly #stored = new Map<string, Promise<StoredFixture>>();
 
-  private constructor(root: string, entriesKept: number, progress: (text: string) => void) {
+  constructor(root: string, entriesKept: number, progress: (text: string) => void) {
     this.#root = root;
     this.#entriesKept = entriesKept;
     this.#progress = progress;
-  }
-
-  static async open(parent: string, entriesKept: number, progress: (text: string) => void): Promise<Fixtures> {
-    await mkdir(parent, { recursive: true });
-    await removeLeftovers(parent);
-    return new Fixtures(await mkdtemp(join(parent, "run-")), entriesKept, progress);
   }
 
   /** An empty folder. */
@@ -69,15 +75,17 @@ export class Fixtures implements AsyncDisposable {
   }
 
   /** A session of `entries` entries that nobody may change. */
-  shared(kind: DurableKind, entries: number): Promise<StoredFixture> {
-    const key = `${kind} ${entries}`;
-    let made = this.#stored.get(key);
-    if (made === undefined) this.#stored.set(key, (made = this.#make(kind, entries)));
+  async shared(kind: DurableKind, entries: number): Promise<StoredFixture> {
+    // In a file, as the sections that share it are measured in processes of their own.
+    const record = join(this.#root, `made-${kind}-${entries}.json`);
+    try {
+      return JSON.parse(await readFile(record, "utf8")) as StoredFixture;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    }
+    const made = await this.#make(kind, entries);
+    await writeFile(record, JSON.stringify(made));
     return made;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.#root, { recursive: true, force: true });
   }
 
   async #make(kind: DurableKind, entries: number): Promise<StoredFixture> {

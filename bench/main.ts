@@ -1,11 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseBenchOptions, USAGE } from "./bench-options.ts";
-import { Fixtures } from "./fixtures.ts";
+import { openFixtureFolder } from "./fixtures.ts";
+import { progressSince } from "./measure-section.ts";
 import { renderReport } from "./render-report.ts";
 import { renderTable } from "./render-table.ts";
 import type { Row } from "./row.ts";
-import { CHILD_FLAG, serveTask } from "./run-in-child.ts";
+import { CHILD_FLAG, runInChild, serveTask } from "./run-in-child.ts";
 import { sections } from "./sections/sections.ts";
 import { FULL_SIZES, QUICK_SIZES } from "./sizes.ts";
 
@@ -24,18 +25,19 @@ async function runBench(args: readonly string[]): Promise<number> {
   if (chosen.length === 0) {
     return refuse(`There is no section ${options.only}; there are ${sections.map(({ name }) => name).join(", ")}.`);
   }
-  const sizes = options.quick ? QUICK_SIZES : FULL_SIZES;
-  const startedAt = performance.now();
+  const { quick, peers } = options;
+  const startedAt = Date.now();
+  const progress = progressSince(startedAt);
   const rows: Row[] = [];
-  const progress = (text: string): void =>
-    console.error(`${Math.round((performance.now() - startedAt) / 1000)} s  ${text}`);
-  await using fixtures = await Fixtures.open(data, sizes.entriesKept, progress);
-  for (const section of chosen) rows.push(...(await section.run({ sizes, fixtures, peers: options.peers, progress })));
+  await using folder = await openFixtureFolder(data);
+  for (const { name } of chosen) {
+    rows.push(...(await runInChild("section", { name, quick, peers, folder: folder.path, startedAt })));
+  }
   console.log(renderTable(rows));
   const missed = rows.filter(({ target }) => target?.met === false).length;
   const of = rows.filter(({ target }) => target !== undefined).length;
-  progress(`done: ${of - missed} of ${of} targets met${options.quick ? "; a quick run says nothing about speed" : ""}`);
-  if (options.write) await writeFile(report, renderReport(rows, sizes, options));
+  progress(`done: ${of - missed} of ${of} targets met${quick ? "; a quick run says nothing about speed" : ""}`);
+  if (options.write) await writeFile(report, renderReport(rows, quick ? QUICK_SIZES : FULL_SIZES, options));
   return options.strict && missed > 0 ? 1 : 0;
 }
 

@@ -25,7 +25,8 @@ ${renderSetting(sizes)}
 ## How to read it
 
 - Every number was measured in this one run. Contenders take alternating rounds, times are medians of the rounds, and a
-  ratio is the median of the rounds' own ratios, so that a busy machine shifts both sides and not the ratio.
+  ratio is the median of the rounds' own ratios, so that a busy machine shifts both sides and not the ratio. Each section
+  is measured in a process of its own, so that none pays for what another has left.
 - For speeds the ratio is the share of the raw limit's speed (more is better); everywhere else it is measured by
   compared (less is better).
 - Bytes written are what the process gave to write calls, rewritten bytes included (\`wchar\` of \`/proc/self/io\`); for

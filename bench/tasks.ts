@@ -2,6 +2,8 @@ import type { AppInput } from "./http/app-process.ts";
 import { measurePeer } from "./measure-peer.ts";
 import { openInChild } from "./open-in-child.ts";
 import { measureHeap } from "./measure-heap.ts";
+import type { SectionInput } from "./measure-section.ts";
+import type { Row } from "./row.ts";
 import { measureServerPeer } from "./servers/measure-server-peer.ts";
 
 /** What can be run in a process of its own. */
@@ -11,6 +13,8 @@ export const tasks = {
   heap: measureHeap,
   open: openInChild,
   peer: measurePeer,
+  // It leads to all sections, and they to this file.
+  section: async (input: SectionInput): Promise<Row[]> => (await import("./measure-section.ts")).measureSection(input),
   serverPeer: measureServerPeer,
 };
 

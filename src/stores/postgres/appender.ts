@@ -52,25 +52,27 @@ export class Appender {
     this.#clock = parts.clock;
   }
 
-  async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+  append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const work = (): Promise<AppendResult> => this.#append(sessionId, drafts, options);
     const before = this.#turns.get(sessionId);
     const appending = before === undefined ? work() : before.then(work);
-    const turn = appending.catch(() => {});
-    this.#turns.set(sessionId, turn);
-    try {
-      return await appending;
-    } finally {
+    const end = (): void => {
       if (this.#turns.get(sessionId) === turn) this.#turns.delete(sessionId);
-    }
+    };
+    const turn = appending.then(end, end);
+    this.#turns.set(sessionId, turn);
+    return appending;
   }
 
   async #append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const attempt = { drafts, options, now: this.#clock().toISOString() };
     const known = this.#log.cached(sessionId);
     try {
-      const done = known === undefined ? null : await this.#appendTo(known, attempt);
-      if (done !== null) return done;
+      const planned = known === undefined ? null : this.#planOn(known, attempt);
+      if (known !== undefined && planned !== null) {
+        const done = await this.#appendTo(known, planned instanceof Promise ? await planned : planned, options);
+        if (done !== null) return done;
+      }
       const { result, session } = await this.#handle.transaction((transaction) =>
         this.#appendLocked(sessionId, attempt, transaction),
       );
@@ -84,16 +86,18 @@ export class Appender {
   }
 
   /** Null when the remembered head is behind, or when a refusal must be checked on the current one. */
-  async #appendTo(session: LoadedSession, attempt: Attempt): Promise<AppendResult | null> {
-    const planned = await this.#planOn(session, attempt);
+  async #appendTo(
+    session: LoadedSession,
+    planned: Planned | null,
+    options: AppendOptions,
+  ): Promise<AppendResult | null> {
     if (planned === null || planned.plan.added.length === 0 || !this.#writer.fits(planned.encoded)) return null;
     const { plan, encoded, idsAreNew } = planned;
     if (plan.head.status !== session.head.status) return null;
-    const leaseToken = attempt.options.guard?.leaseToken ?? null;
+    const leaseToken = options.guard?.leaseToken ?? null;
     const conditions = { leaseToken, nowMs: this.#leases.nowMs(), idsAreNew };
     try {
-      const write = this.#handle.write.bind(this.#handle);
-      if (!(await this.#writer.append(write, session, encoded, conditions)).written) return null;
+      if (!(await this.#writer.append(this.#handle, session, encoded, conditions)).written) return null;
     } catch (error) {
       // A database whose transactions are stricter by default refuses instead of looking at the row again.
       if (isRetryable(error)) return null;
@@ -103,23 +107,18 @@ export class Appender {
     return resultOf(plan);
   }
 
-  async #planOn(session: LoadedSession, { drafts, options, now }: Attempt): Promise<Planned | null> {
-    const { head, segments } = session;
-    const ids = idsToFind(head, drafts, options);
+  /** At once where nothing has to be looked up, as an append seldom has; null when it does not fit the head. */
+  #planOn(session: LoadedSession, attempt: Attempt): Planned | null | Promise<Planned | null> {
+    const { drafts, options } = attempt;
+    const ids = idsToFind(session.head, drafts, options);
+    if (ids.length === 0) return planAs(session, attempt, NOTHING_FOUND, false);
     const own = new Set(drafts.map(({ id }) => id));
     // Drafts are nearly always new. Whether they are is asked by the statement that writes them, unless entries that the
     // session took over from another must be looked at as well.
-    const idsAreNew = segments.length === 1 && ids.every((id) => own.has(id));
-    try {
-      const found = ids.length === 0 || idsAreNew ? NOTHING_FOUND : await this.#log.find(session, ids, this.#handle);
-      // The statement that writes checks the lease; here it is taken to be the right one.
-      const leaseToken = options.guard?.leaseToken ?? null;
-      const plan = planAppend({ head, drafts, options, found, leaseToken, now });
-      return { plan, encoded: encodePlan(session, plan, found), idsAreNew: idsAreNew && ids.length > 0 };
-    } catch (error) {
-      if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
-      throw error;
+    if (session.segments.length === 1 && ids.every((id) => own.has(id))) {
+      return planAs(session, attempt, NOTHING_FOUND, true);
     }
+    return this.#log.find(session, ids, this.#handle).then((found) => planAs(session, attempt, found, false));
   }
 
   /** What was done, and the session to be remembered once it is sure to stay. */
@@ -140,9 +139,8 @@ export class Appender {
     const encoded = encodePlan(session, plan, found);
     const { status } = plan.head;
     if (!row.marked || status !== session.head.status) await this.#writer.mark(transaction, session.key, status);
-    const write = transaction.write.bind(transaction);
     const conditions = { leaseToken: null, nowMs: null, idsAreNew: false };
-    const { written, others } = await this.#writer.append(write, session, encoded, conditions);
+    const { written, others } = await this.#writer.append(transaction, session, encoded, conditions);
     if (!written) throw new Error(`Session ${sessionId} changed while it was locked.`);
     await this.#writer.insert(transaction, session.key, others);
     return { result: resultOf(plan), session: movedTo(session, encoded) };
@@ -154,6 +152,24 @@ export class Appender {
     reader: Reader,
   ): Promise<ReadonlyMap<string, StoredEntry>> {
     return ids.length === 0 ? NOTHING_FOUND : this.#log.find(session, ids, reader);
+  }
+}
+
+/** Null when the drafts do not fit the head, which may be behind. */
+function planAs(
+  session: LoadedSession,
+  { drafts, options, now }: Attempt,
+  found: ReadonlyMap<string, StoredEntry>,
+  idsAreNew: boolean,
+): Planned | null {
+  try {
+    // The statement that writes checks the lease; here it is taken to be the right one.
+    const leaseToken = options.guard?.leaseToken ?? null;
+    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
+    return { plan, encoded: encodePlan(session, plan, found), idsAreNew };
+  } catch (error) {
+    if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
+    throw error;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { EncodedPlan, NewRow } from "../encode-plan.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
-import type { SqlValue } from "./postgres-connection.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
 import { encodeRest, encodeSettings, type LoadedSession, restChanged } from "./session-row.ts";
 
@@ -36,7 +35,7 @@ export class EntryWriter {
    * that do not fit into it, the first batch; the others are for `insert`.
    */
   async append(
-    write: (sql: string, values: readonly SqlValue[]) => Promise<readonly unknown[]>,
+    writer: Pick<Transaction, "write">,
     session: LoadedSession,
     { rows, place }: EncodedPlan,
     { leaseToken, nowMs, idsAreNew }: WriteConditions,
@@ -49,7 +48,7 @@ export class EntryWriter {
     const lease = leaseToken !== null;
     const [batch = []] = batchesOf(rows);
     const { id, state, body } = rows.at(-1) as NewRow;
-    const answer = await write(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
+    const answer = await writer.write(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
       session.key,
       session.head.version,
       head.version,

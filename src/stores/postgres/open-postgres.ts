@@ -178,8 +178,8 @@ class ClientConnection implements PostgresConnection {
   }
 }
 
-async function run(client: Sql, sql: string, values: readonly SqlValue[], prepare: boolean): Promise<readonly Row[]> {
-  return (await client.unsafe(sql, values as never[], { prepare })) as unknown as readonly Row[];
+function run(client: Sql, sql: string, values: readonly SqlValue[], prepare: boolean): Promise<readonly Row[]> {
+  return client.unsafe(sql, values as never[], { prepare }) as unknown as Promise<readonly Row[]>;
 }
 
 function reconnectSeconds(attempts: number): number {

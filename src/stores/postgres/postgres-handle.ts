@@ -24,7 +24,9 @@ export class PostgresHandle {
   /** What listeners hear of this store on. */
   readonly channel: string;
   readonly #connection: PostgresConnection;
-  readonly #running = new Set<Promise<unknown>>();
+  #running = 0;
+  /** Told, once the handle is closed, that nothing runs any more. */
+  #ended: (() => void) | null = null;
   #closed = false;
 
   constructor(connection: PostgresConnection, schema: string) {
@@ -35,7 +37,7 @@ export class PostgresHandle {
   }
 
   /** Runs a statement that may change something: once, whatever happens. */
-  async write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+  write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
     return this.#attempt(() => this.#connection.query(sql, values)) as Promise<readonly R[]>;
   }
 
@@ -72,7 +74,7 @@ export class PostgresHandle {
   /** Refuses what comes from now on, lets what has begun come to its end, and closes. */
   async close(): Promise<void> {
     this.#closed = true;
-    const ended = Promise.allSettled(this.#running);
+    const ended = this.#running === 0 ? null : new Promise<void>((resolve) => (this.#ended = resolve));
     const timer = new AbortController();
     await Promise.race([ended, wait(CLOSE_WAIT_MS, null, { signal: timer.signal }).catch(() => {})]);
     timer.abort();
@@ -81,14 +83,14 @@ export class PostgresHandle {
 
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closed) throw storeClosed();
-    const running = work();
-    this.#running.add(running);
+    this.#running += 1;
     try {
-      return await running;
+      return await work();
     } catch (error) {
       throw postgresFailure(error, this.place);
     } finally {
-      this.#running.delete(running);
+      this.#running -= 1;
+      if (this.#running === 0) this.#ended?.();
     }
   }
 }
