@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
@@ -16,19 +15,10 @@ import type { RunOptions } from "./loop-options.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
+import { isInside, runInside } from "./run-inside.ts";
 import { RunProgress } from "./run-progress.ts";
 import type { RunOutcome } from "./run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
-
-/** Code of a run's tools and handlers that the run waits for. */
-interface Inside {
-  readonly run: LoopRun;
-  /** False once the run has its answer; what that code left behind may wait for the run. */
-  awaited: boolean;
-}
-
-/** What the present code is inside of, outermost first. */
-const insideOf = new AsyncLocalStorage<readonly Inside[]>();
 
 /** What a run does once its input is there. */
 export interface RunWork {
@@ -67,6 +57,8 @@ export class LoopRun implements SessionRun {
     const { signal } = this.#controller;
     // Every tool of a round waits for this signal, and there may be any number of them.
     setMaxListeners(0, signal);
+    // Whoever follows it later then need not add a listener, which takes longer than all else about it.
+    followAbort(signal, () => {});
     this.progress = new RunProgress({ runId: uuidv7(), output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
     this.approvals = new RunApprovals(this.progress);
@@ -115,8 +107,7 @@ export class LoopRun implements SessionRun {
   }
 
   synchronize(): Promise<Session> {
-    const inside = insideOf.getStore() ?? [];
-    if (!this.#pending || !inside.some(({ run, awaited }) => run === this && awaited)) return this.#done;
+    if (!this.#pending || !isInside(this)) return this.#done;
     return Promise.reject(
       new SessionError(
         "DEADLOCK",
@@ -150,21 +141,8 @@ export class LoopRun implements SessionRun {
     await this.inputs.add("followUp", content);
   }
 
-  /** Runs code that the run waits for, which is told when it waits for the run in turn. */
-  readonly inside = <T>(work: () => T): T => {
-    const inside: Inside = { run: this, awaited: true };
-    const answered = (): void => {
-      inside.awaited = false;
-    };
-    let value: T | undefined;
-    try {
-      value = insideOf.run([...(insideOf.getStore() ?? []), inside], work);
-      return value;
-    } finally {
-      if (value instanceof Promise) value.then(answered, answered);
-      else answered();
-    }
-  };
+  /** Runs code that the run waits for, which is told when it waits for the run in turn; see `runInside`. */
+  readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
   async #run(callersSignal: AbortSignal | undefined): Promise<Session> {
     const unfollow =

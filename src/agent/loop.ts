@@ -181,18 +181,19 @@ export class Loop {
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
     const choice = forced && this.#round > 1 ? undefined : toolChoice;
-    return {
+    const request: { -readonly [Key in keyof ModelRequest]: ModelRequest[Key] } = {
       get messages() {
         return messages();
       },
-      ...(schemas.length === 0 ? {} : { tools: schemas }),
-      ...(choice === undefined ? {} : { toolChoice: choice }),
-      ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-      ...(stop === undefined ? {} : { stop }),
-      ...(providerOptions === undefined ? {} : { providerOptions }),
     };
+    if (schemas.length > 0) request.tools = schemas;
+    if (choice !== undefined) request.toolChoice = choice;
+    if (thinkingLevel !== undefined) request.thinkingLevel = thinkingLevel;
+    if (temperature !== undefined) request.temperature = temperature;
+    if (maxOutputTokens !== undefined) request.maxOutputTokens = maxOutputTokens;
+    if (stop !== undefined) request.stop = stop;
+    if (providerOptions !== undefined) request.providerOptions = providerOptions;
+    return request;
   }
 
   #budgetStops(): boolean {

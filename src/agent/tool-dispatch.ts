@@ -20,7 +20,7 @@ export interface DispatchHost {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly executor: LoopExecutor | null;
   /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
-  readonly inside: <T>(work: () => T) => T;
+  readonly inside: <T>(work: () => T, code?: object) => T;
   /** Wraps the running of a tool, for telemetry. */
   readonly observe: (call: ToolCall, work: () => Promise<ToolMessage>) => Promise<ToolMessage>;
 }
@@ -53,7 +53,7 @@ export class ToolDispatch {
     calls: readonly ToolCall[],
     resume: ResumeState | null = null,
   ): ToolDispatch | Promise<ToolDispatch> {
-    const checks = calls.map((call) => host.inside(() => prepareCall(call, host.tools)));
+    const checks = calls.map((call) => host.inside(() => prepareCall(call, host.tools), host.tools.get(call.name)));
     const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
       new ToolDispatch(
         host,
@@ -150,7 +150,7 @@ export class ToolDispatch {
             : executor.dispatchTool(progress.output, tool, args);
         // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
         return isThenable(returned) ? Promise.resolve(returned) : returned;
-      });
+      }, tool.execute);
       return resultMessage(call, value instanceof Promise ? await untilAborted(value, signal) : value);
     } catch (error) {
       progress.signal.throwIfAborted();

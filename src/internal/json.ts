@@ -29,27 +29,44 @@ export class NotJson extends Error {
  * getter that throws.
  */
 export function copyJson(value: unknown, path = "value"): JsonValue {
+  return freeze(copyJsonInside(value, path));
+}
+
+/** The same, with all that is in it frozen, but not the value itself: for whoever has something to do to it first. */
+export function copyJsonInside(value: unknown, path = "value"): JsonValue {
   try {
-    return copy(value, path, 0);
+    return copyScalar(value, path, null) ?? copyNested(value as object, path, 0);
   } catch (cause) {
     if (cause instanceof NotJson) throw cause;
     throw new NotJson(path, "cannot be read", { cause });
   }
 }
 
-function copy(value: unknown, path: string, depth: number): JsonValue {
+/** Null for an object too. A path is put together only where it is needed, as most values are none of its steps. */
+function copyScalar(value: unknown, path: string, step: string | number | null): JsonValue {
   switch (typeof value) {
     case "string":
     case "boolean":
       return value;
     case "number":
-      if (!Number.isFinite(value)) throw new NotJson(path, `is ${value}, which JSON cannot carry`);
+      if (!Number.isFinite(value)) throw new NotJson(at(path, step), `is ${value}, which JSON cannot carry`);
       return Object.is(value, -0) ? 0 : value;
     case "object":
-      break;
+      return null;
     default:
-      throw new NotJson(path, `is ${value === undefined ? "" : "a "}${typeof value}, which JSON cannot carry`);
+      throw new NotJson(
+        at(path, step),
+        `is ${value === undefined ? "" : "a "}${typeof value}, which JSON cannot carry`,
+      );
   }
+}
+
+function copyItem(value: unknown, path: string, step: string | number | null, depth: number): JsonValue {
+  const scalar = copyScalar(value, path, step);
+  return scalar !== null || value === null ? scalar : freeze(copyNested(value as object, at(path, step), depth));
+}
+
+function copyNested(value: object | null, path: string, depth: number): JsonValue {
   if (value === null) return null;
   if (depth >= JSON_DEPTH_MAX) throw new NotJson(path, `nests deeper than ${JSON_DEPTH_MAX} levels or contains itself`);
   return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
@@ -57,8 +74,17 @@ function copy(value: unknown, path: string, depth: number): JsonValue {
 
 function copyArray(value: readonly unknown[], path: string, depth: number): JsonValue {
   const out: JsonValue[] = [];
-  for (let i = 0; i < value.length; i++) out.push(copy(value[i], `${path}[${i}]`, depth + 1));
-  return Object.freeze(out);
+  for (let i = 0; i < value.length; i++) out.push(copyItem(value[i], path, i, depth + 1));
+  return out;
+}
+
+function at(path: string, step: string | number | null): string {
+  if (step === null) return path;
+  return typeof step === "number" ? `${path}[${step}]` : `${path}.${step}`;
+}
+
+function freeze(value: JsonValue): JsonValue {
+  return Object.freeze(value);
 }
 
 function copyObject(value: object, path: string, depth: number): JsonValue {
@@ -71,9 +97,9 @@ function copyObject(value: object, path: string, depth: number): JsonValue {
   for (const key of Object.keys(value)) {
     if (key === "__proto__") throw new NotJson(`${path}.__proto__`, "is a key that is not allowed");
     const item: unknown = (value as Record<string, unknown>)[key];
-    if (item !== undefined) out[key] = copy(item, `${path}.${key}`, depth + 1);
+    if (item !== undefined) out[key] = copyItem(item, path, key, depth + 1);
   }
-  return Object.freeze(out);
+  return out;
 }
 
 /** Whether two JSON values are equal; the order of an object's keys does not matter, nor do `undefined` properties. */

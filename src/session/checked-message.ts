@@ -1,10 +1,11 @@
-import { copyJson, NotJson } from "../internal/json.ts";
+import { createBrand } from "../internal/brand.ts";
+import { copyJsonInside, NotJson } from "../internal/json.ts";
 import { checkMessage } from "./entry-check.ts";
 import { SessionError } from "./errors.ts";
 import type { Message } from "./message.ts";
 
 /** Messages that were checked, copied and frozen all through; a message passes many hands, and one check is enough. */
-const checked = new WeakSet<object>();
+const checked = createBrand();
 
 /** Whether a message was checked already, and cannot have changed since. */
 export function isCheckedMessage(value: unknown): value is Message {
@@ -21,12 +22,12 @@ export function checkedMessage(given: unknown): Message {
   const message = copyOf(given ?? null);
   checkMessage(message);
   checked.add(message as object);
-  return message as Message;
+  return Object.freeze(message) as Message;
 }
 
 function copyOf(given: unknown): unknown {
   try {
-    return copyJson(given, "message");
+    return copyJsonInside(given, "message");
   } catch (error) {
     if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
     throw error;

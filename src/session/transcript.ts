@@ -1,3 +1,4 @@
+import { createBrand } from "../internal/brand.ts";
 import { copyJson, NotJson } from "../internal/json.ts";
 import { PersistentVector } from "../internal/persistent-vector.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -22,7 +23,7 @@ export type RowInit = Omit<Row, "id" | "kind"> & { readonly id?: string; readonl
 const KIND_OF_ROLE = { system: "system", user: "user", assistant: "assistant", tool: "tool_result" } as const;
 
 /** Rows that were checked, copied and frozen, so that sharing them is safe. */
-const checked = new WeakSet<Row>();
+const checked = createBrand();
 
 /**
  * What was said, in order. A transcript never changes: `append` gives a new one that shares its rows with the old.
@@ -170,7 +171,7 @@ export function toolResultRow(callId: string, name: string, body: unknown): Row 
  * @throws {SessionError} `INVALID_ENTRY` or `INVALID_VALUE` for a message that a session cannot hold.
  */
 export function rowOf(init: RowInit): Row {
-  if (checked.has(init as Row)) return init as Row;
+  if (typeof init === "object" && init !== null && checked.has(init)) return init as Row;
   // Each field is read once: a getter could answer the check with one value and the row with another.
   const { message: given, kind: kindGiven, id } = init ?? {};
   const message = checkedMessage(given);
@@ -186,9 +187,9 @@ export function rowOf(init: RowInit): Row {
 }
 
 function sealed(kind: RowKind, message: Message, id: string): Row {
-  const row: Row = Object.freeze({ kind, message, id });
+  const row: Row = { kind, message, id };
   checked.add(row);
-  return row;
+  return Object.freeze(row);
 }
 
 function* apart(mine: Transcript, theirs: Transcript): Generator<Row> {
@@ -211,8 +212,10 @@ function isPart(value: unknown): value is ContentPart {
   );
 }
 
-function* checkedRows(rows: Iterable<RowInit>): Generator<Row> {
-  for (const row of rows) yield rowOf(row);
+function checkedRows(rows: Iterable<RowInit>): Row[] {
+  const checkedOnes: Row[] = [];
+  for (const row of rows) checkedOnes.push(rowOf(row));
+  return checkedOnes;
 }
 
 function jsonOf(value: unknown, path: string): unknown {

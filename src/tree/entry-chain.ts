@@ -22,8 +22,14 @@ export class EntryChain {
     return this.#lastId;
   }
 
-  append(drafts: readonly EntryDraft[], options: Omit<AppendOptions, "onto"> = {}): Promise<AppendResult> {
-    return this.#append(drafts, { ...options, onto: this.#lastId }).then(this.#goOn);
+  append(
+    drafts: readonly EntryDraft[],
+    { guard, verbatim }: Pick<AppendOptions, "guard" | "verbatim"> = {},
+  ): Promise<AppendResult> {
+    const options: { -readonly [Key in keyof AppendOptions]: AppendOptions[Key] } = { onto: this.#lastId };
+    if (guard !== undefined) options.guard = guard;
+    if (verbatim !== undefined) options.verbatim = verbatim;
+    return this.#append(drafts, options).then(this.#goOn);
   }
 
   readonly #goOn = (result: AppendResult): AppendResult => {
