@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { copyJson, type JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { SandboxError } from "../../session/sandbox.ts";
+import { type FileChanges, SandboxError } from "../../session/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
+import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
@@ -46,8 +47,7 @@ export async function restoreSnapshot(root: string, snapshot: JsonObject): Promi
   const id = checkSnapshot(snapshot);
   await doing("restore a snapshot", async () => {
     await using store = await openStore();
-    await using source = store === null ? null : await openWhole(store, id);
-    if (source === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
+    await using source = await openFiles(store, id);
     await using target = await PinnedDirectory.make(root);
     const staging = scratchName("restore");
     try {
@@ -63,6 +63,20 @@ export async function restoreSnapshot(root: string, snapshot: JsonObject): Promi
     } finally {
       await removeTree(target, staging);
     }
+  });
+}
+
+/** What is different between the files of two snapshots. */
+export async function compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
+  const [fromId, toId] = [checkSnapshot(from), checkSnapshot(to)];
+  return doing("compare two snapshots", async () => {
+    await using store = await openStore();
+    await using before = await openFiles(store, fromId);
+    await using after = await openFiles(store, toId);
+    const found = await compareTrees(before, after);
+    // One that was removed meanwhile looks as if its files were missing.
+    for (const id of [fromId, toId]) await (await openFiles(store, id))[Symbol.asyncDispose]();
+    return found;
   });
 }
 
@@ -100,6 +114,13 @@ async function openStore(): Promise<PinnedDirectory | null> {
     if (isMissing(error)) return null;
     throw error;
   }
+}
+
+/** The files of a snapshot. @throws {SandboxError} `file_not_found` when there is none of that id. */
+async function openFiles(store: PinnedDirectory | null, id: string): Promise<PinnedDirectory> {
+  const files = store === null ? null : await openWhole(store, id);
+  if (files === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
+  return files;
 }
 
 /** The files of a snapshot; null when there is none of that id. */
