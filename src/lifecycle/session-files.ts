@@ -1,0 +1,132 @@
+import { LeaseHold } from "../agent/persist/lease-hold.ts";
+import type { JsonObject } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import { statusError } from "../session/append-plan.ts";
+import { CheckpointNotFoundError, SessionError, SessionNotFoundError, show } from "../session/errors.ts";
+import type { SessionHeader } from "../session/header.ts";
+import { sandboxBackend } from "../session/sandbox-backends.ts";
+import { openSandbox } from "../session/sandbox-opening.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "../session/sandbox.ts";
+import type { SessionState } from "../session/state.ts";
+import type { Checkpoint } from "../session/store.ts";
+import type { ActorOptions } from "./access.ts";
+import { CheckpointManager } from "./checkpoint-manager.ts";
+import { heldBackend } from "./held-snapshot.ts";
+import type { SessionManager } from "./session-manager.ts";
+
+const NOTE_CHARACTERS = 80;
+
+/** On whose behalf, and where the files of a session are that does not say so itself. */
+export interface SessionFilesOptions extends ActorOptions {
+  readonly place: { readonly backend: string; readonly spec?: SandboxSpec | string } | null;
+}
+
+/** Where a session stands after it went back, and the checkpoint that holds the files which it had before. */
+export interface RestoredFiles {
+  readonly state: SessionState;
+  readonly kept: Checkpoint;
+}
+
+/**
+ * Makes a checkpoint that holds the files of the session's place.
+ *
+ * @throws {SessionError} `NO_SANDBOX` when the session has no place whose files stay, `INVALID_OPTION` when they cannot be
+ * held.
+ */
+export async function checkpointWithFiles(
+  manager: SessionManager,
+  sessionId: string,
+  { place, metadata = {}, ...as }: SessionFilesOptions & { readonly metadata?: JsonObject },
+): Promise<Checkpoint> {
+  const head = await manager.head(sessionId, as);
+  if (head === null) throw new SessionNotFoundError(sessionId);
+  return inPlaceOf(head.header, place, (sandbox) => manager.checkpoint(sessionId, { ...as, metadata, sandbox }));
+}
+
+/**
+ * Goes back to a checkpoint with the files of the session's place. What they are now is held in another checkpoint first.
+ * No run works in the session meanwhile.
+ *
+ * @throws {SessionBusyError} while a run goes on.
+ * @throws {SessionError} as `checkpointWithFiles`, and `INVALID_OPTION` when the checkpoint holds no such files.
+ */
+export async function restoreWithFiles(
+  manager: SessionManager,
+  checkpointId: string,
+  { place, ...as }: SessionFilesOptions,
+): Promise<RestoredFiles> {
+  const checkpoint = await manager.store.loadCheckpoint(checkpointId);
+  const head = checkpoint && (await manager.head(checkpoint.sessionId, as));
+  if (checkpoint === null || head === null) throw new CheckpointNotFoundError(checkpointId);
+  const { sessionId } = checkpoint;
+  if (head.status !== "active") throw statusError(sessionId, head.status);
+  if (heldBackend(checkpoint) === null) throw noFiles(checkpoint, "holds no files");
+  const hold = await LeaseHold.take(manager.store, sessionId, `restore-${uuidv7()}`);
+  try {
+    return await inPlaceOf(head.header, place, async (sandbox) => {
+      if (heldBackend(checkpoint) !== sandbox.backend)
+        throw noFiles(checkpoint, "holds files of another kind of place");
+      const metadata = { note: `before going back to ${nameOf(checkpoint)}`, beforeRestoreOf: checkpointId };
+      const kept = await manager.checkpoint(sessionId, { ...as, sandbox, metadata, spare: checkpointId });
+      return { kept, state: await bringBack(manager, checkpoint, kept, { ...as, sandbox }) };
+    });
+  } finally {
+    await hold.letGo();
+  }
+}
+
+async function bringBack(
+  manager: SessionManager,
+  checkpoint: Checkpoint,
+  kept: Checkpoint,
+  options: ActorOptions & { readonly sandbox: Sandbox },
+): Promise<SessionState> {
+  try {
+    return await manager.restore(checkpoint.id, { ...options, turns: false });
+  } catch (error) {
+    const gone = error instanceof SandboxError && error.kind === "file_not_found";
+    if (!gone) throw error;
+    // Nothing was changed then, so there is nothing to keep.
+    await new CheckpointManager(manager.store).delete(kept.id);
+    throw noFiles(checkpoint, "has lost its files");
+  }
+}
+
+/** Opens the place of a session for as long as some work takes. */
+async function inPlaceOf<T>(
+  { id, sandbox: own }: SessionHeader,
+  fallback: SessionFilesOptions["place"],
+  work: (sandbox: Sandbox) => Promise<T>,
+): Promise<T> {
+  const { backend: name, spec = {} } = own ?? fallback ?? {};
+  if (name === undefined) {
+    throw new SessionError("NO_SANDBOX", `Session ${show(id)} has no place for files; leave them out.`);
+  }
+  const target = { backend: name, spec: (typeof spec === "string" ? { workingDir: spec } : spec) as SandboxSpec };
+  if ((await sandboxBackend(name)).keepsFiles?.(target.spec) !== true) {
+    throw new SessionError(
+      "NO_SANDBOX",
+      `The files of session ${show(id)} do not outlive a run: its ${name} sandbox has no directory that stays; leave them out.`,
+    );
+  }
+  const opening = openSandbox({ ...target, handleId: own?.handleId ?? null });
+  const sandbox = await opening.opened;
+  try {
+    if (!sandbox.capabilities.snapshot) {
+      throw new SessionError("INVALID_OPTION", `A ${name} sandbox cannot hold its files; leave them out.`);
+    }
+    return await work(sandbox);
+  } finally {
+    await opening.release();
+  }
+}
+
+function noFiles({ id }: Checkpoint, why: string): SessionError {
+  return new SessionError("INVALID_OPTION", `Checkpoint ${show(id)} ${why}; restore it without files.`);
+}
+
+/** What a checkpoint is called in the note of another; the notes that are made here would pile up in each other. */
+function nameOf({ version, metadata: { note, beforeRestoreOf } }: Checkpoint): string {
+  const named = typeof note === "string" && note.trim() !== "" && beforeRestoreOf === undefined;
+  return named ? `"${note.slice(0, NOTE_CHARACTERS)}"` : `position ${version}`;
+}
