@@ -3,7 +3,7 @@ import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-plan.ts";
 import { CheckpointNotFoundError, SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import type { SessionHeader } from "../session/header.ts";
+import type { SandboxPlacement, SessionHeader } from "../session/header.ts";
 import { sandboxBackend } from "../session/sandbox-backends.ts";
 import { openSandbox } from "../session/sandbox-opening.ts";
 import { type Sandbox, SandboxError, type SandboxSpec } from "../session/sandbox.ts";
@@ -16,9 +16,16 @@ import type { SessionManager } from "./session-manager.ts";
 
 const NOTE_CHARACTERS = 80;
 
-/** On whose behalf, and where the files of a session are that does not say so itself. */
+/** Where the files of a session are; a text as spec is the working directory. */
+export interface FilesPlace {
+  readonly backend: string;
+  readonly spec?: SandboxSpec | SandboxPlacement["spec"] | string;
+  readonly handleId?: string | null;
+}
+
+/** On whose behalf, and where the files of the session are; null for nowhere. */
 export interface SessionFilesOptions extends ActorOptions {
-  readonly place: { readonly backend: string; readonly spec?: SandboxSpec | string } | null;
+  readonly placeOf: (header: SessionHeader) => FilesPlace | null;
 }
 
 /** Where a session stands after it went back, and the checkpoint that holds the files which it had before. */
@@ -36,11 +43,11 @@ export interface RestoredFiles {
 export async function checkpointWithFiles(
   manager: SessionManager,
   sessionId: string,
-  { place, metadata = {}, ...as }: SessionFilesOptions & { readonly metadata?: JsonObject },
+  { placeOf, metadata = {}, ...as }: SessionFilesOptions & { readonly metadata?: JsonObject },
 ): Promise<Checkpoint> {
   const head = await manager.head(sessionId, as);
   if (head === null) throw new SessionNotFoundError(sessionId);
-  return inPlaceOf(head.header, place, (sandbox) => manager.checkpoint(sessionId, { ...as, metadata, sandbox }));
+  return inPlace(head.header, placeOf, (sandbox) => manager.checkpoint(sessionId, { ...as, metadata, sandbox }));
 }
 
 /**
@@ -53,7 +60,7 @@ export async function checkpointWithFiles(
 export async function restoreWithFiles(
   manager: SessionManager,
   checkpointId: string,
-  { place, ...as }: SessionFilesOptions,
+  { placeOf, ...as }: SessionFilesOptions,
 ): Promise<RestoredFiles> {
   const checkpoint = await manager.store.loadCheckpoint(checkpointId);
   const head = checkpoint && (await manager.head(checkpoint.sessionId, as));
@@ -63,7 +70,7 @@ export async function restoreWithFiles(
   if (heldBackend(checkpoint) === null) throw noFiles(checkpoint, "holds no files");
   const hold = await LeaseHold.take(manager.store, sessionId, `restore-${uuidv7()}`);
   try {
-    return await inPlaceOf(head.header, place, async (sandbox) => {
+    return await inPlace(head.header, placeOf, async (sandbox) => {
       if (heldBackend(checkpoint) !== sandbox.backend)
         throw noFiles(checkpoint, "holds files of another kind of place");
       const metadata = { note: `before going back to ${nameOf(checkpoint)}`, beforeRestoreOf: checkpointId };
@@ -93,23 +100,23 @@ async function bringBack(
 }
 
 /** Opens the place of a session for as long as some work takes. */
-async function inPlaceOf<T>(
-  { id, sandbox: own }: SessionHeader,
-  fallback: SessionFilesOptions["place"],
+async function inPlace<T>(
+  header: SessionHeader,
+  placeOf: SessionFilesOptions["placeOf"],
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
-  const { backend: name, spec = {} } = own ?? fallback ?? {};
-  if (name === undefined) {
-    throw new SessionError("NO_SANDBOX", `Session ${show(id)} has no place for files; leave them out.`);
-  }
-  const target = { backend: name, spec: (typeof spec === "string" ? { workingDir: spec } : spec) as SandboxSpec };
-  if ((await sandboxBackend(name)).keepsFiles?.(target.spec) !== true) {
+  const place = placeOf(header);
+  const id = show(header.id);
+  if (place === null) throw new SessionError("NO_SANDBOX", `Session ${id} has no place for files; leave them out.`);
+  const { backend: name, handleId = null } = place;
+  const spec = (typeof place.spec === "string" ? { workingDir: place.spec } : (place.spec ?? {})) as SandboxSpec;
+  if ((await sandboxBackend(name)).keepsFiles?.(spec) !== true) {
     throw new SessionError(
       "NO_SANDBOX",
-      `The files of session ${show(id)} do not outlive a run: its ${name} sandbox has no directory that stays; leave them out.`,
+      `The files of session ${id} do not outlive a run, as its ${name} sandbox has no directory that stays; leave them out.`,
     );
   }
-  const opening = openSandbox({ ...target, handleId: own?.handleId ?? null });
+  const opening = openSandbox({ backend: name, spec, handleId });
   const sandbox = await opening.opened;
   try {
     if (!sandbox.capabilities.snapshot) {

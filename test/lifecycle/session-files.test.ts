@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import "../../src/sandboxes/register-built-in.ts";
 import { CheckpointManager } from "../../src/lifecycle/checkpoint-manager.ts";
-import { checkpointWithFiles, restoreWithFiles } from "../../src/lifecycle/session-files.ts";
+import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../src/lifecycle/session-files.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import type { Checkpoint } from "../../src/session/store.ts";
@@ -30,7 +30,8 @@ beforeEach(async () => {
   });
 });
 
-const nowhere = { place: null };
+/** Where the session says. */
+const asSaid: SessionFilesOptions = { placeOf: ({ sandbox }) => sandbox };
 
 /** A session of ann, whose tools act in a sandbox like that. */
 async function placed(spec: { readonly workingDir?: string }, backend = "local"): Promise<string> {
@@ -60,16 +61,16 @@ async function refused(call: () => Promise<unknown>, code: string): Promise<void
 test("going back brings the files of then, and the checkpoint that is kept brings the later ones forth again", async () => {
   await say("one");
   await write("train");
-  const then = await checkpointWithFiles(manager, sessionId, { ...nowhere, metadata: { note: "a plan" } });
+  const then = await checkpointWithFiles(manager, sessionId, { ...asSaid, metadata: { note: "a plan" } });
   await say("two");
   await write("boat");
-  const { state, kept } = await restoreWithFiles(manager, then.id, nowhere);
+  const { state, kept } = await restoreWithFiles(manager, then.id, asSaid);
   expect([await plan(), state.leafId, await leaf()]).toEqual(["train", "one", "one"]);
   expect(kept).toMatchObject({
     leafId: "two",
     metadata: { note: 'before going back to "a plan"', beforeRestoreOf: then.id },
   });
-  const again = await restoreWithFiles(manager, kept.id, nowhere);
+  const again = await restoreWithFiles(manager, kept.id, asSaid);
   expect([await plan(), await leaf()]).toEqual(["boat", "two"]);
   expect(again.kept.metadata["note"]).toBe("before going back to position 2");
   expect(await manager.store.leaseOf(sessionId)).toBeNull();
@@ -77,37 +78,37 @@ test("going back brings the files of then, and the checkpoint that is kept bring
 
 test("the files of a session that says nothing of its own are where the caller says", async () => {
   const { sessionId: id } = await manager.create({ userId: "ann" });
-  const place = { backend: "local", spec: workspace };
+  const here: SessionFilesOptions = { placeOf: () => ({ backend: "local", spec: workspace }) };
   await write("train");
-  const then = await checkpointWithFiles(manager, id, { place });
+  const then = await checkpointWithFiles(manager, id, here);
   await write("boat");
-  await restoreWithFiles(manager, then.id, { place });
+  await restoreWithFiles(manager, then.id, here);
   expect(await plan()).toBe("train");
-  await refused(() => checkpointWithFiles(manager, id, nowhere), "NO_SANDBOX");
+  await refused(() => checkpointWithFiles(manager, id, asSaid), "NO_SANDBOX");
 });
 
 test("the checkpoint to go back to stays, also when it is the oldest of too many", async () => {
   await write("train");
-  const then = await checkpointWithFiles(manager, sessionId, nowhere);
+  const then = await checkpointWithFiles(manager, sessionId, asSaid);
   const others = [await manager.checkpoint(sessionId), await manager.checkpoint(sessionId)];
   await write("boat");
-  const { kept } = await restoreWithFiles(manager, then.id, nowhere);
+  const { kept } = await restoreWithFiles(manager, then.id, asSaid);
   expect(await plan()).toBe("train");
   expect((await checkpoints()).map(({ id }) => id)).toEqual([then.id, others[1]?.id, kept.id]);
 });
 
 test("files are not brought back while a run has the session, and no run begins meanwhile", async () => {
   await write("train");
-  const then = await checkpointWithFiles(manager, sessionId, nowhere);
+  const then = await checkpointWithFiles(manager, sessionId, asSaid);
   await write("boat");
   const lease = await manager.store.lease(sessionId, "a run", 60_000);
-  await refused(() => restoreWithFiles(manager, then.id, nowhere), "SESSION_BUSY");
+  await refused(() => restoreWithFiles(manager, then.id, asSaid), "SESSION_BUSY");
   await lease.release();
   const held = vi.spyOn(manager, "restore").mockImplementationOnce(async (...args) => {
     await expect(manager.store.lease(sessionId, "a run", 1000)).rejects.toMatchObject({ code: "SESSION_BUSY" });
     return manager.restore(...args);
   });
-  await restoreWithFiles(manager, then.id, nowhere);
+  await restoreWithFiles(manager, then.id, asSaid);
   expect(held).toHaveBeenCalledTimes(2);
   expect(await plan()).toBe("train");
 });
@@ -115,44 +116,44 @@ test("files are not brought back while a run has the session, and no run begins 
 test("refuses what cannot be held or brought back, and changes nothing", async () => {
   await write("train");
   const bare = await manager.checkpoint(sessionId);
-  await refused(() => restoreWithFiles(manager, bare.id, nowhere), "INVALID_OPTION");
-  await refused(() => restoreWithFiles(manager, "nowhere", nowhere), "CHECKPOINT_NOT_FOUND");
-  await refused(() => checkpointWithFiles(manager, "nowhere", nowhere), "SESSION_NOT_FOUND");
+  await refused(() => restoreWithFiles(manager, bare.id, asSaid), "INVALID_OPTION");
+  await refused(() => restoreWithFiles(manager, "nowhere", asSaid), "CHECKPOINT_NOT_FOUND");
+  await refused(() => checkpointWithFiles(manager, "nowhere", asSaid), "SESSION_NOT_FOUND");
 
-  const then = await checkpointWithFiles(manager, sessionId, nowhere);
+  const then = await checkpointWithFiles(manager, sessionId, asSaid);
   for (const call of [restoreWithFiles, checkpointWithFiles]) {
     const code = call === restoreWithFiles ? "CHECKPOINT_NOT_FOUND" : "SESSION_NOT_FOUND";
     const id = call === restoreWithFiles ? then.id : sessionId;
-    await refused(() => call(manager, id, { ...nowhere, actor: "bob" }), code);
+    await refused(() => call(manager, id, { ...asSaid, actor: "bob" }), code);
   }
   await manager.suspend(sessionId);
-  await refused(() => restoreWithFiles(manager, then.id, nowhere), "SESSION_SUSPENDED");
+  await refused(() => restoreWithFiles(manager, then.id, asSaid), "SESSION_SUSPENDED");
   await manager.resume(sessionId);
 
   await localBackend.deleteSnapshot?.((then.sandboxSnapshot as { snapshot: { id: string } }).snapshot);
-  await refused(() => restoreWithFiles(manager, then.id, nowhere), "INVALID_OPTION");
+  await refused(() => restoreWithFiles(manager, then.id, asSaid), "INVALID_OPTION");
 });
 
 test("refuses a place whose files do not stay, one that cannot hold them, and files of another kind", async () => {
   await write("train");
   const temporary = await placed({});
-  await refused(() => checkpointWithFiles(manager, temporary, nowhere), "NO_SANDBOX");
+  await refused(() => checkpointWithFiles(manager, temporary, asSaid), "NO_SANDBOX");
   const unable = Object.assign(new CountedBackend({ snapshot: false }), { keepsFiles: () => true });
   const other = await placed({ workingDir: "/" }, unable.name);
-  await refused(() => checkpointWithFiles(manager, other, nowhere), "INVALID_OPTION");
+  await refused(() => checkpointWithFiles(manager, other, asSaid), "INVALID_OPTION");
   expect([unable.opens, unable.live.size]).toEqual([1, 0]);
 
   const able = Object.assign(new CountedBackend(), { keepsFiles: () => true });
   const foreign = await manager.checkpoint(sessionId, { sandbox: await able.open({}) });
-  await refused(() => restoreWithFiles(manager, foreign.id, nowhere), "INVALID_OPTION");
+  await refused(() => restoreWithFiles(manager, foreign.id, asSaid), "INVALID_OPTION");
 });
 
 test("says which files two checkpoints hold differently, where both hold some that can be compared", async () => {
   const compared = new CheckpointManager(manager.store);
   await write("train");
-  const first = await checkpointWithFiles(manager, sessionId, nowhere);
+  const first = await checkpointWithFiles(manager, sessionId, asSaid);
   await write("boat");
-  const second = await checkpointWithFiles(manager, sessionId, nowhere);
+  const second = await checkpointWithFiles(manager, sessionId, asSaid);
   expect(await compared.compareFiles(first.id, second.id)).toEqual({
     changes: [{ path: "plan.txt", change: "changed", before: "train", after: "boat" }],
     truncated: false,

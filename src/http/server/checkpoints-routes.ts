@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../../internal/json.ts";
 import { CheckpointManager } from "../../lifecycle/checkpoint-manager.ts";
-import { checkpointWithFiles, restoreWithFiles } from "../../lifecycle/session-files.ts";
+import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
 import { CheckpointNotFoundError } from "../../session/errors.ts";
 import type { FileChanges } from "../../session/sandbox.ts";
 import { StateDiff } from "../../session/state-diff.ts";
@@ -54,7 +54,8 @@ export function mountCheckpoints(app: ServerApp, services: ServerServices): void
 }
 
 function mountOfSession(app: ServerApp, services: ServerServices): void {
-  const { manager, store, place } = services;
+  const { manager, store } = services;
+  const placeOf = placeIn(services);
   route(app, {
     method: "get",
     path: "/api/sessions/:id/checkpoints",
@@ -75,7 +76,7 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
     async handle({ param, body: { files, ...init }, as }) {
       const made = await (files === true
-        ? checkpointWithFiles(manager, param("id"), { ...init, ...as, place })
+        ? checkpointWithFiles(manager, param("id"), { ...init, ...as, placeOf })
         : manager.checkpoint(param("id"), { ...init, ...as }));
       const headers = { location: `/api/checkpoints/${encodeSegment(made.id)}` };
       return answer(made, { status: 201, headers });
@@ -109,7 +110,8 @@ function mountOne(app: ServerApp, services: ServerServices): void {
 }
 
 function mountRestoring(app: ServerApp, services: ServerServices): void {
-  const { manager, place } = services;
+  const { manager } = services;
+  const placeOf = placeIn(services);
   route(app, {
     method: "post",
     path: "/api/checkpoints/:checkpointId/restore",
@@ -121,7 +123,7 @@ function mountRestoring(app: ServerApp, services: ServerServices): void {
     async handle({ param, body: { files = false }, caller, as }) {
       const id = param("checkpointId");
       const { state, kept } = files
-        ? await restoreWithFiles(manager, id, { ...as, place })
+        ? await restoreWithFiles(manager, id, { ...as, placeOf })
         : { state: await manager.restore(id, { ...as, turns: false }), kept: null };
       const view = await readView(services, state.sessionId, caller);
       return answer({ ...view, kept } satisfies RestoredSession);
@@ -147,4 +149,9 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
       return answer({ from, to, state: diff as unknown as JsonObject, files } satisfies CheckpointDiff);
     },
   });
+}
+
+/** Where the files of sessions are: where tools act in them. */
+function placeIn({ place }: ServerServices): SessionFilesOptions["placeOf"] {
+  return ({ sandbox }) => sandbox ?? place;
 }
