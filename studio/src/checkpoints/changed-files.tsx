@@ -45,15 +45,9 @@ function Changed({ change }: { readonly change: FileChange }): ReactNode {
   );
   return (
     <li>
-      {edit === null ? (
-        <p>
-          {title} <span className="soft">{whyNotShown(change)}</span>
-        </p>
-      ) : (
-        <Fold title={title}>
-          <DiffView edit={edit} />
-        </Fold>
-      )}
+      <Fold title={title}>
+        {edit === null ? <p className="soft">{whyNotShown(change)}</p> : <DiffView edit={edit} />}
+      </Fold>
     </li>
   );
 }

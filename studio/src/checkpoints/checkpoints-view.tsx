@@ -34,7 +34,7 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
       {kept !== null && (
         <output className="checkpoints-kept small">
           The files are those of the checkpoint again. What they were before is kept in the checkpoint{" "}
-          <bdi>“{visibleText(noteOf(kept) ?? kept.id)}”</bdi>; restore it with its files to undo this.
+          <strong dir="auto">{visibleText(noteOf(kept) ?? kept.id)}</strong>; restore it with its files to undo this.
         </output>
       )}
       <Shown requested={loaded} what="the checkpoints">
