@@ -1,3 +1,5 @@
+import { realpath } from "node:fs/promises";
+import { isAbsolute, relative, sep } from "node:path";
 import { LeaseHold } from "../agent/persist/lease-hold.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -8,7 +10,8 @@ import { sandboxBackend } from "../session/sandbox-backends.ts";
 import { openSandbox } from "../session/sandbox-opening.ts";
 import { type Sandbox, SandboxError, type SandboxSpec } from "../session/sandbox.ts";
 import type { SessionState } from "../session/state.ts";
-import type { Checkpoint } from "../session/store.ts";
+import type { Checkpoint, SessionStore } from "../session/store.ts";
+import { skeinHome } from "../tree/home.ts";
 import type { ActorOptions } from "./access.ts";
 import { CheckpointManager } from "./checkpoint-manager.ts";
 import { heldBackend } from "./held-snapshot.ts";
@@ -47,7 +50,9 @@ export async function checkpointWithFiles(
 ): Promise<Checkpoint> {
   const head = await manager.head(sessionId, as);
   if (head === null) throw new SessionNotFoundError(sessionId);
-  return inPlace(head.header, placeOf, (sandbox) => manager.checkpoint(sessionId, { ...as, metadata, sandbox }));
+  return inPlace(manager, head.header, placeOf, (sandbox) =>
+    manager.checkpoint(sessionId, { ...as, metadata, sandbox }),
+  );
 }
 
 /**
@@ -70,7 +75,7 @@ export async function restoreWithFiles(
   if (heldBackend(checkpoint) === null) throw noFiles(checkpoint, "holds no files");
   const hold = await LeaseHold.take(manager.store, sessionId, `restore-${uuidv7()}`);
   try {
-    return await inPlace(head.header, placeOf, async (sandbox) => {
+    return await inPlace(manager, head.header, placeOf, async (sandbox) => {
       if (heldBackend(checkpoint) !== sandbox.backend)
         throw noFiles(checkpoint, "holds files of another kind of place");
       const metadata = { note: `before going back to ${nameOf(checkpoint)}`, beforeRestoreOf: checkpointId };
@@ -101,6 +106,7 @@ async function bringBack(
 
 /** Opens the place of a session for as long as some work takes. */
 async function inPlace<T>(
+  { store }: SessionManager,
   header: SessionHeader,
   placeOf: SessionFilesOptions["placeOf"],
   work: (sandbox: Sandbox) => Promise<T>,
@@ -122,10 +128,32 @@ async function inPlace<T>(
     if (!sandbox.capabilities.snapshot) {
       throw new SessionError("INVALID_OPTION", `A ${name} sandbox cannot hold its files; leave them out.`);
     }
+    await checkStoreIsElsewhere(store, sandbox);
     return await work(sandbox);
   } finally {
     await opening.release();
   }
+}
+
+/** A store that came back as it was would have lost what was said since, and whoever has it open would write to nowhere. */
+async function checkStoreIsElsewhere({ capabilities: { path } }: SessionStore, sandbox: Sandbox): Promise<void> {
+  if (path === undefined || sandbox.backend !== "local") return;
+  const place = await withoutLinks(path);
+  // The local backend leaves Skein's home alone.
+  if (!isIn(place, sandbox.workingDir) || isIn(place, await withoutLinks(skeinHome()))) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    "The sessions themselves are kept among these files; leave the files out, or keep the sessions elsewhere.",
+  );
+}
+
+async function withoutLinks(path: string): Promise<string> {
+  return realpath(path).catch(() => path);
+}
+
+function isIn(path: string, directory: string): boolean {
+  const way = relative(directory, path);
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 function noFiles({ id }: Checkpoint, why: string): SessionError {

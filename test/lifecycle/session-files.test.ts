@@ -8,6 +8,7 @@ import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from 
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import type { Checkpoint } from "../../src/session/store.ts";
+import { openStore } from "../../src/stores/open-store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";
 
@@ -146,6 +147,27 @@ test("refuses a place whose files do not stay, one that cannot hold them, and fi
   const able = Object.assign(new CountedBackend(), { keepsFiles: () => true });
   const foreign = await manager.checkpoint(sessionId, { sandbox: await able.open({}) });
   await refused(() => restoreWithFiles(manager, foreign.id, asSaid), "INVALID_OPTION");
+});
+
+test("refuses files among which the sessions themselves are kept, unless they are in Skein's home", async () => {
+  const files: SessionFilesOptions = { placeOf: () => ({ backend: "local", spec: workspace }) };
+  for (const [url, refusal] of [
+    [`sqlite:${join(workspace, "sessions.db")}`, "INVALID_OPTION"],
+    [`jsonl:${join(workspace, "sessions")}`, "INVALID_OPTION"],
+    [`sqlite:${join(workspace, ".skein/skein.db")}`, null],
+    [`sqlite:${join(workspace, "../elsewhere.db")}`, null],
+  ] as const) {
+    vi.stubEnv("SKEIN_HOME", join(workspace, ".skein"));
+    await using store = await openStore(url);
+    await using other = new SessionManager({ store });
+    const { sessionId: id } = await other.create({ userId: "ann" });
+    const made = checkpointWithFiles(other, id, files);
+    if (refusal !== null) await expect(made).rejects.toMatchObject({ code: refusal });
+    else {
+      await restoreWithFiles(other, (await made).id, files);
+      expect(await store.listCheckpoints(id)).toHaveLength(2);
+    }
+  }
 });
 
 test("says which files two checkpoints hold differently, where both hold some that can be compared", async () => {
