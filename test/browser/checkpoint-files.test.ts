@@ -86,3 +86,16 @@ browserTest(
     ).toBe(0);
   },
 );
+
+browserTest(
+  "where no tools act anywhere, the studio says so and offers no files",
+  async ({ open, server: { client } }) => {
+    const { header } = await client.sessions.create({});
+    const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
+    await page.getByText("neither the session nor the server has a place where tools act").waitFor();
+    expect(await page.getByRole("checkbox", { name: /files/i }).count()).toBe(0);
+    await page.getByRole("button", { name: "Create a checkpoint" }).click();
+    await page.getByRole("region", { name: "Timeline of checkpoints" }).getByRole("listitem").waitFor();
+  },
+  { server: "slow" },
+);
