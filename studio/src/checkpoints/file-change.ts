@@ -11,5 +11,5 @@ export function editOf({ path, change, before, after }: FileChange): FileEdit | 
 /** Why a change has no lines to show. */
 export function whyNotShown({ before, after }: FileChange): string {
   if (before !== undefined && before === after) return "Only its mode is different.";
-  return "What it says is not shown: it is no text, or too long.";
+  return "What it says is not shown: it is a directory, no text, or too long.";
 }
