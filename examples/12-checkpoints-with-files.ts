@@ -24,6 +24,14 @@ await ask('write "go by boat, and sink" to plan.txt');
 await ask('write "swim" to plan-b.txt');
 assert.equal(await planOf(), "go by boat, and sink");
 
+// Two checkpoints with files say which of them differ, and small texts what they said and say.
+const later = await checkpoints.create(header.id, { sandbox });
+const { changes } = (await checkpoints.compareFiles(good.id, later.id)) ?? { changes: [] };
+assert.deepEqual(changes, [
+  { path: "plan-b.txt", change: "added", after: "swim" },
+  { path: "plan.txt", change: "changed", before: "go by train", after: "go by boat, and sink" },
+]);
+
 // Looking at a checkpoint changes nothing; with the sandbox, the files are those of then, and what came later is gone.
 const then = await checkpoints.restore(good.id, { sandbox });
 assert.deepEqual(then.turns, turns);

@@ -7,6 +7,7 @@ import type { SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
 import type { SessionState } from "../session/state.ts";
+import type { FileChanges } from "../session/sandbox.ts";
 import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
 
@@ -43,6 +44,8 @@ export interface Catalogue {
   readonly agents: readonly AgentInfo[];
   readonly models: readonly ModelInfo[];
   readonly groups: readonly GroupInfo[];
+  /** Whether the server has a place where tools act in sessions that do not say so themselves. */
+  readonly hasPlace: boolean;
 }
 
 /** An agent that the server offers. */
@@ -263,6 +266,20 @@ export interface MergeView {
 /** A checkpoint to make. */
 export interface NewCheckpoint {
   readonly metadata?: JsonObject;
+  /** Whether it is to hold the files of the session's place, too. */
+  readonly files?: boolean;
+}
+
+/** How to go back to a checkpoint. */
+export interface RestoreRequest {
+  /** Whether the files that it holds are to come back, too; those that are there now are held in another one first. */
+  readonly files?: boolean;
+}
+
+/** A session that went back to a checkpoint. */
+export interface RestoredSession extends SessionView {
+  /** The checkpoint that holds the files which were there before; null where files stayed as they were. */
+  readonly kept: Checkpoint | null;
 }
 
 /** The checkpoints of a session, oldest first. */
@@ -275,8 +292,8 @@ export interface CheckpointDiff {
   readonly from: Checkpoint;
   readonly to: Checkpoint;
   readonly state: JsonObject;
-  /** The files that differ, where both hold a snapshot that can be compared; null otherwise. */
-  readonly files: readonly { readonly path: string; readonly change: "added" | "removed" | "changed" }[] | null;
+  /** The files that differ; null where they were not asked for, and where not both hold files that can be compared. */
+  readonly files: FileChanges | null;
 }
 
 /** The sessions that a session came from and that came from it. */

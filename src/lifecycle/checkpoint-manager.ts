@@ -3,12 +3,12 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { CheckpointNotFoundError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
 import { frozenCopy } from "../session/frozen-copy.ts";
-import type { Sandbox } from "../session/sandbox.ts";
+import type { FileChanges, Sandbox } from "../session/sandbox.ts";
 import { type SessionState, stateOf } from "../session/state.ts";
 import type { Checkpoint, SessionStore } from "../session/store.ts";
 import { checkCount } from "../stores/check-arguments.ts";
 import { forkedCheckpoints } from "./forked-checkpoint.ts";
-import { bringBackFiles, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
+import { bringBackFiles, compareHeld, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
 import { readTurns, type StateOptions } from "./read-state.ts";
 
 const CHECKPOINTS_DEFAULT = 50;
@@ -27,6 +27,8 @@ export interface CheckpointInit {
   readonly metadata?: JsonObject;
   /** The sandbox whose files it is to hold. */
   readonly sandbox?: Sandbox;
+  /** A checkpoint that stays, even if it is the oldest of too many. */
+  readonly spare?: string;
   /** Where the session stands, for a caller that has just read or appended; the checkpoint is taken there. */
   readonly head?: SessionHead;
 }
@@ -68,7 +70,7 @@ export class CheckpointManager {
     if (head?.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
     const held = init.sandbox === undefined ? {} : { sandboxSnapshot: await holdSnapshot(init.sandbox) };
     try {
-      return await this.#save(head, { metadata, ...held });
+      return await this.#save(head, { metadata, ...held }, init.spare ?? null);
     } catch (error) {
       await freeSnapshot(held).catch(() => {});
       throw error;
@@ -94,6 +96,16 @@ export class CheckpointManager {
     return state;
   }
 
+  /**
+   * The files that two checkpoints hold differently. Null where either holds none, and where nobody here can compare them:
+   * files of two kinds of sandbox, of a kind that cannot, or files that are gone.
+   *
+   * @throws {CheckpointNotFoundError} when there is none of one of these ids.
+   */
+  async compareFiles(fromId: string, toId: string): Promise<FileChanges | null> {
+    return compareHeld(await this.#load(fromId), await this.#load(toId));
+  }
+
   /** The checkpoints of a session, the oldest first. */
   async list(sessionId: string): Promise<readonly Checkpoint[]> {
     return this.#store.listCheckpoints(sessionId);
@@ -108,13 +120,23 @@ export class CheckpointManager {
     return checkpoint !== null && this.#remove(checkpoint);
   }
 
+  async #load(checkpointId: string): Promise<Checkpoint> {
+    const checkpoint = await this.#store.loadCheckpoint(checkpointId);
+    if (checkpoint === null) throw new CheckpointNotFoundError(checkpointId);
+    return checkpoint;
+  }
+
   async #remove(checkpoint: Checkpoint): Promise<boolean> {
     // The files go first: what fails between the two can be done again, while nobody would find files left behind.
     await freeSnapshot(checkpoint);
     return this.#store.deleteCheckpoint(checkpoint.id);
   }
 
-  async #save(head: SessionHead, fields: Pick<Checkpoint, "metadata" | "sandboxSnapshot">): Promise<Checkpoint> {
+  async #save(
+    head: SessionHead,
+    fields: Pick<Checkpoint, "metadata" | "sandboxSnapshot">,
+    spare: string | null,
+  ): Promise<Checkpoint> {
     const sessionId = head.header.id;
     const earlier = await this.#store.listCheckpoints(sessionId);
     const checkpoint: Checkpoint = frozenCopy({
@@ -128,22 +150,22 @@ export class CheckpointManager {
     });
     await this.#store.saveCheckpoint(checkpoint);
     // The new one is there, whatever becomes of the old ones; the next one tries again.
-    await this.#prune(checkpoint, new Set(earlier.map(({ id }) => id))).catch(() => {});
+    await this.#prune(checkpoint, new Set(earlier.map(({ id }) => id)), spare).catch(() => {});
     return checkpoint;
   }
 
-  async #prune({ id, sessionId }: Checkpoint, earlier: ReadonlySet<string>): Promise<void> {
+  async #prune({ id, sessionId }: Checkpoint, earlier: ReadonlySet<string>, spare: string | null): Promise<void> {
     // Looked at after the new one is there, so that of several made at once the last to look sees them all.
     const kept = await this.#store.listCheckpoints(sessionId);
     let excess = kept.length - this.#max;
     if (excess <= 0) return;
-    const forked = await forkedCheckpoints(this.#store, sessionId);
+    const needed = new Set([...(await forkedCheckpoints(this.#store, sessionId)), spare]);
     let before = true;
     for (const checkpoint of kept) {
       if (excess <= 0) return;
       if (checkpoint.id === id) before = false;
       // One that was made at the same time and comes later prunes for itself; else two could remove each other.
-      else if ((before || earlier.has(checkpoint.id)) && !forked.has(checkpoint.id)) {
+      else if ((before || earlier.has(checkpoint.id)) && !needed.has(checkpoint.id)) {
         const freed = await this.#remove(checkpoint).then(
           () => true,
           () => false,

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../internal/json.ts";
 import { SessionError, show } from "../session/errors.ts";
-import type { Sandbox } from "../session/sandbox.ts";
+import { type FileChanges, type Sandbox, SandboxError } from "../session/sandbox.ts";
 import { sandboxBackend } from "../session/sandbox-backends.ts";
 import type { Checkpoint } from "../session/store.ts";
 
@@ -27,6 +27,26 @@ export async function bringBackFiles(checkpoint: Checkpoint, sandbox: Sandbox): 
     );
   }
   await sandbox.restore(held.snapshot);
+}
+
+/** The kind of sandbox whose files a checkpoint holds; null when it holds none. */
+export function heldBackend(checkpoint: Checkpoint): string | null {
+  return heldBy(checkpoint)?.backend ?? null;
+}
+
+/** Which files two checkpoints hold differently; null where that cannot be known. */
+export async function compareHeld(from: Checkpoint, to: Checkpoint): Promise<FileChanges | null> {
+  const [before, after] = [heldBy(from), heldBy(to)];
+  if (before === null || after === null || before.backend !== after.backend) return null;
+  // What another program registers may be missing here, and with it whoever could compare.
+  const backend = await sandboxBackend(before.backend).catch(() => null);
+  try {
+    return (await backend?.compareSnapshots?.(before.snapshot, after.snapshot)) ?? null;
+  } catch (error) {
+    // A store that was copied from another machine has the names of snapshots that are not here.
+    if (error instanceof SandboxError && error.kind === "file_not_found") return null;
+    throw error;
+  }
 }
 
 /** Frees the files that a checkpoint holds, where its backend keeps any that can be freed. */

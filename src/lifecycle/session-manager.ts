@@ -1,6 +1,5 @@
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
-import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-plan.ts";
 import {
@@ -20,7 +19,7 @@ import { type ActorOptions, viewerOf } from "./access.ts";
 import { AfterWrite, type Consolidator, type WorkingMemory } from "./after-write.ts";
 import { BranchManager } from "./branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
-import { CheckpointManager } from "./checkpoint-manager.ts";
+import { type CheckpointInit, CheckpointManager } from "./checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
@@ -219,13 +218,14 @@ export class SessionManager implements AsyncDisposable {
   /** Marks where the session stands now, and the files of a sandbox with it where one is given. */
   async checkpoint(
     id: string,
-    options: ActorOptions & { readonly metadata?: JsonObject; readonly sandbox?: Sandbox } = {},
+    options: ActorOptions & Pick<CheckpointInit, "metadata" | "sandbox" | "spare"> = {},
   ): Promise<Checkpoint> {
     const head = await this.#sessions.read(id, options);
-    const { metadata, sandbox } = options;
+    const { metadata, sandbox, spare } = options;
     const checkpoint = await this.#checkpoints.create(id, {
       ...(metadata === undefined ? {} : { metadata }),
       ...(sandbox === undefined ? {} : { sandbox }),
+      ...(spare === undefined ? {} : { spare }),
     });
     this.#sessions.announce("checkpointCreated", head, { checkpoint, automatic: false });
     return checkpoint;

@@ -99,6 +99,8 @@ export { registerSandboxBackend } from "./sandbox-backends.ts";
 export {
   type ExecOptions,
   type ExecResult,
+  type FileChange,
+  type FileChanges,
   type Sandbox,
   type SandboxBackend,
   type SandboxCapabilities,

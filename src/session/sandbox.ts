@@ -69,6 +69,23 @@ export interface SandboxFile {
   readonly sizeBytes: number;
 }
 
+/** A file that two snapshots hold differently; a link is a file that says where it points. */
+export interface FileChange {
+  /** Relative to the sandbox's root, with forward slashes. */
+  readonly path: string;
+  readonly change: "added" | "removed" | "changed";
+  /** What it said in the first snapshot and says in the second: of small texts only, and of a changed file both or neither. */
+  readonly before?: string;
+  readonly after?: string;
+}
+
+/** What is different between two snapshots, sorted by path. */
+export interface FileChanges {
+  readonly changes: readonly FileChange[];
+  /** Whether there are more changes than these. */
+  readonly truncated: boolean;
+}
+
 /** What a sandbox can do beyond running commands and keeping files. */
 export interface SandboxCapabilities {
   /** `snapshot` and `restore` work. */
@@ -127,4 +144,13 @@ export interface SandboxBackend {
   attach?(id: string, spec: SandboxSpec): Promise<Sandbox>;
   /** Frees the space of a snapshot; false when there was none. */
   deleteSnapshot?(snapshot: JsonObject): Promise<boolean>;
+  /**
+   * The files that two snapshots hold differently: in what they say, in their mode, or in being there at all. A directory
+   * counts by itself where it is empty or has another mode. How many changes and how much text there can be is limited.
+   *
+   * @throws {SandboxError} `unsupported` for a value that is no snapshot of this backend, `file_not_found` for one that is gone.
+   */
+  compareSnapshots?(from: JsonObject, to: JsonObject): Promise<FileChanges>;
+  /** Whether the files of a sandbox with this spec are there again when the next one is opened (default: they are not). */
+  keepsFiles?(spec: SandboxSpec): boolean;
 }

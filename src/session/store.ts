@@ -152,6 +152,8 @@ export interface StoreCapabilities {
   readonly watch: "push" | "poll";
   readonly lease: "shared" | "process";
   readonly aggregate: "native" | "scan";
+  /** The file or directory of this machine that it is kept in, where there is one. */
+  readonly path?: string;
 }
 
 /**

@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
@@ -74,6 +76,29 @@ browserTest(
     await page.getByRole("button", { name: "Filter" }).press("Enter");
     await look(page, "the filters", found);
     expect(found).toEqual({});
+  },
+);
+
+browserTest(
+  "axe finds nothing serious in the files of two checkpoints and in the way back, and the keyboard opens them",
+  async ({ open, server: { client, workspace } }) => {
+    const { header } = await client.sessions.create({});
+    const names = ["first", "second"];
+    for (const note of names) {
+      await writeFile(join(workspace, `${"long-".repeat(30)}.txt`), note);
+      await client.checkpoints.create(header.id, { files: true, metadata: { note } });
+    }
+    const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
+    for (const name of names) await page.getByRole("listitem", { name }).getByLabel("Compare").press("Space");
+    await page.getByRole("list", { name: "Files that differ" }).locator("summary").first().press("Enter");
+    await page.locator("pre ins").waitFor();
+    await page.getByRole("button", { name: "Restore", exact: true }).first().press("Enter");
+    await page.getByLabel(/Bring its files back/).press("Space");
+    const found: Record<string, string[]> = {};
+    await look(page, "files that differ", found);
+    expect([found, await page.getByLabel(/Bring its files back/).isChecked()]).toEqual([{}, true]);
+    await page.setViewportSize({ width: 380, height: 800 });
+    expect(await page.evaluate<string[]>(OVERFLOWING)).toEqual([]);
   },
 );
 

@@ -49,7 +49,7 @@ export class StudioServer implements AsyncDisposable {
   static async start(kind: ServerKind = "serve"): Promise<StudioServer> {
     const directory = await mkdtemp(join(tmpdir(), "skein-studio-"));
     await mkdir(join(directory, "workspace"));
-    return new StudioServer(kind, directory, await launch(PROGRAMS[kind](directory, 0, 0)));
+    return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
   }
 
   /** Ends it as a power cut does. */
@@ -63,7 +63,7 @@ export class StudioServer implements AsyncDisposable {
   /** Starts it again, at the same address and later than the run of a killed process keeps its session. */
   async restart(): Promise<void> {
     const port = Number(new URL(this.url).port);
-    const { child } = await launch(PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
+    const { child } = await launch(this.#directory, PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
     this.#child = child;
   }
 
@@ -73,9 +73,9 @@ export class StudioServer implements AsyncDisposable {
   }
 }
 
-async function launch(args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
+async function launch(directory: string, args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
   // Keys of whoever runs the tests would offer models that cost money.
-  const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
+  const env = { ...process.env, SKEIN_HOME: join(directory, "home"), OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
   const child = spawn(process.execPath, ["--no-warnings", ...args], { env });
   let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import type { ApprovalPolicy } from "../../src/cli/chat/approval-policy.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
@@ -184,6 +184,24 @@ describe("the commands of a chat", () => {
     await tell(other, "elsewhere");
     const foreign = await other.manager.checkpoint(treeOf(other).id);
     expect(wordsOf(await tell(chat, `/restore ${foreign.id}`))[0]).toMatch(/^! There is no checkpoint/);
+  });
+
+  test("checkpoints with files bring those of the workspace back, and hold what they were", async () => {
+    vi.stubEnv("SKEIN_HOME", await makeWorkspace());
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const chat = await makeChat(scripted(["one"]));
+    const plan = join(chat.workspace, "plan.txt");
+    await writeFile(plan, "train");
+    await tell(chat, ["first", "/checkpoint files"]);
+    await writeFile(plan, "boat");
+    expect(wordsOf(await tell(chat, "/checkpoints"))[0]).toMatch(/^1 \S+ {2}\S+, at \d+ entries, with files$/);
+    await tell(chat, "/restore 1");
+    expect(await readFile(plan, "utf8")).toBe("boat");
+    const [said = ""] = wordsOf(await tell(chat, "/restore 1 files"));
+    expect(await readFile(plan, "utf8")).toBe("train");
+    await tell(chat, `/restore ${/checkpoint (\S+) holds/.exec(said)?.[1]} files`);
+    expect(await readFile(plan, "utf8")).toBe("boat");
+    expect(wordsOf(await tell(chat, "/checkpoint everything"))[0]).toMatch(/^! Write \/checkpoint/);
   });
 
   test("model asks another one from here on, and a later chat asks it too, where it can", async () => {

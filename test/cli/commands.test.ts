@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { readTokenFile } from "../../src/cli/token-file.ts";
 import { hashToken } from "../../src/http/api-token.ts";
@@ -228,8 +228,40 @@ test("restore moves the leaf back, and erases nothing", async () => {
     leafId: "a2",
     turnCount: 2,
     version: 6,
+    kept: null,
   });
   expect(await opened.getEntry("plan", "later")).not.toBeNull();
+});
+
+test("checkpoint and restore take the files of the session's directory along, or of the one that is named", async () => {
+  vi.stubEnv("SKEIN_HOME", await makeDirectory());
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const store = await sampleStore();
+  const workspace = await makeDirectory();
+  const plan = join(workspace, "plan.txt");
+  const held = async (...args: string[]) =>
+    (await jsonOf("checkpoint", ...args, "--files", "--store", store)) as { checkpoint: { id: string } };
+  await writeFile(plan, "train");
+  const { checkpoint } = await held("plan", "--workspace", workspace);
+  expect((await linesOf("checkpoints", "plan", "--store", store))[1]).toMatch(/ 4 {2}yes *$/);
+  await writeFile(plan, "boat");
+  const restored = await jsonOf("restore", checkpoint.id, "--files", "--workspace", workspace, "--store", store);
+  expect([await readFile(plan, "utf8"), restored["kept"]]).toMatchObject(["train", { sessionId: "plan" }]);
+  const { id } = restored["kept"] as { id: string };
+  const [, said] = await linesOf("restore", id, "--files", "--workspace", workspace, "--store", store);
+  expect([await readFile(plan, "utf8"), said]).toEqual([
+    "boat",
+    expect.stringMatching(/^Its files are those of then; checkpoint \S+ holds what they were\.$/),
+  ]);
+
+  await using opened = await openStore(store);
+  const spec = { workingDir: workspace };
+  await opened.create(createHeader({ id: "placed", sandbox: { backend: "local", spec, handleId: null } }));
+  expect((await held("placed")).checkpoint).toMatchObject({ sandboxSnapshot: { backend: "local" } });
+  const nowhere = await runHere(["checkpoint", "plan", "--files", "--store", store]);
+  expect(nowhere).toMatchObject({ code: 1, stderr: 'Session "plan" has no place for files; leave them out.\n' });
+  const unasked = await runHere(["restore", id, "--workspace", workspace, "--store", store]);
+  expect(unasked).toMatchObject({ stdout: "", stderr: expect.stringContaining("add --files") });
 });
 
 test("stats adds up by day, model and user, within a time", async () => {

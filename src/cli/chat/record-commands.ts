@@ -3,15 +3,19 @@ import {
   messageTokens,
   type Message,
   resumeSession,
+  SessionError,
   type SessionTree,
   textOf,
   type ToolCall,
   type Usage,
 } from "../../index.ts";
 import { resumeStateOf } from "../../agent/resume-state.ts";
+import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
+import { show } from "../../session/errors.ts";
 import { printable } from "../terminal.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
 import { notice } from "./chat-output.ts";
+import type { ChatSession } from "./chat-session.ts";
 import { exportToFile } from "./export-to-file.ts";
 import { modelName } from "./model-name.ts";
 import { describeSpending } from "./describe-spending.ts";
@@ -19,10 +23,16 @@ import { describeSpending } from "./describe-spending.ts";
 /** The commands that mark places, tell what the model sees and what it cost, and go on with what was interrupted. */
 export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   checkpoint: {
-    usage: "/checkpoint",
-    summary: "Mark where the session stands; files are not part of it.",
+    usage: "/checkpoint [files]",
+    summary: "Mark where the session stands; with the word files, hold those of the workspace, too.",
     on: "session",
-    run: saying(async (chat, _argument, tree) => `Checkpoint ${(await chat.manager.checkpoint(tree.id)).id}`),
+    run: saying(async (chat, given, { id }) => {
+      if (given !== "" && given !== "files") throw notFiles(given);
+      const made = await (given === ""
+        ? chat.manager.checkpoint(id)
+        : checkpointWithFiles(chat.manager, id, inWorkspace(chat)));
+      return `Checkpoint ${made.id}${given === "" ? "" : ", with the files"}`;
+    }),
   },
   checkpoints: {
     usage: "/checkpoints",
@@ -34,23 +44,28 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
       if (checkpoints.length === 0) return "There are no checkpoints; /checkpoint makes one.";
       return checkpoints
         .map(
-          (checkpoint, index) =>
-            `${index + 1} ${checkpoint.id}  ${checkpoint.createdAt}, at ${checkpoint.version} entries`,
+          ({ id: each, createdAt, version, sandboxSnapshot }, index) =>
+            `${index + 1} ${each}  ${createdAt}, at ${version} entries${sandboxSnapshot === undefined ? "" : ", with files"}`,
         )
         .join("\n");
     }),
   },
   restore: {
-    usage: "/restore <checkpoint or number>",
-    summary: "Go back to a checkpoint; nothing is erased, and files stay as they are.",
+    usage: "/restore <checkpoint or number> [files]",
+    summary: "Go back to a checkpoint; nothing is erased. With the word files, bring back those that it holds, too.",
     argument: "needed",
     on: "session",
     run: saying(async (chat, given, { id, store }) => {
-      const checkpointId = idFrom(chat.listed.checkpoints, given);
+      const [, named = given, files] = /^(.+?)(\s+files)?$/s.exec(given) ?? [];
+      const checkpointId = idFrom(chat.listed.checkpoints, named);
       const known = (await store.listCheckpoints(id)).some((checkpoint) => checkpoint.id === checkpointId);
       if (!known) throw new CheckpointNotFoundError(checkpointId);
-      await chat.manager.restore(checkpointId, { turns: false });
-      return `Back at checkpoint ${checkpointId}.`;
+      if (files === undefined) {
+        await chat.manager.restore(checkpointId, { turns: false });
+        return `Back at checkpoint ${checkpointId}.`;
+      }
+      const { kept } = await restoreWithFiles(chat.manager, checkpointId, inWorkspace(chat));
+      return `Back at checkpoint ${checkpointId}, with its files; checkpoint ${kept.id} holds what they were.`;
     }),
   },
   approvals: {
@@ -115,6 +130,15 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     },
   },
 };
+
+/** The tools of a chat act in its workspace, wherever the session was before. */
+function inWorkspace({ workspace }: ChatSession): SessionFilesOptions {
+  return { placeOf: () => ({ backend: "local", spec: workspace }) };
+}
+
+function notFiles(given: string): SessionError {
+  return new SessionError("INVALID_OPTION", `Write /checkpoint or /checkpoint files, not ${show(given)}.`);
+}
 
 function describeMessage(message: Message): string {
   const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => `[${name}]`) : [];

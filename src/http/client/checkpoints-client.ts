@@ -1,5 +1,5 @@
 import type { Checkpoint } from "../../session/store.ts";
-import type { CheckpointDiff, CheckpointList, NewCheckpoint, SessionView } from "../wire.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
 /** Positions of sessions that can be returned to. */
@@ -16,7 +16,7 @@ export class CheckpointsClient {
     return (await this.#transport.json<CheckpointList>({ path, ...options })).items;
   }
 
-  /** Marks where a session stands now. */
+  /** Marks where a session stands now, with `files` together with the files of its place. */
   async create(sessionId: string, init: NewCheckpoint = {}, options: CallOptions = {}): Promise<Checkpoint> {
     const path = pathOf`/api/sessions/${sessionId}/checkpoints`;
     return this.#transport.json({ method: "POST", path, json: init, ...options });
@@ -30,14 +30,23 @@ export class CheckpointsClient {
     await this.#transport.empty({ method: "DELETE", path: pathOf`/api/checkpoints/${checkpointId}`, ...options });
   }
 
-  /** Takes the session back to a checkpoint; nothing is erased. */
-  async restore(checkpointId: string, options: CallOptions = {}): Promise<SessionView> {
+  /** Takes the session back to a checkpoint, with `files` together with the files that it holds; nothing is erased. */
+  async restore(
+    checkpointId: string,
+    { signal, ...request }: RestoreRequest & CallOptions = {},
+  ): Promise<RestoredSession> {
     const path = pathOf`/api/checkpoints/${checkpointId}/restore`;
-    return this.#transport.json({ method: "POST", path, json: {}, ...options });
+    const options = signal === undefined ? {} : { signal };
+    return this.#transport.json({ method: "POST", path, json: request, ...options });
   }
 
-  /** What is different between two checkpoints of a session. */
-  async diff(fromId: string, toId: string, options: CallOptions = {}): Promise<CheckpointDiff> {
-    return this.#transport.json({ path: pathOf`/api/checkpoints/${fromId}/diff/${toId}`, ...options });
+  /** What is different between two checkpoints of a session; with `files: false`, without their files, which is quicker. */
+  async diff(
+    fromId: string,
+    toId: string,
+    { signal, ...query }: CallOptions & { readonly files?: boolean } = {},
+  ): Promise<CheckpointDiff> {
+    const options = signal === undefined ? {} : { signal };
+    return this.#transport.json({ path: pathOf`/api/checkpoints/${fromId}/diff/${toId}`, query, ...options });
   }
 }

@@ -24,7 +24,12 @@ const groupInfo = named<GroupInfo>(
 );
 const catalogue = named<Catalogue>(
   "Catalogue",
-  z.object({ agents: z.array(agentInfo), models: z.array(modelInfo), groups: z.array(groupInfo) }),
+  z.object({
+    agents: z.array(agentInfo),
+    models: z.array(modelInfo),
+    groups: z.array(groupInfo),
+    hasPlace: z.boolean(),
+  }),
 );
 const document = named("OpenApi", jsonObject);
 
@@ -72,7 +77,7 @@ export function mountAbout(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function catalogueOf({ agents, groups, modelInfos }: ServerServices): Catalogue {
+function catalogueOf({ agents, groups, modelInfos, place }: ServerServices): Catalogue {
   return {
     agents: [...agents].map(([name, { model, tools = [] }]) => ({
       name,
@@ -81,5 +86,6 @@ function catalogueOf({ agents, groups, modelInfos }: ServerServices): Catalogue 
     })),
     models: modelInfos,
     groups: [...groups].map(([name, group]) => ({ name, agents: group.members })),
+    hasPlace: place !== null,
   };
 }

@@ -1,19 +1,39 @@
 import { z } from "zod";
 import type { JsonObject } from "../../internal/json.ts";
 import { CheckpointManager } from "../../lifecycle/checkpoint-manager.ts";
+import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
 import { CheckpointNotFoundError } from "../../session/errors.ts";
+import type { FileChanges } from "../../session/sandbox.ts";
 import { StateDiff } from "../../session/state-diff.ts";
 import { encodeSegment } from "../path-segment.ts";
-import type { CheckpointDiff, CheckpointList, NewCheckpoint } from "../wire.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
 import { answer, noContent, route, type ServerApp } from "./route.ts";
-import { jsonObject, named, refuse } from "./schema.ts";
+import { jsonObject, named, queryFlag, refuse } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
 import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
-import { checkpoint, sessionView } from "./wire-schemas.ts";
+import { checkpoint, restoredSession } from "./wire-schemas.ts";
 
-const newCheckpoint = named<NewCheckpoint>("NewCheckpoint", z.strictObject({ metadata: jsonObject.optional() }));
-const restoreRequest = named<Record<string, never>>("RestoreRequest", z.strictObject({}));
+const newCheckpoint = named<NewCheckpoint>(
+  "NewCheckpoint",
+  z.strictObject({ metadata: jsonObject.optional(), files: z.boolean().optional() }),
+);
+const restoreRequest = named<RestoreRequest>("RestoreRequest", z.strictObject({ files: z.boolean().optional() }));
 const checkpointList = named<CheckpointList>("CheckpointList", z.object({ items: z.array(checkpoint) }));
+
+const fileChanges = named<FileChanges>(
+  "FileChanges",
+  z.object({
+    changes: z.array(
+      z.object({
+        path: z.string(),
+        change: z.enum(["added", "removed", "changed"]),
+        before: z.string().optional(),
+        after: z.string().optional(),
+      }),
+    ),
+    truncated: z.boolean(),
+  }),
+);
 
 const checkpointDiff = named<CheckpointDiff>(
   "CheckpointDiff",
@@ -21,7 +41,7 @@ const checkpointDiff = named<CheckpointDiff>(
     from: checkpoint,
     to: checkpoint,
     state: jsonObject,
-    files: z.array(z.object({ path: z.string(), change: z.enum(["added", "removed", "changed"]) })).nullable(),
+    files: fileChanges.nullable(),
   }),
 );
 
@@ -29,10 +49,13 @@ const checkpointDiff = named<CheckpointDiff>(
 export function mountCheckpoints(app: ServerApp, services: ServerServices): void {
   mountOfSession(app, services);
   mountOne(app, services);
+  mountRestoring(app, services);
+  mountComparing(app, services);
 }
 
 function mountOfSession(app: ServerApp, services: ServerServices): void {
   const { manager, store } = services;
+  const placeOf = placeIn(services);
   route(app, {
     method: "get",
     path: "/api/sessions/:id/checkpoints",
@@ -48,11 +71,13 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/checkpoints",
     operationId: "createCheckpoint",
-    summary: "Marks where the session stands now.",
+    summary: "Marks where the session stands now, with `files` together with the files of its place.",
     body: newCheckpoint,
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
-    async handle({ param, body, as }) {
-      const made = await manager.checkpoint(param("id"), { ...body, ...as });
+    async handle({ param, body: { files, ...init }, as }) {
+      const made = await (files === true
+        ? checkpointWithFiles(manager, param("id"), { ...init, ...as, placeOf })
+        : manager.checkpoint(param("id"), { ...init, ...as }));
       const headers = { location: `/api/checkpoints/${encodeSegment(made.id)}` };
       return answer(made, { status: 201, headers });
     },
@@ -60,7 +85,7 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
 }
 
 function mountOne(app: ServerApp, services: ServerServices): void {
-  const { manager, store } = services;
+  const { store } = services;
   const checkpoints = new CheckpointManager(store);
   route(app, {
     method: "get",
@@ -82,30 +107,51 @@ function mountOne(app: ServerApp, services: ServerServices): void {
       return noContent();
     },
   });
+}
+
+function mountRestoring(app: ServerApp, services: ServerServices): void {
+  const { manager } = services;
+  const placeOf = placeIn(services);
   route(app, {
     method: "post",
     path: "/api/checkpoints/:checkpointId/restore",
     operationId: "restoreCheckpoint",
-    summary: "Moves the session's leaf back to where it stood; nothing is erased.",
+    summary:
+      "Moves the session's leaf back to where it stood, with `files` together with the files of its place; nothing is erased.",
     body: restoreRequest,
-    answers: { 200: { description: "The session after it.", schema: sessionView } },
-    async handle({ param, caller, as }) {
-      const { sessionId } = await manager.restore(param("checkpointId"), { ...as, turns: false });
-      return answer(await readView(services, sessionId, caller));
+    answers: { 200: { description: "The session after it.", schema: restoredSession } },
+    async handle({ param, body: { files = false }, caller, as }) {
+      const id = param("checkpointId");
+      const { state, kept } = files
+        ? await restoreWithFiles(manager, id, { ...as, placeOf })
+        : { state: await manager.restore(id, { ...as, turns: false }), kept: null };
+      const view = await readView(services, state.sessionId, caller);
+      return answer({ ...view, kept } satisfies RestoredSession);
     },
   });
+}
+
+function mountComparing(app: ServerApp, services: ServerServices): void {
+  const checkpoints = new CheckpointManager(services.store);
   route(app, {
     method: "get",
     path: "/api/checkpoints/:from/diff/:to",
     operationId: "compareCheckpoints",
-    summary: "What is different between two checkpoints of a session.",
+    summary: "What is different between two checkpoints of a session; with `files=false`, without their files.",
+    query: z.strictObject({ files: queryFlag.optional() }),
     answers: { 200: { description: "The difference.", schema: checkpointDiff } },
-    async handle({ param, caller }) {
+    async handle({ param, query, caller }) {
       const from = await visibleCheckpoint(services, param("from"), caller);
       const to = await visibleCheckpoint(services, param("to"), caller);
       if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
       const diff = StateDiff.compute(await checkpoints.restore(from.id), await checkpoints.restore(to.id));
-      return answer({ from, to, state: diff as unknown as JsonObject, files: null } satisfies CheckpointDiff);
+      const files = query.files === false ? null : await checkpoints.compareFiles(from.id, to.id);
+      return answer({ from, to, state: diff as unknown as JsonObject, files } satisfies CheckpointDiff);
     },
   });
+}
+
+/** Where the files of sessions are: where tools act in them. */
+function placeIn({ place }: ServerServices): SessionFilesOptions["placeOf"] {
+  return ({ sandbox }) => sandbox ?? place;
 }

@@ -5,7 +5,7 @@ import type { Message } from "../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../session/state.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
-import type { Page, Problem, SessionView } from "../wire.ts";
+import type { Page, Problem, RestoredSession, SessionView } from "../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "./schema.ts";
 
 const text = z.string();
@@ -132,14 +132,13 @@ const headFields = {
   closed: z.boolean(),
 };
 
+const sessionFields = {
+  ...headFields,
+  running: z.object({ runId: text, here: z.boolean() }).nullable(),
+};
+
 /** A session: its head, and the run that has it. */
-export const sessionView: z.ZodType<SessionView> = named<SessionView>(
-  "Session",
-  z.object({
-    ...headFields,
-    running: z.object({ runId: text, here: z.boolean() }).nullable(),
-  }),
-);
+export const sessionView: z.ZodType<SessionView> = named<SessionView>("Session", z.object(sessionFields));
 
 /** A page of sessions. */
 export const sessionPage: z.ZodType<Page<SessionView>> = named<Page<SessionView>>(
@@ -166,6 +165,12 @@ export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>(
     metadata: jsonObject,
     sandboxSnapshot: json.optional(),
   }),
+);
+
+/** A session that went back to a checkpoint. */
+export const restoredSession: z.ZodType<RestoredSession> = named<RestoredSession>(
+  "RestoredSession",
+  z.object({ ...sessionFields, kept: checkpoint.nullable() }),
 );
 
 /** What a session adds up to at its leaf. */

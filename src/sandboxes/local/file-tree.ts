@@ -65,10 +65,10 @@ export async function moveItem(from: PinnedDirectory, to: PinnedDirectory, name:
   if (!writable) await chmod(to.at(name), stats.mode & MODE_BITS);
 }
 
-/** Removes all items of a directory but one. */
-export async function emptyTree(directory: PinnedDirectory, except?: string): Promise<void> {
+/** Removes all items of a directory but these. */
+export async function emptyTree(directory: PinnedDirectory, ...except: readonly (string | null)[]): Promise<void> {
   for (const name of await readdir(directory.place)) {
-    if (name !== except) await removeTree(directory, name);
+    if (!except.includes(name)) await removeTree(directory, name);
   }
 }
 
@@ -79,10 +79,14 @@ async function emptyChild(parent: PinnedDirectory, name: string): Promise<void> 
 
 /**
  * Copies the items of a directory into an empty one: files with mode and time, directories, and links as links.
- * Sockets, pipes and devices are left out, as is what disappears meanwhile.
+ * Sockets, pipes and devices are left out, as is what disappears meanwhile, and one item of the directory that is named.
  */
-export async function copyTree(from: PinnedDirectory, to: PinnedDirectory): Promise<TreeSize> {
-  const names = (await readdir(from.place)).filter((name) => !isScratch(name));
+export async function copyTree(
+  from: PinnedDirectory,
+  to: PinnedDirectory,
+  except: string | null = null,
+): Promise<TreeSize> {
+  const names = (await readdir(from.place)).filter((name) => !isScratch(name) && name !== except);
   let total: TreeSize = { files: 0, sizeBytes: 0 };
   for (let at = 0; at < names.length; at += COPIES_MAX) {
     const sizes = await Promise.all(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)));

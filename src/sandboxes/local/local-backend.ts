@@ -2,7 +2,13 @@ import { createHash } from "node:crypto";
 import { mkdir, realpath, stat } from "node:fs/promises";
 import type { JsonObject } from "../../internal/json.ts";
 import { show } from "../../session/errors.ts";
-import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import {
+  type FileChanges,
+  type Sandbox,
+  type SandboxBackend,
+  SandboxError,
+  type SandboxSpec,
+} from "../../session/sandbox.ts";
 import { findBubblewrap } from "./bubblewrap.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
@@ -10,7 +16,7 @@ import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { findLanguages } from "./languages.ts";
 import { LocalSandbox } from "./local-sandbox.ts";
-import { removeSnapshot } from "./snapshot-store.ts";
+import { compareSnapshots, removeSnapshot } from "./snapshot-store.ts";
 import {
   findTemporaryDirectory,
   leaveTemporaryDirectory,
@@ -56,6 +62,14 @@ export const localBackend: SandboxBackend = {
 
   async deleteSnapshot(snapshot: JsonObject): Promise<boolean> {
     return removeSnapshot(snapshot);
+  },
+
+  async compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
+    return compareSnapshots(from, to);
+  },
+
+  keepsFiles({ workingDir }: SandboxSpec): boolean {
+    return workingDir !== undefined;
   },
 };
 

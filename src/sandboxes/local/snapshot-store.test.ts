@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
@@ -73,6 +73,32 @@ test("a restore that cannot copy leaves the present files, and one that was cut 
   await restoreSnapshot(root, whole);
   expect((await readdir(root)).sort()).toEqual(["a.txt", "b", "c.txt"]);
   expect((await stat(join(root, "b"))).mode & 0o777).not.toBe(0o555);
+});
+
+test("Skein's home is no part of a root that holds it, stays when files come back, and is refused deeper in", async () => {
+  vi.stubEnv("SKEIN_HOME", join(root, ".skein"));
+  await writeFile(join(root, "a.txt"), "a");
+  const snapshot = await takeSnapshot(root);
+  expect(snapshot).toMatchObject({ files: 1 });
+  await writeFile(join(root, ".skein/sessions.db"), "later");
+  await rm(join(root, "a.txt"));
+  await restoreSnapshot(root, snapshot);
+  expect((await readdir(root)).sort()).toEqual([".skein", "a.txt"]);
+  expect(await readFile(join(root, ".skein/sessions.db"), "utf8")).toBe("later");
+
+  // A snapshot of when the home was elsewhere holds an item of that name, too.
+  vi.stubEnv("SKEIN_HOME", home);
+  const earlier = await takeSnapshot(root);
+  await cp(join(home, "snapshots"), join(root, ".skein/snapshots"), { recursive: true });
+  await writeFile(join(root, ".skein/sessions.db"), "latest");
+  vi.stubEnv("SKEIN_HOME", join(root, ".skein"));
+  await restoreSnapshot(root, earlier);
+  expect(await readFile(join(root, ".skein/sessions.db"), "utf8")).toBe("latest");
+
+  for (const inside of [root, join(root, "a/b")]) {
+    vi.stubEnv("SKEIN_HOME", inside);
+    await expect(takeSnapshot(root)).rejects.toMatchObject({ kind: "unsupported" });
+  }
 });
 
 test("copies many files and deep directories", async () => {

@@ -1,10 +1,11 @@
 import { mkdir, readdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { isAbsolute, join, relative, sep } from "node:path";
 import { copyJson, type JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { SandboxError } from "../../session/sandbox.ts";
+import { type FileChanges, SandboxError } from "../../session/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
+import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
@@ -15,7 +16,7 @@ const RECORD = "snapshot.json";
 
 /**
  * Keeps a copy of all files below a root under Skein's home, and resolves to its name. It appears there only when it is
- * whole. What a command writes meanwhile may be caught halfway.
+ * whole. What a command writes meanwhile may be caught halfway. A home that is an item of the root is no part of it.
  */
 export async function takeSnapshot(root: string): Promise<JsonObject> {
   return doing("take a snapshot", async () => {
@@ -40,21 +41,21 @@ export async function takeSnapshot(root: string): Promise<JsonObject> {
  * Makes the files below a root those of a snapshot.
  *
  * They are copied beside the present ones first, so a failure to copy changes nothing. After a crash in the middle,
- * restoring again brings the same result.
+ * restoring again brings the same result. Skein's home stays as it is.
  */
 export async function restoreSnapshot(root: string, snapshot: JsonObject): Promise<void> {
   const id = checkSnapshot(snapshot);
   await doing("restore a snapshot", async () => {
     await using store = await openStore();
-    await using source = store === null ? null : await openWhole(store, id);
-    if (source === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
+    await using source = await openFiles(store, id);
+    const home = await homeIn(root);
     await using target = await PinnedDirectory.make(root);
     const staging = scratchName("restore");
     try {
       await target.makeChild(staging, 0o700);
       await using staged = await target.child(staging);
-      await copyTree(source, staged);
-      await emptyTree(target, staging);
+      await copyTree(source, staged, home);
+      await emptyTree(target, staging, home);
       for (const name of await readdir(staged.place)) {
         // Someone may have made one of that name since the directory was emptied.
         await removeTree(target, name);
@@ -63,6 +64,20 @@ export async function restoreSnapshot(root: string, snapshot: JsonObject): Promi
     } finally {
       await removeTree(target, staging);
     }
+  });
+}
+
+/** What is different between the files of two snapshots. */
+export async function compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
+  const [fromId, toId] = [checkSnapshot(from), checkSnapshot(to)];
+  return doing("compare two snapshots", async () => {
+    await using store = await openStore();
+    await using before = await openFiles(store, fromId);
+    await using after = await openFiles(store, toId);
+    const found = await compareTrees(before, after);
+    // One that was removed meanwhile looks as if its files were missing.
+    for (const id of [fromId, toId]) await (await openFiles(store, id))[Symbol.asyncDispose]();
+    return found;
   });
 }
 
@@ -85,12 +100,21 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
 }
 
 async function fill(store: PinnedDirectory, name: string, root: string): Promise<TreeSize> {
+  const home = await homeIn(root);
   await store.makeChild(name, 0o700);
   await using made = await store.child(name);
   await made.makeChild(FILES, 0o700);
   await using files = await made.child(FILES);
   await using source = await PinnedDirectory.open(root);
-  return await copyTree(source, files);
+  return await copyTree(source, files, home);
+}
+
+/** The item of a root that is Skein's home, where the snapshots themselves are and often the sessions, too; else null. */
+async function homeIn(root: string): Promise<string | null> {
+  const path = relative(root, await realpath(skeinHome()));
+  if (path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path)) return null;
+  if (path !== "" && !path.includes(sep)) return path;
+  throw new SandboxError("unsupported", `Skein's home is among the files of ${show(root)}; set SKEIN_HOME elsewhere.`);
 }
 
 async function openStore(): Promise<PinnedDirectory | null> {
@@ -100,6 +124,13 @@ async function openStore(): Promise<PinnedDirectory | null> {
     if (isMissing(error)) return null;
     throw error;
   }
+}
+
+/** The files of a snapshot. @throws {SandboxError} `file_not_found` when there is none of that id. */
+async function openFiles(store: PinnedDirectory | null, id: string): Promise<PinnedDirectory> {
+  const files = store === null ? null : await openWhole(store, id);
+  if (files === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
+  return files;
 }
 
 /** The files of a snapshot; null when there is none of that id. */

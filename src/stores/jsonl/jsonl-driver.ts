@@ -34,23 +34,26 @@ import { moveFromTrash, moveToTrash, removeFromTrash } from "./trash.ts";
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
 
+const CAPABILITIES: StoreCapabilities = {
+  durable: true,
+  shared: true,
+  forkByReference: false,
+  search: "scan",
+  watch: "poll",
+  lease: "shared",
+  aggregate: "scan",
+};
+
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
-  readonly capabilities: StoreCapabilities = {
-    durable: true,
-    shared: true,
-    forkByReference: false,
-    search: "scan",
-    watch: "poll",
-    lease: "shared",
-    aggregate: "scan",
-  };
+  readonly capabilities: StoreCapabilities;
   readonly leases: FileLeases;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
   #tidied: Promise<void> | null = null;
 
   constructor(options: SessionFilesOptions) {
+    this.capabilities = { ...CAPABILITIES, path: options.directory };
     this.#files = new SessionFiles(options);
     this.#checkpoints = new CheckpointFiles(options.directory, options);
     this.leases = new FileLeases(this.#files);

@@ -60,7 +60,7 @@ export class SqliteDriver implements StoreDriver {
 
   constructor(handle: SqliteHandle, options: SqliteDriverOptions) {
     const { clock, file, searchIndex, ownsHandle } = options;
-    this.capabilities = capabilitiesOf(file);
+    this.capabilities = capabilitiesOf(file, handle.place);
     this.#handle = handle;
     this.#ownsHandle = ownsHandle;
     const log = new SessionLog(handle);
@@ -194,7 +194,7 @@ export class SqliteDriver implements StoreDriver {
   }
 }
 
-function capabilitiesOf(file: boolean): StoreCapabilities {
+function capabilitiesOf(file: boolean, path: string): StoreCapabilities {
   return {
     durable: file,
     shared: file,
@@ -203,5 +203,6 @@ function capabilitiesOf(file: boolean): StoreCapabilities {
     watch: "poll",
     lease: file ? "shared" : "process",
     aggregate: "native",
+    ...(file ? { path } : {}),
   };
 }

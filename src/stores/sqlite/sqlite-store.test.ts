@@ -28,7 +28,8 @@ test("holds what is durable and shared against a database in memory", async () =
   expect(memory.capabilities).toMatchObject({ durable: false, shared: false, forkByReference: true, search: "index" });
   await memory.create(createHeader({ id: "a" }));
   expect(await memory.count()).toBe(1);
-  await using file = await openSqliteStore({ path: join(await makeDirectory(), "skein.db"), driver: "libsql" });
+  const path = join(await makeDirectory(), "skein.db");
+  await using file = await openSqliteStore({ path, driver: "libsql" });
   expect(file.capabilities).toEqual({
     durable: true,
     shared: true,
@@ -37,6 +38,7 @@ test("holds what is durable and shared against a database in memory", async () =
     watch: "poll",
     lease: "shared",
     aggregate: "native",
+    path,
   });
 });
 

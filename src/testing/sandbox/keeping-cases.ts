@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Sandbox } from "../../session/sandbox.ts";
+import type { JsonObject } from "../../internal/json.ts";
+import type { FileChange, FileChanges, Sandbox, SandboxBackend } from "../../session/sandbox.ts";
 import { fails, pathsOf, shell, textOf } from "./acting.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 
@@ -79,6 +80,47 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
+    name: "says which files two snapshots hold differently, and what small texts said and say",
+    needs: ["snapshot", "compare"],
+    async run({ backend, open }) {
+      const sandbox = await open();
+      await fillThree(sandbox);
+      await sandbox.writeFile("same.txt", "same");
+      const before = await sandbox.snapshot();
+      await sandbox.writeFile("a.txt", "b");
+      await sandbox.remove("directory");
+      await sandbox.writeFile("new/file.txt", "new");
+      const after = await sandbox.snapshot();
+      await sandbox.close();
+      const changes: readonly FileChange[] = [
+        { path: "a.txt", change: "changed", before: "a", after: "b" },
+        { path: "directory/b.txt", change: "removed", before: "b" },
+        { path: "new/file.txt", change: "added", after: "new" },
+      ];
+      assert.deepEqual(await compared(backend, before, after), { changes, truncated: false });
+      assert.deepEqual(await compared(backend, after, after), { changes: [], truncated: false });
+      await fails(compared(backend, before, { ...after, id: "../.." }), "unsupported");
+      for (const snapshot of [before, after]) await backend.deleteSnapshot?.(snapshot);
+    },
+  },
+  {
+    name: "finds a mode that changed between two snapshots, and where a link points",
+    needs: ["snapshot", "compare", "shell", "links", "modes"],
+    async run({ backend, open }) {
+      const sandbox = await open();
+      await shell(sandbox, "echo x > run; chmod 640 run; ln -s run link; ln -s /etc/passwd out");
+      const before = await sandbox.snapshot();
+      await shell(sandbox, "chmod 750 run; ln -sfn /nowhere link");
+      const after = await sandbox.snapshot();
+      const { changes } = await compared(backend, before, after);
+      assert.deepEqual(changes, [
+        { path: "link", change: "changed", before: "run", after: "/nowhere" },
+        { path: "run", change: "changed", before: "x\n", after: "x\n" },
+      ]);
+      for (const snapshot of [before, after]) await backend.deleteSnapshot?.(snapshot);
+    },
+  },
+  {
     name: "finds a sandbox that was left open again by its id, with its files",
     needs: ["reattach"],
     async run({ open, attach }) {
@@ -102,6 +144,12 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
 ];
+
+async function compared(backend: SandboxBackend, from: JsonObject, to: JsonObject): Promise<FileChanges> {
+  const found = await backend.compareSnapshots?.(from, to);
+  assert.ok(found !== undefined, "the backend must have compareSnapshots");
+  return found;
+}
 
 async function fillThree(sandbox: Sandbox): Promise<void> {
   await sandbox.writeFile("a.txt", "a");

@@ -9,8 +9,17 @@ import type { Sandbox, SandboxBackend, SandboxSpec } from "../../session/sandbox
  * - `modes`: files have modes that a command can set.
  * - `programs`: a program that is not there is told apart from one that fails.
  * - `snapshot`, `reattach`: as `capabilities` says.
+ * - `compare`: the backend has `compareSnapshots`; where it has not, that is reason enough.
  */
-export type SandboxAbility = "shell" | "process-groups" | "links" | "modes" | "programs" | "snapshot" | "reattach";
+export type SandboxAbility =
+  | "shell"
+  | "process-groups"
+  | "links"
+  | "modes"
+  | "programs"
+  | "snapshot"
+  | "reattach"
+  | "compare";
 
 /** What a runner hands to a case. */
 export interface SandboxCaseContext {
@@ -33,7 +42,10 @@ export interface SandboxCase {
 }
 
 /** Why a case says nothing about a sandbox, for a runner to show beside the case that it skips; null when it must run. */
-export function sandboxSkipReason({ needs = [] }: SandboxCase, { lacks = {} }: SandboxCaseContext): string | null {
+export function sandboxSkipReason({ needs = [] }: SandboxCase, context: SandboxCaseContext): string | null {
+  const { backend, lacks = {} } = context;
   const missing = needs.find((need) => lacks[need] !== undefined);
-  return missing === undefined ? null : (lacks[missing] ?? null);
+  if (missing !== undefined) return lacks[missing] ?? null;
+  const cannotCompare = needs.includes("compare") && backend.compareSnapshots === undefined;
+  return cannotCompare ? "the backend cannot compare snapshots" : null;
 }

@@ -28,9 +28,9 @@ export function CheckpointDiffPanel({
   const diff = useRequest(`${from.id} ${to.id}`, async (signal) => {
     const [forward, backward] = await Promise.all([
       client.checkpoints.diff(from.id, to.id, { signal }),
-      client.checkpoints.diff(to.id, from.id, { signal }),
+      client.checkpoints.diff(to.id, from.id, { files: false, signal }),
     ]);
-    return { changes: stateChanges(forward.state, backward.state), files: forward.files };
+    return { changes: stateChanges(forward.state, backward.state), forward };
   });
   return (
     <>
@@ -39,9 +39,9 @@ export function CheckpointDiffPanel({
         <span className="only-for-readers">to</span> <bdi>{nameOf(to)}</bdi>
       </h2>
       <Shown requested={diff} what="the difference">
-        {({ changes, files }) => (
+        {({ changes, forward }) => (
           <>
-            {isNothing(changes) && <p className="soft">The session was the same at both.</p>}
+            {isNothing(changes) && <p className="soft">The log says the same at both.</p>}
             <Values title="Totals" changes={changes.totals} />
             <Turns title="Turns that were added" sign="+" sessionId={sessionId} turns={changes.added} />
             <Turns
@@ -53,7 +53,7 @@ export function CheckpointDiffPanel({
             <Values title="Variables" changes={changes.variables} />
             <Values title="Settings" changes={changes.fields} />
             <Values title="Metadata" changes={changes.metadata} />
-            <CheckpointFiles files={files} turns={changes.added} />
+            <CheckpointFiles diff={forward} turns={changes.added} />
           </>
         )}
       </Shown>

@@ -1,39 +1,30 @@
-import { type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { CheckpointDiff } from "skein/client";
 import type { SessionTurn } from "../../../src/session/state.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { DiffView } from "../transcript/diff-view.tsx";
+import { Fold } from "../transcript/fold.tsx";
 import { type AskedFile, askedEdits } from "./asked-edits.ts";
+import { ChangedFiles } from "./changed-files.tsx";
 
 /** The files that differ, where that is known; otherwise those that the added turns asked to change. */
 export function CheckpointFiles({
-  files,
+  diff,
   turns,
 }: {
-  readonly files: CheckpointDiff["files"];
+  readonly diff: Pick<CheckpointDiff, "from" | "to" | "files">;
   readonly turns: readonly SessionTurn[];
 }): ReactNode {
   const asked = useMemo(() => askedEdits(turns), [turns]);
+  if (diff.files !== null) return <ChangedFiles files={diff.files} />;
   return (
     <div>
       <h3>Files</h3>
-      {files === null && asked.length === 0 && (
-        <p className="small soft">
-          Not known: there are no two snapshots to compare, and the added turns ask for no change of a file.
-        </p>
-      )}
-      {files === null && asked.length > 0 && (
-        <p className="small soft">
-          There are no two snapshots to compare. In the turns that were added, tools were asked to change:
-        </p>
-      )}
-      {files?.length === 0 && <p className="small soft">No file is different.</p>}
+      <p className="small soft">
+        {whyUnknown(diff)}
+        {asked.length > 0 && " In the turns that were added, tools were asked to change:"}
+      </p>
       <ul className="checkpoints-turns small">
-        {files?.map(({ path, change }) => (
-          <li key={path}>
-            <span className="tag">{change}</span> <code>{visibleText(path)}</code>
-          </li>
-        ))}
         {asked.map((file) => (
           <Asked key={file.path} file={file} />
         ))}
@@ -42,17 +33,26 @@ export function CheckpointFiles({
   );
 }
 
+function whyUnknown({ from, to }: Pick<CheckpointDiff, "from" | "to">): string {
+  const holding = [from, to].filter(({ sandboxSnapshot }) => sandboxSnapshot !== undefined).length;
+  if (holding === 0) return "Neither holds files.";
+  return holding === 1 ? "Only one of the two holds files." : "Their files cannot be compared here.";
+}
+
 function Asked({ file: { path, edits } }: { readonly file: AskedFile }): ReactNode {
-  const [open, setOpen] = useState(false);
+  const title = (
+    <>
+      <code>{visibleText(path)}</code>{" "}
+      <span className="soft">{edits.length === 1 ? "1 change" : `${edits.length} changes`}</span>
+    </>
+  );
   return (
     <li>
-      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>
-          <code>{visibleText(path)}</code>{" "}
-          <span className="soft">{edits.length === 1 ? "1 change" : `${edits.length} changes`}</span>
-        </summary>
-        {open && edits.map((edit, index) => <DiffView key={index} edit={edit} />)}
-      </details>
+      <Fold title={title}>
+        {edits.map((edit, index) => (
+          <DiffView key={index} edit={edit} />
+        ))}
+      </Fold>
     </li>
   );
 }

@@ -1,12 +1,11 @@
 import { type ReactNode, useId, useState } from "react";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { useAction } from "../request/use-action.ts";
-import { useClient } from "../request/use-client.ts";
 import { addressOf } from "../shell/place.ts";
 import { NodeGlyph } from "../tree/node-glyph.tsx";
 import { captionOf, kindOf } from "../tree/node-kind.ts";
 import { type CheckpointPlace, noteOf, placeText } from "./checkpoint-place.ts";
+import { type CheckpointAct, CheckpointQuestion } from "./checkpoint-question.tsx";
 
 interface RowProps {
   readonly sessionId: string;
@@ -14,16 +13,29 @@ interface RowProps {
   readonly place: CheckpointPlace;
   readonly chosen: boolean;
   readonly onChoose: (id: string, chosen: boolean) => void;
-  readonly onChanged: () => void;
+  /** Whether the session's tools act somewhere. */
+  readonly hasPlace: boolean;
+  /** Called with the checkpoint that holds the files of before, where files were brought back. */
+  readonly onChanged: (kept: Checkpoint | null) => void;
 }
 
 /** One checkpoint: when and where, and what can be done with it. */
-export function CheckpointRow({ sessionId, checkpoint, place, chosen, onChoose, onChanged }: RowProps): ReactNode {
-  const [asking, setAsking] = useState<"restore" | "delete" | null>(null);
+export function CheckpointRow({
+  sessionId,
+  checkpoint,
+  place,
+  chosen,
+  hasPlace,
+  onChoose,
+  onChanged,
+}: RowProps): ReactNode {
+  const [asking, setAsking] = useState<CheckpointAct | null>(null);
   const titleId = useId();
   const { id, createdAt, version, metadata, sandboxSnapshot } = checkpoint;
   const note = noteOf(checkpoint);
-  const more = Object.entries(metadata).filter(([name]) => name !== "note" || note === null);
+  const more = Object.entries(metadata).filter(
+    ([name]) => !(name === "note" && note !== null) && name !== "beforeRestoreOf",
+  );
   const { node } = place;
   const when = new Date(createdAt).toLocaleString();
   return (
@@ -71,64 +83,18 @@ export function CheckpointRow({ sessionId, checkpoint, place, chosen, onChoose, 
         </button>
       </div>
       {asking !== null && (
-        <Question
+        <CheckpointQuestion
           key={asking}
           what={asking}
           checkpoint={checkpoint}
-          onDone={() => {
+          hasPlace={hasPlace}
+          onDone={(kept) => {
             setAsking(null);
-            onChanged();
+            onChanged(kept);
           }}
           onCancel={() => setAsking(null)}
         />
       )}
     </li>
-  );
-}
-
-interface QuestionProps {
-  readonly what: "restore" | "delete";
-  readonly checkpoint: Checkpoint;
-  readonly onDone: () => void;
-  readonly onCancel: () => void;
-}
-
-function Question({ what, checkpoint, onDone, onCancel }: QuestionProps): ReactNode {
-  const client = useClient();
-  const act = useAction(async () => {
-    if (what === "restore") await client.checkpoints.restore(checkpoint.id);
-    else await client.checkpoints.delete(checkpoint.id);
-    onDone();
-  });
-  const files = checkpoint.sandboxSnapshot !== undefined;
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for fields.
-    <div className="checkpoints-question" role="group" aria-label={`Confirm: ${what} the checkpoint`}>
-      <p className="small">
-        {what === "restore"
-          ? "The session goes back to this point, and the next message continues from here. Nothing is erased: what came since stays as a branch."
-          : `The checkpoint is removed${files ? ", with the files that it holds" : ""}. The entries of the session stay.`}
-      </p>
-      {act.error !== null && (
-        <p role="alert" className="checkpoints-problem small">
-          {act.error.message}
-        </p>
-      )}
-      <div className="checkpoints-actions">
-        <button
-          type="button"
-          className={`button small ${what === "restore" ? "button-primary" : "button-danger"}`}
-          // biome-ignore lint/a11y/noAutofocus: the question was just asked.
-          autoFocus
-          aria-disabled={act.busy}
-          onClick={() => !act.busy && void act.run()}
-        >
-          {what === "restore" ? "Restore it" : "Delete it"}
-        </button>
-        <button type="button" className="button small" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
-    </div>
   );
 }

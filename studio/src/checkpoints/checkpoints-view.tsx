@@ -1,14 +1,15 @@
-import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import type { TreeView } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
+import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
-import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { CheckpointDiffPanel } from "./checkpoint-diff.tsx";
-import { placeFinder } from "./checkpoint-place.ts";
+import { noteOf, placeFinder } from "./checkpoint-place.ts";
 import { CheckpointRow } from "./checkpoint-row.tsx";
+import { CreateCheckpointForm } from "./create-checkpoint-form.tsx";
 import "./checkpoints.css";
 
 const PAGE = 100;
@@ -16,7 +17,10 @@ const PAGE = 100;
 /** The checkpoints of a session. */
 export function CheckpointsView({ session, live }: SessionProps): ReactNode {
   const client = useClient();
-  const { id } = session.header;
+  const { id, sandbox } = session.header;
+  const [kept, setKept] = useState<Checkpoint | null>(null);
+  const catalogue = useRevised("catalogue", 0, (signal) => client.catalogue({ signal }));
+  const hasPlace = sandbox !== null || (catalogue.data?.hasPlace ?? null);
   const loaded = useRevised(id, live.revision, async (signal) => {
     const [checkpoints, tree] = await Promise.all([
       client.checkpoints.list(id, { signal }),
@@ -26,7 +30,13 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
   });
   return (
     <div className="checkpoints-view">
-      <CreateForm sessionId={id} onCreated={loaded.reload} />
+      <CreateCheckpointForm sessionId={id} hasPlace={hasPlace} onCreated={loaded.reload} />
+      {kept !== null && (
+        <output className="checkpoints-kept small">
+          The files are those of the checkpoint again. What they were before is kept in the checkpoint{" "}
+          <strong dir="auto">{visibleText(noteOf(kept) ?? kept.id)}</strong>; restore it with its files to undo this.
+        </output>
+      )}
       <Shown requested={loaded} what="the checkpoints">
         {({ checkpoints, tree }) =>
           checkpoints.length === 0 ? (
@@ -34,7 +44,16 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
               No checkpoints yet. One marks where the session stands, so that it can be compared and returned to.
             </p>
           ) : (
-            <Timeline sessionId={id} checkpoints={checkpoints} tree={tree} onChanged={loaded.reload} />
+            <Timeline
+              sessionId={id}
+              checkpoints={checkpoints}
+              tree={tree}
+              hasPlace={hasPlace === true}
+              onChanged={(made) => {
+                setKept(made);
+                loaded.reload();
+              }}
+            />
           )
         }
       </Shown>
@@ -42,56 +61,15 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
   );
 }
 
-function CreateForm({
-  sessionId,
-  onCreated,
-}: {
-  readonly sessionId: string;
-  readonly onCreated: () => void;
-}): ReactNode {
-  const client = useClient();
-  const [note, setNote] = useState("");
-  const create = useAction(async () => {
-    const text = note.trim();
-    await client.checkpoints.create(sessionId, text === "" ? {} : { metadata: { note: text } });
-    setNote("");
-    onCreated();
-  });
-  const send = (event: FormEvent): void => {
-    event.preventDefault();
-    if (!create.busy) void create.run();
-  };
-  return (
-    <form className="checkpoints-create" aria-label="Create a checkpoint" onSubmit={send}>
-      <label>
-        <span className="small">Note for a checkpoint (optional)</span>
-        <input
-          className="field"
-          placeholder="before the risky part"
-          value={note}
-          onChange={(event) => setNote(event.target.value)}
-        />
-      </label>
-      <button type="submit" className="button button-primary" aria-disabled={create.busy}>
-        Create a checkpoint
-      </button>
-      {create.error !== null && (
-        <p role="alert" className="checkpoints-problem small">
-          {create.error.message}
-        </p>
-      )}
-    </form>
-  );
-}
-
 interface TimelineProps {
   readonly sessionId: string;
   readonly checkpoints: readonly Checkpoint[];
   readonly tree: TreeView;
-  readonly onChanged: () => void;
+  readonly hasPlace: boolean;
+  readonly onChanged: (kept: Checkpoint | null) => void;
 }
 
-function Timeline({ sessionId, checkpoints, tree, onChanged }: TimelineProps): ReactNode {
+function Timeline({ sessionId, checkpoints, tree, hasPlace, onChanged }: TimelineProps): ReactNode {
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const [shown, setShown] = useState(PAGE);
   const placeOf = useMemo(() => placeFinder(tree), [tree]);
@@ -117,6 +95,7 @@ function Timeline({ sessionId, checkpoints, tree, onChanged }: TimelineProps): R
                 checkpoint={checkpoint}
                 place={placeOf(checkpoint)}
                 chosen={chosen.includes(checkpoint.id)}
+                hasPlace={hasPlace}
                 onChoose={choose}
                 onChanged={onChanged}
               />

@@ -1,6 +1,7 @@
 import type { TreeView } from "skein/client";
 import { describe, expect, test } from "vitest";
 import { noteOf, placeFinder, placeText } from "./checkpoint-place.ts";
+import { editOf, whyNotShown } from "./file-change.ts";
 import { isNothing, stateChanges, valueText } from "./state-changes.ts";
 
 describe("the place of a checkpoint", () => {
@@ -69,4 +70,27 @@ test("a value is shown as what it is", () => {
   expect(valueText(0.5, true)).toBe("$0.5000");
   expect(valueText({ a: 1 })).toBe('{"a":1}');
   expect(valueText(undefined)).toBe("none");
+});
+
+describe("a changed file", () => {
+  test("has lines to show where what it said and says is known and different", () => {
+    expect(editOf({ path: "a", change: "changed", before: "x", after: "y" })).toMatchObject({
+      oldText: "x",
+      newText: "y",
+    });
+    expect(editOf({ path: "a", change: "added", after: "y" })).toMatchObject({ oldText: "", newText: "y" });
+    expect(editOf({ path: "a", change: "removed", before: "x" })).toMatchObject({ oldText: "x", newText: "" });
+  });
+
+  test("otherwise says why there are none", () => {
+    const mode = { path: "a", change: "changed", before: "x", after: "x" } as const;
+    expect([editOf(mode), whyNotShown(mode)]).toEqual([null, "Only its mode is different."]);
+    for (const change of ["added", "removed", "changed"] as const) {
+      expect([editOf({ path: "a", change }), whyNotShown({ path: "a", change })]).toEqual([
+        null,
+        expect.stringContaining("not shown"),
+      ]);
+    }
+    expect(editOf({ path: "a", change: "changed", after: "y" })).toBeNull();
+  });
 });

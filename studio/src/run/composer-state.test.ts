@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { composerState } from "./composer-state.ts";
 
-const catalogue = { agents: [{ name: "a", model: "m", tools: [] }], models: [], groups: [] };
+const catalogue = { agents: [{ name: "a", model: "m", tools: [] }], models: [], groups: [], hasPlace: false };
 const active = { status: "active", running: null } as const;
 const idle = { id: null };
 
@@ -14,7 +14,7 @@ test.for([
   [{ status: "suspended", running: null }, idle, catalogue, /suspended/],
   [{ status: "closed", running: null }, idle, catalogue, /closed/],
   [{ status: "active", running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
-  [active, idle, { agents: [], models: [], groups: [] }, /no agent/],
+  [active, idle, { agents: [], models: [], groups: [], hasPlace: false }, /no agent/],
 ] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
   expect(composerState(session, run, offered, false)).toMatchObject({
     can: "nothing",

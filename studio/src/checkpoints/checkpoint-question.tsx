@@ -1,0 +1,82 @@
+import { type ReactNode, useState } from "react";
+import type { Checkpoint } from "../../../src/session/store.ts";
+import { useAction } from "../request/use-action.ts";
+import { useClient } from "../request/use-client.ts";
+
+/** What can be done with a checkpoint once a question is answered. */
+export type CheckpointAct = "restore" | "delete";
+
+interface QuestionProps {
+  readonly what: CheckpointAct;
+  readonly checkpoint: Checkpoint;
+  readonly hasPlace: boolean;
+  /** Called when it is done, with the checkpoint that holds the files of before where there is one. */
+  readonly onDone: (kept: Checkpoint | null) => void;
+  readonly onCancel: () => void;
+}
+
+/** Asks whether to go back to a checkpoint or to remove it, says what happens then, and does it. */
+export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCancel }: QuestionProps): ReactNode {
+  const client = useClient();
+  const [files, setFiles] = useState(false);
+  const act = useAction(async () => {
+    if (what === "restore") return onDone((await client.checkpoints.restore(checkpoint.id, { files })).kept);
+    await client.checkpoints.delete(checkpoint.id);
+    onDone(null);
+  });
+  const holdsFiles = checkpoint.sandboxSnapshot !== undefined;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for fields.
+    <div className="checkpoints-question" role="group" aria-label={`Confirm: ${what} the checkpoint`}>
+      <p className="small">
+        {what === "restore"
+          ? "The session goes back to this point, and the next message continues from here. Nothing is erased: what came since stays as a branch."
+          : `The checkpoint is removed${holdsFiles ? ", with the files that it holds" : ""}. The entries of the session stay.`}
+      </p>
+      {what === "restore" && holdsFiles && hasPlace && <FilesChoice files={files} onChange={setFiles} />}
+      {what === "restore" && !(holdsFiles && hasPlace) && (
+        <p className="small">
+          Files stay as they are{holdsFiles ? ", as there is no place to bring them back to" : ": it holds none"}.
+        </p>
+      )}
+      {act.error !== null && (
+        <p role="alert" className="checkpoints-problem small">
+          {act.error.message}
+        </p>
+      )}
+      <div className="checkpoints-actions">
+        <button
+          type="button"
+          className={`button small ${what === "restore" ? "button-primary" : "button-danger"}`}
+          // biome-ignore lint/a11y/noAutofocus: the question was just asked.
+          autoFocus
+          aria-disabled={act.busy}
+          onClick={() => !act.busy && void act.run()}
+        >
+          {what === "restore" ? "Restore it" : "Delete it"}
+        </button>
+        <button type="button" className="button small" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function FilesChoice({
+  files,
+  onChange,
+}: {
+  readonly files: boolean;
+  readonly onChange: (files: boolean) => void;
+}): ReactNode {
+  return (
+    <label className="checkpoints-with-files small">
+      <input type="checkbox" checked={files} onChange={(event) => onChange(event.target.checked)} />
+      <span>
+        Bring its files back, too: the place where the session's tools act then holds these files and no others. What is
+        there now is kept in another checkpoint first.
+      </span>
+    </label>
+  );
+}
