@@ -35,7 +35,7 @@ export class EntryWriter {
    * that do not fit into it, the first batch; the others are for `insert`.
    */
   async append(
-    writer: Pick<Transaction, "write">,
+    writer: Pick<Transaction, "change">,
     session: LoadedSession,
     { rows, place }: EncodedPlan,
     { leaseToken, nowMs, idsAreNew }: WriteConditions,
@@ -48,7 +48,7 @@ export class EntryWriter {
     const lease = leaseToken !== null;
     const [batch = []] = batchesOf(rows);
     const { id, state, body } = rows.at(-1) as NewRow;
-    const answer = await writer.write(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
+    const count = await writer.change(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
       session.key,
       session.head.version,
       head.version,
@@ -61,7 +61,7 @@ export class EntryWriter {
       ...(settings ? [encodeSettings(head.path.settings)] : []),
       ...(lease ? [leaseToken, nowMs] : []),
     ]);
-    return { written: answer.length > 0, others: rows.slice(batch.length) };
+    return { written: count > 0, others: rows.slice(batch.length) };
   }
 
   /** Makes a session ready for `append`, and keeps what listings filter by. The session must be locked. */
@@ -134,8 +134,7 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
       RETURNING session_key, ${notifyIfWatched(channel)}
     )
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT grown.session_key, new.seq, new.id, new.state, new.body FROM grown CROSS JOIN ${rows}
-    RETURNING seq`;
+    SELECT grown.session_key, new.seq, new.id, new.state, new.body FROM grown CROSS JOIN ${rows}`;
 }
 
 function recordsOf(rows: readonly NewRow[]): string {

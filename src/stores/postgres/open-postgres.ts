@@ -1,7 +1,7 @@
 import type { Options, Sql } from "postgres";
 import { SessionError } from "../../session/errors.ts";
 import { isConnectionLost } from "./postgres-failure.ts";
-import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+import type { Answer, Ear, ListenHandlers, PostgresConnection, SqlValue, Statements } from "./postgres-connection.ts";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
 const CLOSE_TIMEOUT_SECONDS = 1;
@@ -108,7 +108,7 @@ class ClientConnection implements PostgresConnection {
     this.#make = make;
   }
 
-  query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+  query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
     return this.#attempt((client) => run(client, sql, values, this.#prepare));
   }
 
@@ -178,8 +178,8 @@ class ClientConnection implements PostgresConnection {
   }
 }
 
-function run(client: Sql, sql: string, values: readonly SqlValue[], prepare: boolean): Promise<readonly Row[]> {
-  return client.unsafe(sql, values as never[], { prepare }) as unknown as Promise<readonly Row[]>;
+function run(client: Sql, sql: string, values: readonly SqlValue[], prepare: boolean): Promise<Answer> {
+  return client.unsafe(sql, values as never[], { prepare }) as unknown as Promise<Answer>;
 }
 
 function reconnectSeconds(attempts: number): number {

@@ -1,5 +1,13 @@
 import { createHash } from "node:crypto";
-import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+import type {
+  Answer,
+  Ear,
+  ListenHandlers,
+  PostgresConnection,
+  Row,
+  SqlValue,
+  Statements,
+} from "./postgres-connection.ts";
 
 /** A statement as the `pg` package takes it. */
 export interface PgQuery {
@@ -8,10 +16,16 @@ export interface PgQuery {
   readonly name?: string;
 }
 
+/** What the `pg` package answers to a statement. */
+export interface PgResult {
+  readonly rows: unknown[];
+  readonly rowCount?: number | null;
+}
+
 /** A connected client of the `pg` package. */
 export interface PgClient {
   // Written as methods are: what a client's own types say in more detail then still fits.
-  query(query: PgQuery): Promise<{ readonly rows: unknown[] }>;
+  query(query: PgQuery): Promise<PgResult>;
   on(event: string, listener: (value: unknown) => void): unknown;
   removeListener(event: string, listener: (value: unknown) => void): unknown;
 }
@@ -23,7 +37,7 @@ export interface PgPoolClient extends PgClient {
 
 /** A pool of the `pg` package. */
 export interface PgPool {
-  query(query: PgQuery): Promise<{ readonly rows: unknown[] }>;
+  query(query: PgQuery): Promise<PgResult>;
   connect(callback: (error: Error | undefined, client: PgPoolClient | undefined) => void): void;
   readonly totalCount: number;
 }
@@ -53,7 +67,7 @@ export class PgPoolConnection implements PostgresConnection {
     this.#prepare = prepare;
   }
 
-  query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+  query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
     return run(this.#pool, sql, values, this.#prepare);
   }
 
@@ -103,7 +117,7 @@ export class PgClientConnection implements PostgresConnection {
     this.#prepare = prepare;
   }
 
-  query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]> {
+  query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
     return this.#takeTurn(() => run(this.#client, sql, values, this.#prepare));
   }
 
@@ -191,10 +205,10 @@ async function run(
   text: string,
   values: readonly SqlValue[],
   prepare: boolean,
-): Promise<readonly Row[]> {
+): Promise<Answer> {
   const named = prepare && values.length > 0;
-  const { rows } = await client.query({ text, values: [...values], ...(named && { name: nameOf(text) }) });
-  return rows as readonly Row[];
+  const { rows, rowCount } = await client.query({ text, values: [...values], ...(named && { name: nameOf(text) }) });
+  return Object.assign(rows as Row[], { count: rowCount ?? 0 });
 }
 
 const names = new Map<string, string>();

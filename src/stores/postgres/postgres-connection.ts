@@ -4,10 +4,15 @@ export type SqlValue = string | number | boolean | null;
 /** A row as a client hands it out: by the names of its columns. */
 export type Row = Readonly<Record<string, unknown>>;
 
+/** What a statement answers: its rows, and how many it has changed. */
+export interface Answer extends ReadonlyArray<Row> {
+  readonly count: number;
+}
+
 /** Where statements run: on any connection of a pool, or on the one of a transaction. */
 export interface Statements {
   /** Runs one statement; values are bound to `$1`, `$2` and so on. */
-  query(sql: string, values: readonly SqlValue[]): Promise<readonly Row[]>;
+  query(sql: string, values: readonly SqlValue[]): Promise<Answer>;
 }
 
 /** What someone who listens is told. */

@@ -1,7 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../store-closed.ts";
 import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
-import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+import type {
+  Answer,
+  Ear,
+  ListenHandlers,
+  PostgresConnection,
+  Row,
+  SqlValue,
+  Statements,
+} from "./postgres-connection.ts";
 
 const TRANSACTION_ATTEMPTS_MAX = 5;
 /** How long a read waits for a server that is away, such as one that is being restarted. */
@@ -39,6 +47,11 @@ export class PostgresHandle {
   /** Runs a statement that may change something: once, whatever happens. */
   write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
     return this.#attempt(() => this.#connection.query(sql, values)) as Promise<readonly R[]>;
+  }
+
+  /** The same, for how many rows it changed. To hand rows out costs something even where it is one. */
+  change(sql: string, values: readonly SqlValue[]): Promise<number> {
+    return this.#attempt(() => this.#connection.query(sql, values)).then(countIn);
   }
 
   /** Runs a statement that changes nothing, again if the connection goes away. */
@@ -115,4 +128,12 @@ export class Transaction implements Reader {
   write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
     return this.read<R>(sql, values);
   }
+
+  change(sql: string, values: readonly SqlValue[]): Promise<number> {
+    return this.#statements.query(sql, values).then(countIn);
+  }
+}
+
+function countIn({ count }: Answer): number {
+  return count;
 }
