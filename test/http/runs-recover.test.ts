@@ -154,3 +154,24 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
   await closing;
   expect(await logOf(store, sessionId)).toEqual(["user: Slowly.", "started", "assistant: ab", "finished"]);
 });
+
+test("a fork that is made in the middle of a run has nothing to go on with, and the run's call stays the run's", async () => {
+  const held = gate();
+  let paid = 0;
+  const pay = toolOf("pay", async () => {
+    paid += 1;
+    await held.opened;
+    return "paid";
+  });
+  const { client, store, sessionId } = await openRunServer({
+    agents: { payer: answering([calling(callOf("1", "pay")), "Paid."], [pay]) },
+  });
+  const run = await client.runs.start(sessionId, { input: "Pay." });
+  await nextOf(client, run.runId, "tool-started");
+  const fork = await client.sessions.fork(sessionId, { branchName: "meanwhile" });
+  expect(fork).toMatchObject({ openRuns: [], running: null });
+  expect(await client.runs.recover(fork.header.id)).toBe(null);
+  held.open();
+  await nextOf(client, run.runId, "run-finished");
+  expect([paid, (await logOf(store, sessionId)).at(-2)]).toEqual([1, "assistant: Paid."]);
+});

@@ -119,6 +119,7 @@ export class MemoryDriver implements StoreDriver {
     const next: SessionHead = {
       ...inherited,
       header: forked,
+      openRuns: [],
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };

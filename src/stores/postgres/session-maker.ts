@@ -71,7 +71,7 @@ export class SessionMaker {
         forkedFrom: forkPoint(sourceId, last.last_id, version, header.forkedFrom),
       });
       const updatedAt = this.#clock().toISOString();
-      const head = freezeDeep<SessionHead>({ ...place.head, header: forked, updatedAt });
+      const head = freezeDeep<SessionHead>({ ...place.head, header: forked, openRuns: [], updatedAt });
       return this.#insert(transaction, { ...place, head }, last, source.segments, version);
     });
     return this.#done(session);

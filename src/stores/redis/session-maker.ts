@@ -180,7 +180,7 @@ export class SessionMaker {
     const { head, leafSeq, factsSeq, segments } = source;
     if (version === 0 || version !== head.version) return this.#parts.log.headAt(segments, header, version);
     const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
-    return { head: { ...head, header, modifiedAt }, leafSeq, factsSeq };
+    return { head: { ...head, header, openRuns: [], modifiedAt }, leafSeq, factsSeq };
   }
 }
 
