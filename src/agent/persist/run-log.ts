@@ -54,7 +54,9 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
 /** The user session to run on, and how much of it the log has. */
 async function placeOf({ store, head }: RunLog, user: Session): Promise<{ user: Session; from: LogPlace }> {
   const from = await findRows(store, head, user.transcript);
-  if (from !== null) return { user, from };
+  // A log without rows may still say where its session's tools act.
+  const saysPlace = from?.length === 0 && head.header.sandbox !== null;
+  if (from !== null && !saysPlace) return { user, from };
   const { transcript } = await readTranscript(store, head);
   return {
     user: merged(sessionOf(head, transcript), user),
