@@ -35,6 +35,11 @@ export function candidateIds(parts: RequestParts, { headerName, queryName, cooki
   return [...new Set(named.filter(isSessionId))].slice(0, CANDIDATES_MAX);
 }
 
+/** Whether a request names that session in its cookie. */
+export function hasCookie(parts: RequestParts, cookieName: string, id: string): boolean {
+  return cookieValues(parts.header("cookie"), cookieName).includes(id);
+}
+
 /** Whether the client came by https, as far as that can be believed. */
 export function isHttps(parts: RequestParts, trustProxy: boolean): boolean {
   const forwarded = trustProxy ? parts.header("x-forwarded-proto") : null;

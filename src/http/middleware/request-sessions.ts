@@ -3,12 +3,14 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkName } from "../../session/id.ts";
 import type { SessionState } from "../../session/state.ts";
-import { candidateIds, isHttps, type RequestParts } from "./request-parts.ts";
+import { LruCache } from "../../stores/lru-cache.ts";
+import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession } from "./request-session.ts";
-import { sessionCookie } from "./session-cookie.ts";
+import { cookieSeconds, sessionCookie } from "./session-cookie.ts";
 import type { SessionMiddlewareOptions } from "./session-middleware-options.ts";
 
 const ANONYMOUS = "anonymous:";
+const COOKIES_KNOWN_MAX = 10_000;
 // Every request pays for it.
 const GLANCE = { turns: false, checkpoint: false } as const;
 
@@ -37,6 +39,8 @@ export class RequestSessions<R> {
   readonly #manager: SessionManager;
   /** Null where nobody can look for the session of a request; binding it costs more than finding it. */
   readonly #context: SessionContext | null;
+  /** When cookies were last set here; one that is not known any more is set again, which does no harm. */
+  readonly #cookieTimes = new LruCache<string, number>(COOKIES_KNOWN_MAX);
 
   constructor(options: SessionMiddlewareOptions<R>) {
     checkOptions(options);
@@ -78,7 +82,8 @@ export class RequestSessions<R> {
       answer: () => {
         answered = true;
         if (!made) return [];
-        if (found !== null || cookieName === null) return [[headerName, id]];
+        if (cookieName === null || !(found === null || this.#isCookieOld(found, parts))) return [[headerName, id]];
+        this.#cookieTimes.set(id, Date.now());
         const options = { ttlSeconds: sessionTtl, secure: secure ?? isHttps(parts, trustProxy) };
         return [
           [headerName, id],
@@ -86,6 +91,14 @@ export class RequestSessions<R> {
         ];
       },
     };
+  }
+
+  /** Whether half of the life of a session's cookie has passed, as far as this process knows. */
+  #isCookieOld({ sessionId, createdAt }: SessionState, parts: RequestParts): boolean {
+    const { cookieName, sessionTtl } = this.#manager.config;
+    const setMs = this.#cookieTimes.get(sessionId) ?? Date.parse(createdAt);
+    if (cookieName === null || Date.now() - setMs < cookieSeconds(sessionTtl) * 500) return false;
+    return hasCookie(parts, cookieName, sessionId);
   }
 
   async #user(request: R): Promise<string | null> {
