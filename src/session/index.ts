@@ -131,6 +131,7 @@ export type {
   CreateOptions,
   DamagedSession,
   ForkOptions,
+  UndeleteOptions,
   Guard,
   Lease,
   LeaseInfo,
