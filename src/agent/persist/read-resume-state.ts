@@ -28,7 +28,7 @@ export async function readResumeState(
       scan.take(entry);
     }
   }
-  return scan.state();
+  return { sessionId: head.header.id, version: head.version, ...scan.state() };
 }
 
 /** The last answer of a model, and those of its calls that have no result. */
@@ -107,7 +107,7 @@ class Scan {
     }
   }
 
-  state(): ResumeState {
+  state(): Omit<ResumeState, "sessionId" | "version"> {
     const queued = this.#queued
       .filter(({ id }) => !this.#delivered.has(id))
       .map(({ id, kind, content }) => ({ id, kind, content }))
