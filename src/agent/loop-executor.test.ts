@@ -77,6 +77,7 @@ describe("an executor", () => {
     const tools = [toolOf("quick", undefined, { timeoutMs: 1 }), toolOf("slow")];
     const run = runSessionLoop(asking(), someAgent(), { executor, tools });
     await began.pass;
+    expect(reasons).toEqual(["a"]);
     run.abort();
     await expect(run).rejects.toMatchObject({ code: "ABORTED" });
     expect([resultsOf(run.transcript), reasons]).toMatchObject([[{ error_kind: "timeout" }], ["a", "b"]]);
