@@ -18,6 +18,7 @@ describe("contextWindowOf", () => {
   test.for([
     ["openai", "gpt-5-enormous"],
     ["openai", "gpt-4o-audio-preview"],
+    ["openai", "gpt-4o-2024-mini"],
     ["openai", "qwen3"],
     ["anthropic", "claude-sonnet-4-9"],
     ["elsewhere", "gpt-4o"],
