@@ -11,6 +11,7 @@ export {
   type ModelProviderOptions,
   registerModelProvider,
 } from "./models/model-providers.ts";
+export { contextWindowOf, registerContextWindows } from "./models/context-windows.ts";
 export { costOf, type ModelPrice, priceOf, registerPrices } from "./models/prices.ts";
 export * from "./session/index.ts";
 export { type CheckProgress, type CheckStoreOptions, checkStore, type StoreReport } from "./stores/check-store.ts";

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { gate } from "../../test/counted-sandbox.ts";
 import { asking, callOf, calling, resultsOf, saying, shortly, someAgent, toolOf } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
 import type { Session } from "../session/session.ts";
@@ -50,6 +51,36 @@ describe("an executor", () => {
     const run = runSessionLoop(asking(), someAgent(), { executor, tools: [look] });
     expect(resultsOf((await run).transcript)).toEqual(["the executor's way"]);
     expect(seen).toEqual([2, look, { checked: true }]);
+  });
+
+  test("knows which call it runs, and can have the tool run it", async () => {
+    const look = toolOf("look", (_args, { callId, runId }) => `${callId} in ${runId}`);
+    const { executor } = executorOf([calling(callOf("a", "look"), callOf("b", "look")), saying("Done.")], {
+      dispatchTool: (_session, tool, args, context) => tool.execute(args, context),
+    });
+    const session = await runSessionLoop(asking(), someAgent(), { executor, tools: [look] });
+    const [first, second] = resultsOf(session.transcript).map((result) => String(result).split(" in "));
+    expect([first?.[0], second?.[0]]).toEqual(["a", "b"]);
+    expect(first?.[1]).toBe(second?.[1]);
+  });
+
+  test("hears that the tool's time is over, and that the run is aborted", async () => {
+    const reasons: unknown[] = [];
+    const began = gate();
+    const dispatchTool: LoopExecutor["dispatchTool"] = (_session, _tool, _args, { callId, signal }) => {
+      if (callId === "b") began.open();
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(reasons.push(callId)), { once: true });
+      });
+    };
+    const { executor } = executorOf([calling(callOf("a", "quick")), calling(callOf("b", "slow"))], { dispatchTool });
+    const tools = [toolOf("quick", undefined, { timeoutMs: 1 }), toolOf("slow")];
+    const run = runSessionLoop(asking(), someAgent(), { executor, tools });
+    await began.pass;
+    expect(reasons).toEqual(["a"]);
+    run.abort();
+    await expect(run).rejects.toMatchObject({ code: "ABORTED" });
+    expect([resultsOf(run.transcript), reasons]).toMatchObject([[{ error_kind: "timeout" }], ["a", "b"]]);
   });
 
   test("tells of tools of its own, which only it can run", async () => {

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { CountedBackend } from "../../test/counted-sandbox.ts";
-import { asking, calling, callOf, saying, someAgent, toolOf } from "../../test/sample-run.ts";
+import { asking, calling, callOf, inShort, saying, someAgent, toolOf } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
 import { registerSandboxBackend } from "../session/sandbox-backends.ts";
 import type { Entry } from "../session/entry.ts";
-import type { Session } from "../session/session.ts";
+import { createHeader } from "../session/header.ts";
+import { Session } from "../session/session.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
+import { SessionTree } from "../tree/session-tree.ts";
 import { resumeSession } from "./resume-session.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 
@@ -62,5 +64,52 @@ describe("a sandbox that a kept run opened on its way", () => {
     const again = await second.user.requireSandbox();
     expect(new TextDecoder().decode(await again.readFile("done.txt"))).toBe("yes");
     expect(backend.live.size).toBe(1);
+  });
+});
+
+describe("the place that a session without rows has in its header", () => {
+  const settings = { type: "variables", set: { tone: "kind" }, unset: [] } as const;
+
+  test.each([
+    { what: "nothing", drafts: [] },
+    { what: "settings only", drafts: [settings] },
+  ])("is where the first run acts, when the log holds $what", async ({ drafts }) => {
+    await using store = openMemoryStore();
+    const { session, backend } = aimed(asking());
+    await store.create(createHeader({ id: "a", sandbox: session.sandboxPlacement }), { entries: drafts });
+    const model = scripted([calling(callOf("1", "act")), saying("ok")]);
+    const persist = { store, sessionId: "a" };
+    const answer = await runSessionLoop(asking("Go."), someAgent(), { model, tools: [acting], persist });
+    expect([...backend.live.keys()]).toEqual([answer.sandboxPlacement?.handleId]);
+    expect(answer.transcript.toMessages().map(inShort)).toEqual([
+      "user: Go.",
+      "assistant: [act]",
+      "tool: done",
+      "assistant: ok",
+    ]);
+    await answer.closeSandbox();
+  });
+
+  test("does not make a run repeat the rows that the log has", async () => {
+    await using store = openMemoryStore();
+    const { session } = aimed(asking());
+    const { id, sandboxPlacement: sandbox, transcript } = session;
+    const entries = transcript.rows.map((row) => ({ type: "message", id: row.id, message: row.message }) as const);
+    await store.create(createHeader({ id, sandbox }), { entries });
+    const options = { model: scripted([saying("ok")]), persist: { store, sessionId: id } };
+    const answer = await runSessionLoop(Session.of(transcript, { id }), someAgent(), options);
+    expect(answer.transcript.toMessages().map(inShort)).toEqual(["user: Do it.", "assistant: ok"]);
+  });
+
+  test("gives way to the place of the session that is run", async () => {
+    await using store = openMemoryStore();
+    const { session: stored, backend: theirs } = aimed(asking());
+    await store.create(createHeader({ id: "a", sandbox: stored.sandboxPlacement }));
+    const { session, backend } = aimed(asking());
+    const model = scripted([calling(callOf("1", "act")), saying("ok")]);
+    const options = { model, tools: [acting], persist: await SessionTree.on(store, "a") };
+    const answer = await runSessionLoop(session, someAgent(), options);
+    expect([backend.live.size, theirs.live.size]).toEqual([1, 0]);
+    await answer.closeSandbox();
   });
 });

@@ -80,6 +80,27 @@ describe.each(backends)("from a $name store", ({ open }) => {
     expect((await store.head(id))?.openRuns).toEqual([]);
   });
 
+  test("lets one of two that found the same run interrupted go on, and the other resume anew", async () => {
+    const { sink, request } = await openSink(store, sessionOf(userRow("one")));
+    const { id: sessionId } = request.output;
+    await sink.append([message("call", calls("c1"))]);
+    await sink.abandon();
+    const [first, second] = [await resumeSession({ store, sessionId }), await resumeSession({ store, sessionId })];
+    // What is noted about the session meanwhile keeps nobody from going on with it.
+    await store.append(sessionId, [{ type: "label", targetId: "call", label: "here" }]);
+    const going = await openSink({ store, sessionId }, first.user);
+    await going.sink.append([message("result", result("c1"))]);
+    await going.sink.end({ phase: "finished" });
+    const head = await store.head(sessionId);
+    await expect(openSink({ store, sessionId }, second.user)).rejects.toMatchObject({
+      code: "CONFLICT",
+      message: expect.stringContaining("resume it again"),
+    });
+    expect([await store.head(sessionId), await store.leaseOf(sessionId)]).toEqual([head, null]);
+    const third = await resumeSession({ store, sessionId });
+    await (await openSink({ store, sessionId }, third.user)).sink.end({ phase: "finished" });
+  });
+
   test("names what is missing", async () => {
     await expect(resumeSession({ store, sessionId: "nobody" })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });

@@ -25,8 +25,8 @@ export interface ResumedSession {
  * A kept session, by its id or path or in a store, ready for the next loop: with the same identity, its usage, the
  * agent's instructions and the place of its sandbox. A run that stopped between a call and its result goes on there.
  *
- * @throws {SessionBusyError} while a run still goes on in it. In a store, a run whose process died holds it for up to
- * half a minute more.
+ * @throws {SessionBusyError} while a run still goes on in it. In a store on a server (PostgreSQL, Redis), and where the
+ * process was on another machine or in another container, a run whose process died holds it for up to half a minute more.
  * @throws {SessionNotFoundError} when there is no such session.
  */
 export async function resumeSession(

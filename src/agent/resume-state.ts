@@ -16,6 +16,9 @@ export interface QueuedInput {
 
 /** What a log says about a run that stopped in the middle. */
 export interface ResumeState {
+  /** The session, and how long its log was when this was read. */
+  readonly sessionId: string;
+  readonly version: number;
   /** Calls without a result whose effect may have happened. */
   readonly effects: ReadonlySet<string>;
   /** Calls without a result that a person was asked about, with the decision once there is one. */

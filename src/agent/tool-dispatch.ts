@@ -144,10 +144,11 @@ export class ToolDispatch {
     const signal = timer?.signal ?? progress.signal;
     try {
       const value = inside(() => {
+        const context = this.#contextOf(call, signal);
         const returned =
           executor?.dispatchTool === undefined
-            ? tool.execute(args, this.#contextOf(call, signal))
-            : executor.dispatchTool(progress.output, tool, args);
+            ? tool.execute(args, context)
+            : executor.dispatchTool(progress.output, tool, args, context);
         // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
         return isThenable(returned) ? Promise.resolve(returned) : returned;
       }, tool.execute);

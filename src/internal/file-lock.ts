@@ -1,7 +1,7 @@
 import { link, mkdir, open, readdir, readFile, stat, unlink, utimes, writeFile } from "node:fs/promises";
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { isNumberFree, thisProcess } from "./process-identity.ts";
 import { uuidv7 } from "./uuid.ts";
 
 /** Who holds a lock. */
@@ -25,7 +25,7 @@ const LEFTOVER_MS_MIN = 60_000;
 /** A lock without a readable owner is one whose making was cut off, on a system where it cannot be made in one step. */
 const UNREADABLE_MS_MAX = 2_000;
 
-const self = { pid: process.pid, host: hostname(), startedAt: startOf("self") };
+const self = { pid: thisProcess.pid, host: hostname(), startedAt: thisProcess.startedAt };
 
 /**
  * A lock among processes: a file that names its holder.
@@ -158,26 +158,7 @@ interface Holder {
 async function isGone({ owner, modifiedMs }: Holder, path: string): Promise<boolean> {
   if (owner === null) return (await clockOf(path)) - modifiedMs > UNREADABLE_MS_MAX;
   if (owner.host !== self.host) return (await clockOf(path)) - modifiedMs > FOREIGN_SILENCE_MS_MAX;
-  try {
-    process.kill(owner.pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return true;
-  }
-  const startedAt = startOf(owner.pid);
-  return startedAt !== null && owner.startedAt !== null && startedAt !== owner.startedAt;
-}
-
-/** When a process began, and in which run of the system; a zombie counts as one that began never. */
-function startOf(pid: number | "self"): string | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The second field is the program's name, in parentheses, and may hold anything.
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    if (fields[0] === "Z" || fields[0] === "X") return "ended";
-    return `${readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()}/${fields[19]}`;
-  } catch {
-    return null;
-  }
+  return isNumberFree(owner.pid, owner.startedAt);
 }
 
 /** The time by the clock that stamps the files there, which on a network is not this machine's. */

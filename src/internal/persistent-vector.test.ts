@@ -40,6 +40,26 @@ describe("a persistent vector", () => {
     );
   });
 
+  test.for([0, 1, 32, 33, 64, 1024, 1056, 1057, 32_768, 32_801, 40_000])("has its %i items in a few parts", (count) => {
+    const parts = [...PersistentVector.empty<number>().append(numbers(0, count)).parts()];
+    expect(parts.flatMap(({ items }) => [...items()])).toEqual(numbers(0, count));
+    expect(parts.length).toBeLessThanOrEqual(3 * 32 + 1);
+  });
+
+  test("shares its parts with what is made of it, so that each item is in few that are new while it grows", () => {
+    const seen = new WeakSet<object>();
+    let vector = PersistentVector.empty<number>();
+    let fresh = 0;
+    for (let length = 0; length < 40_000; length += 50) {
+      vector = vector.append(numbers(length, length + 50));
+      for (const { key, items } of vector.parts()) {
+        if (!seen.has(key)) fresh += [...items()].length;
+        seen.add(key);
+      }
+    }
+    expect(fresh).toBeLessThanOrEqual(4 * 40_000);
+  });
+
   test("has nothing outside of its bounds", () => {
     const three = PersistentVector.empty<number>().append([1, 2, 3]);
     for (const index of [-1, 3, 1.5, Number.NaN, 2 ** 31]) expect(three.at(index)).toBeUndefined();

@@ -48,6 +48,22 @@ export class PersistentVector<T> {
     return length === this.length ? this : new PersistentVector(length, depth, root, tail);
   }
 
+  /**
+   * All items in a few parts, in order. A part of more than a block is an object that lists share which were made of one
+   * another, so that what was found out about it can be kept under it.
+   */
+  *parts(): Generator<VectorPart<T>, void, undefined> {
+    let node = this.#root;
+    for (let depth = this.#depth; depth > 0 && node.length > 0; depth--) {
+      const last = node.length - 1;
+      // The last branch is the one that grows, and is made anew then.
+      const whole = depth === 1 ? node : node.slice(0, last);
+      for (const branch of whole) yield { key: branch as Node, items: () => itemsUnder(branch as Node, depth - 1) };
+      node = node[last] as Node;
+    }
+    yield { key: this.#tail, items: () => this.#tail };
+  }
+
   *[Symbol.iterator](): Generator<T, void, undefined> {
     for (let start = 0; start < this.length; start += WIDTH) yield* this.#blockAt(start);
   }
@@ -58,6 +74,18 @@ export class PersistentVector<T> {
     for (let level = this.#depth * BITS; level > 0; level -= BITS) node = node[(index >>> level) & MASK] as Node;
     return node as readonly T[];
   }
+}
+
+/** Some items of a list that stand next to each other. */
+export interface VectorPart<T> {
+  /** Stands for the part, in every list that has it. */
+  readonly key: object;
+  readonly items: () => Iterable<T>;
+}
+
+function* itemsUnder<T>(node: Node, depth: number): Generator<T, void, undefined> {
+  if (depth === 0) yield* node as readonly T[];
+  else for (const branch of node) yield* itemsUnder<T>(branch as Node, depth - 1);
 }
 
 /** A tree with one more block, which becomes its `position`th. */

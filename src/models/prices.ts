@@ -1,5 +1,6 @@
 import { SessionError, show } from "../session/errors.ts";
 import type { Usage } from "../session/usage.ts";
+import { isModelName, undatedName } from "./undated-name.ts";
 
 /** What a model's tokens cost, in US dollars for a million of them. */
 export interface ModelPrice {
@@ -16,10 +17,6 @@ const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const;
 
 const TOKENS_PRICED = 1_000_000;
 
-// A model goes on under a dated or moving name (`-2025-08-07`, `-20250929`, `@20250929`, `-0613`, `-latest`); any other
-// ending is another model with a price of its own.
-const DATE = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$/;
-
 const prices = new Map<string, ModelPrice>([
   ...openaiPrices().map(([id, price]) => [`openai/${id}`, price] as const),
   ...anthropicPrices().map(([id, price]) => [`anthropic/${id}`, price] as const),
@@ -34,7 +31,7 @@ const prices = new Map<string, ModelPrice>([
  */
 export function priceOf(provider: string, model: string): ModelPrice | undefined {
   const name = `${provider}/${model}`;
-  return prices.get(name) ?? prices.get(name.replace(DATE, ""));
+  return prices.get(name) ?? prices.get(undatedName(name));
 }
 
 /** What a usage costs in US dollars, or undefined without a price: an unknown cost is never shown as nothing. */
@@ -58,7 +55,7 @@ export function costOf(usage: Usage, price: ModelPrice | undefined): number | un
  */
 export function registerPrices(added: Readonly<Record<string, ModelPrice>>): void {
   for (const [name, price] of Object.entries(added)) {
-    if (!/^[^/]+\/./.test(name))
+    if (!isModelName(name))
       throw new SessionError("INVALID_OPTION", `Price ${show(name)} names no model; write it as "provider/model".`);
     checkPrice(price, name);
   }

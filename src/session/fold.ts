@@ -54,7 +54,7 @@ export interface SessionHead {
   /** Everything ever spent, on all branches, summaries included. */
   readonly usage: Usage;
   readonly cost: number;
-  /** Runs that started and have not ended, the latest last. */
+  /** Runs that started in this session and have not ended, the latest last; those that a fork begins with do not count. */
   readonly openRuns: readonly string[];
   /** Compactions that the context ignores. */
   readonly undone: readonly string[];
@@ -168,7 +168,8 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       next.statusReason = entry.reason ?? null;
       break;
     case "run":
-      next.openRuns = stepRuns(head.openRuns, entry);
+      // The runs that a fork begins with are its source's: they go on there or not at all, never in the fork.
+      if (head.version >= inheritedCount(head.header)) next.openRuns = stepRuns(head.openRuns, entry);
       if (entry.phase === "started") next.closed = false;
       break;
     case "compaction_undone":
@@ -181,6 +182,11 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       break;
   }
   return next;
+}
+
+/** How many of a session's first entries it has from the session that it was forked from. */
+export function inheritedCount({ forkedFrom }: SessionHeader): number {
+  return forkedFrom?.version ?? 0;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

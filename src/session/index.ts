@@ -133,6 +133,7 @@ export type {
   CreateOptions,
   DamagedSession,
   ForkOptions,
+  UndeleteOptions,
   Guard,
   Lease,
   LeaseInfo,

@@ -13,6 +13,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "./store.ts";
 import type { SearchTerm } from "./search.ts";
 
@@ -62,7 +63,7 @@ export interface StoreDriver {
   list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
   count(query: SessionQuery): Promise<number>;
   delete(sessionId: string): Promise<boolean>;
-  undelete(sessionId: string): Promise<boolean>;
+  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean>;
   purge(before: string): Promise<number>;
   /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;

@@ -201,7 +201,7 @@ export interface SessionStore extends AsyncDisposable {
   /** Whether there was such a session. It can be brought back until it is purged; forks of it are not affected. */
   delete(sessionId: string): Promise<boolean>;
   /** Brings a deleted session back; false when there is none. */
-  undelete(sessionId: string): Promise<boolean>;
+  undelete(sessionId: string, options?: UndeleteOptions): Promise<boolean>;
   /** Removes for good what was deleted before that time, except what a fork still builds on. Returns how many sessions. */
   purge(before: string): Promise<number>;
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
@@ -227,6 +227,15 @@ export interface SessionStore extends AsyncDisposable {
 export interface CreateOptions {
   readonly entries?: readonly EntryDraft[];
   /** Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions. */
+  readonly maxOpenPerUser?: number;
+}
+
+/** How a session is brought back. */
+export interface UndeleteOptions {
+  /**
+   * Refuse with a `SessionCapacityError` when the session is active or suspended and its user already has this many such
+   * sessions.
+   */
   readonly maxOpenPerUser?: number;
 }
 

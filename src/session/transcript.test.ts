@@ -1,7 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ContentPart, Message } from "./message.ts";
 import { assistantRow, type RowInit, rowOf, systemRow, Transcript, toolResultRow, userRow } from "./transcript.ts";
 
+const says = (content: string): Message => ({ role: "user", content });
 const call = { id: "call-1", name: "read", arguments: "{}" };
 
 describe("rows", () => {
@@ -144,6 +145,34 @@ describe("a transcript", () => {
     expect(joined.at(2)?.message).toBe(shared.at(0)?.message);
     expect(joined.at(3)).toBe(right.at(1));
     expect(new Set(joined.concat(joined).rows.map(({ id }) => id)).size).toBe(8);
+  });
+
+  test("looks at each of its ids once, however often something is added to it or to what is made of it", () => {
+    const adds = vi.spyOn(Set.prototype, "add");
+    onTestFinished(() => adds.mockRestore());
+    const countOf = (work: () => unknown): number => {
+      const before = adds.mock.calls.length;
+      work();
+      return adds.mock.calls.length - before;
+    };
+    let rows = Transcript.of(Array.from({ length: 50_000 }, (_, index) => ({ id: `r${index}`, message: says("x") })));
+    const other = Transcript.of([
+      { id: "r7", message: says("again") },
+      { id: "new", message: says("new") },
+    ]);
+    let joined = rows.concat(other);
+    expect(joined.at(-1)?.id).toBe("new");
+    expect(joined.at(-2)?.id).not.toBe("r7");
+    expect(countOf(() => rows.concat(other))).toBe(0);
+    expect(countOf(() => joined.concat(other))).toBeLessThan(100);
+    rows = rows.append({ id: "later", message: says("later") });
+    expect(
+      countOf(() => (joined = rows.concat(Transcript.of([{ id: "later", message: says("twice") }])))),
+    ).toBeLessThan(100);
+    expect(joined.at(-1)?.id).not.toBe("later");
+    // Where as much is added as there is, one set is made of it all.
+    const many = countOf(() => (joined = rows.concat(rows)));
+    expect([many, new Set(joined.rows.map(({ id }) => id)).size]).toEqual([rows.length, 2 * rows.length]);
   });
 
   test("knows where its beginning is kept, and so does all that is appended to it", () => {

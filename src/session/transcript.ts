@@ -105,10 +105,11 @@ export class Transcript {
 
   /**
    * This transcript and the rows of another. A row that stands here already gets a new id, as a log holds each id once;
-   * all others keep theirs.
+   * all others keep theirs. Costs what the other's rows cost, and a look at those rows of this one that no earlier
+   * `concat` to it, or to what it was made of, has seen.
    */
   concat(other: Transcript): Transcript {
-    return this.appendAll(apart(this, other));
+    return this.appendAll(apart(this.#rows, other));
   }
 
   /** The messages of the rows, in no provider's dialect. */
@@ -192,10 +193,31 @@ function sealed(kind: RowKind, message: Message, id: string): Row {
   return Object.freeze(row);
 }
 
-function* apart(mine: Transcript, theirs: Transcript): Generator<Row> {
-  const taken = new Set<string>();
-  for (const row of mine) taken.add(row.id);
-  for (const row of theirs) yield taken.has(row.id) ? sealed(row.kind, row.message, uuidv7()) : row;
+function* apart(mine: PersistentVector<Row>, theirs: Transcript): Generator<Row> {
+  const taken = takenIds(mine, theirs.length);
+  for (const row of theirs) {
+    yield taken.some((ids) => ids.has(row.id)) ? sealed(row.kind, row.message, uuidv7()) : row;
+  }
+}
+
+/** The ids of rows that transcripts share, as long as one of these is there. */
+const idsOfParts = new WeakMap<object, ReadonlySet<string>>();
+
+function takenIds(rows: PersistentVector<Row>, lookups: number): readonly ReadonlySet<string>[] {
+  const parts = [...rows.parts()];
+  // Where much is looked for, looking in many places costs more than making one of them.
+  if (lookups * parts.length > rows.length) return [idsOf(rows)];
+  return parts.map(({ key, items }) => {
+    const ids = idsOfParts.get(key) ?? idsOf(items());
+    idsOfParts.set(key, ids);
+    return ids;
+  });
+}
+
+function idsOf(rows: Iterable<Row>): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const { id } of rows) ids.add(id);
+  return ids;
 }
 
 function isContent(body: unknown): body is Content {

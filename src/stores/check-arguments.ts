@@ -3,7 +3,14 @@ import { SessionError, show } from "../session/errors.ts";
 import { isTimestamp } from "../session/header.ts";
 import { checkName } from "../session/id.ts";
 import type { ReadRange } from "../session/store-driver.ts";
-import type { AppendOptions, CreateOptions, ForkOptions, ReadOptions, WatchOptions } from "../session/store.ts";
+import type {
+  AppendOptions,
+  CreateOptions,
+  ForkOptions,
+  ReadOptions,
+  UndeleteOptions,
+  WatchOptions,
+} from "../session/store.ts";
 
 /** The longest time one lease may be held without being renewed. */
 export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;
@@ -59,6 +66,12 @@ export function checkAppendOptions(options: AppendOptions): void {
 
 /** @throws {SessionError} `INVALID_OPTION` unless a session can be made that way. */
 export function checkCreateOptions(options: CreateOptions): void {
+  checkOptions(options);
+  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless a session can be brought back that way. */
+export function checkUndeleteOptions(options: UndeleteOptions): void {
   checkOptions(options);
   if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
 }

@@ -24,6 +24,7 @@ import type {
   SessionQuery,
   SessionStore,
   StoreCapabilities,
+  UndeleteOptions,
   WatchOptions,
 } from "../session/store.ts";
 import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
@@ -34,6 +35,7 @@ import {
   checkCreateOptions,
   checkForkOptions,
   checkTime,
+  checkUndeleteOptions,
   checkWatchOptions,
   LEASE_TTL_MS_MAX,
   readRange,
@@ -209,10 +211,11 @@ class DrivenStore implements SessionStore {
     return deleted;
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
+  async undelete(sessionId: string, options: UndeleteOptions = {}): Promise<boolean> {
     const driver = this.#openDriver();
     checkSessionId(sessionId);
-    return driver.undelete(sessionId);
+    checkUndeleteOptions(options);
+    return driver.undelete(sessionId, options);
   }
 
   async purge(before: string): Promise<number> {

@@ -1,6 +1,6 @@
 import type { StoredEntry } from "../session/append-plan.ts";
 import type { SessionStatus } from "../session/entry.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../session/fold.ts";
+import { EMPTY_PATH, inheritedCount, type PathSummary, type SessionHead, type Settings } from "../session/fold.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../session/usage.ts";
 import { freezeDeep } from "../internal/freeze-deep.ts";
 
@@ -120,6 +120,7 @@ export function decodeHead(
 ): SessionHead {
   const { header, leafId, path } = parts;
   const facts: FactsState = typeof parts.facts === "object" ? parts.facts : {};
+  const factsSeq = typeof state.facts === "number" ? state.facts : version - 1;
   const messageCount = state.messages ?? path.turnCount;
   return Object.freeze({
     header,
@@ -136,7 +137,8 @@ export function decodeHead(
     firstMessage: facts.firstMessage ?? null,
     usage: state.spent === undefined ? path.usage : decodeUsage(state.spent),
     cost: state.spentCost ?? path.cost,
-    openRuns: Object.freeze(facts.openRuns ?? []),
+    // A row of the session that this one was forked from tells of runs in there.
+    openRuns: Object.freeze((factsSeq < inheritedCount(header) ? undefined : facts.openRuns) ?? []),
     undone: Object.freeze(facts.undone ?? []),
     closed: state.closed === true,
   });

@@ -9,7 +9,6 @@ import { runProgram } from "../../src/cli/run-program.ts";
 import { textOf } from "../../src/session/message.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { SessionTree } from "../../src/tree/session-tree.ts";
-import { tamper } from "../doctor/damage.ts";
 import { skipBecause } from "../skip.ts";
 import { builtProgram } from "./run-skein.ts";
 import { makeWorkspace } from "./sample-chat.ts";
@@ -185,8 +184,6 @@ test("goes on with a run that was killed while it waited for a person's word", a
   await killed.hears(/Allow write_workspace_file .*\[y\/n\]/);
   process.kill(Number(pid), "SIGKILL");
   await killed.ended;
-  // The killed run has the session for half a minute more; that time is over now.
-  tamper(join(home, "skein.db"), "UPDATE leases SET expires_ms = 1");
   const talk = startAtTerminal(context, home, ["last"]);
   await talk.hears(/The last run was interrupted; .*\/recover/);
   await talk.hears(/> $/);

@@ -13,8 +13,6 @@ import { makeDirectory } from "./jsonl-support.ts";
 import { pathOf, places, startRun, storeAt } from "./run-support.ts";
 
 const KILLS = 6;
-/** Longer than the lease of a process that has died. */
-const LEASE_SECONDS = 60;
 
 test.each(places)(
   `a run in a %s that is killed again and again is resumed by another process each time`,
@@ -23,8 +21,7 @@ test.each(places)(
     const path = pathOf(place, directory);
     const acknowledged: string[] = [];
     for (let kill = 0; kill < KILLS; kill++) {
-      const ahead = kill * LEASE_SECONDS;
-      const run = startRun([place, path, "s", kill === 0 ? "start" : "resume", String(ahead)]);
+      const run = startRun([place, path, "s", kill === 0 ? "start" : "resume"]);
       await run.more();
       expect(run.child.exitCode, "the program has ended by itself").toBeNull();
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
@@ -32,7 +29,7 @@ test.each(places)(
       await run.ended;
       acknowledged.push(...run.lines());
 
-      const store = await storeAt(place, directory, ahead + LEASE_SECONDS);
+      const store = await storeAt(place, directory);
       const { user } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
       const rows = new Set(idsOf(user));
       expect(acknowledged.filter((line) => !line.startsWith("effect") && !rows.has(line))).toEqual([]);
@@ -50,7 +47,7 @@ test.each(places)(
       await store.close();
     }
 
-    const store = await storeAt(place, directory, KILLS * LEASE_SECONDS);
+    const store = await storeAt(place, directory);
     const { user, agent } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
     expect([user.id, agent.transcript.toMessages()]).toEqual(["s", [{ role: "system", content: "count" }]]);
     const { sink } = await openRunSink(place === "file" ? path : { store, sessionId: "s" }, {
@@ -73,9 +70,9 @@ test.each(places)(
   async (place) => {
     const directory = await makeDirectory();
     const path = pathOf(place, directory);
-    const run = startRun([place, path, "s", "hold", "0"]);
+    const run = startRun([place, path, "s", "hold"]);
     await expect.poll(() => run.lines().length, { timeout: 10_000, interval: 10 }).toBe(2);
-    const store = await storeAt(place, directory, 0);
+    const store = await storeAt(place, directory);
     const before = await store.head("s");
     const persist = place === "file" ? path : { store, sessionId: "s" };
     const user = Session.of(Transcript.of([userRow("me too")]), { id: "s" });
@@ -87,11 +84,9 @@ test.each(places)(
     expect(await store.head("s")).toEqual(before);
     run.child.kill("SIGKILL");
     await run.ended;
-    // A file is free when the process has died; the lease of a store runs out.
-    const later = await storeAt(place, directory, LEASE_SECONDS);
-    const { sink } = await openRunSink(place === "file" ? path : { store: later, sessionId: "s" }, request);
+    const { sink } = await openRunSink(persist, request);
     await sink.end({ phase: "finished" });
-    expect((await later.head("s"))?.version).toBeGreaterThan(before?.version ?? 0);
+    expect((await store.head("s"))?.version).toBeGreaterThan(before?.version ?? 0);
   },
   30_000,
 );
@@ -99,7 +94,7 @@ test.each(places)(
 test("a run in a file that finds the disk full fails, and goes on from its last row when there is room", async () => {
   const directory = await makeDirectory();
   const path = pathOf("file", directory);
-  const run = startRun(["file", path, "s", "fill", "0"], "ulimit -f 40");
+  const run = startRun(["file", path, "s", "fill"], "ulimit -f 40");
   await run.ended;
   expect(run.lines().at(-1)).toBe("failed STORE_FAILED");
   const rows = run.lines().filter((line) => !/^(?:effect|failed) /.test(line));

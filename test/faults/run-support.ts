@@ -14,17 +14,12 @@ export function pathOf(place: (typeof places)[number], directory: string): strin
   return join(directory, place === "file" ? "run.jsonl" : "skein.db");
 }
 
-/** The store at a place, seen by a clock that is ahead; a file is in the store of its directory. */
-export async function storeAt(
-  place: (typeof places)[number],
-  directory: string,
-  aheadSeconds: number,
-): Promise<SessionStore> {
-  const clock = (): Date => new Date(Date.now() + aheadSeconds * 1000);
+/** The store at a place; a file is in the store of its directory. */
+export async function storeAt(place: (typeof places)[number], directory: string): Promise<SessionStore> {
   const store =
     place === "sqlite"
-      ? await openSqliteStore({ path: pathOf(place, directory), clock })
-      : await openJsonlStore({ directory, clock });
+      ? await openSqliteStore({ path: pathOf(place, directory) })
+      : await openJsonlStore({ directory });
   onTestFinished(() => store.close());
   return store;
 }

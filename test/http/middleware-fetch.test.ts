@@ -2,7 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import type { RequestSession } from "../../src/http/middleware/request-session.ts";
 import { sessionMiddleware, withSession } from "../../src/http/middleware/session-middleware.ts";
@@ -230,6 +230,34 @@ describe("a handler with a session", () => {
     expect(await named({}, { secure: true })).toEqual(end("; Secure$"));
     expect(await named({}, { secure: false }, "https://127.0.0.1/")).toEqual(end("Max-Age=86400$"));
     expect(await named({ cookieName: null })).toEqual([]);
+  });
+
+  test("sets the cookie anew once half of its life has passed, for who came by it, and not again until the next half", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 0 });
+    onTestFinished(() => void vi.useRealTimers());
+    const manager = new SessionManager({ store: openMemoryStore(), config: { sessionTtl: 100 } });
+    const talk = async (_request: Request, session: RequestSession): Promise<Response> => {
+      await session.addTurn({ role: "user", content: "Still here." });
+      return new Response(null, { status: 204 });
+    };
+    const handler = withSession(talk, { manager });
+    const [first = ""] = (await handler(get())).headers.getSetCookie();
+    const [cookie = ""] = first.split(";");
+    const [, id = ""] = cookie.split("=");
+    const ask = async (seconds: number, headers: Record<string, string> = { cookie }, ask = handler) => {
+      vi.setSystemTime(seconds * 1000);
+      return (await ask(get(headers))).headers.getSetCookie();
+    };
+    expect(await ask(49)).toEqual([]);
+    expect(await ask(51, { "x-session-id": id })).toEqual([]);
+    expect(await ask(51, { cookie: `other=${id}`, "x-session-id": id })).toEqual([]);
+    expect(await ask(51)).toEqual([first]);
+    expect(await ask(100)).toEqual([]);
+    expect(await ask(101)).toEqual([first]);
+    // Another process knows only when the session was made.
+    const another = withSession(talk, { manager });
+    expect(await ask(102, { cookie }, another)).toEqual([first]);
+    expect(await ask(103, { cookie }, another)).toEqual([]);
   });
 
   test("looks for the id only where it was told to", async () => {

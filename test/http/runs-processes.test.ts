@@ -12,9 +12,6 @@ import type { Entry } from "../../src/session/entry.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { nextOf } from "./runs-server.ts";
 
-/** Longer than a lease outlives its process. */
-const LATER_SECONDS = 60;
-
 test("after a server is killed in the middle of a run, a watch goes on at the next one without loss or repetition, and so does the run", async () => {
   const path = await databasePath();
   const first = await startServer(path);
@@ -28,7 +25,7 @@ test("after a server is killed in the middle of a run, a watch goes on at the ne
   const gone = once(first.child, "exit");
   first.child.kill("SIGKILL");
   expect(await gone).toEqual([null, "SIGKILL"]);
-  const second = await startServer(path, Number(new URL(first.url).port), LATER_SECONDS);
+  const second = await startServer(path, Number(new URL(first.url).port));
   expect(second.url).toBe(first.url);
 
   await expect(client.runs.get(before.runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
@@ -79,13 +76,9 @@ async function databasePath(): Promise<string> {
 }
 
 /** A server in a process of its own, which is gone after the test. */
-async function startServer(
-  path: string,
-  port = 0,
-  aheadSeconds = 0,
-): Promise<{ readonly url: string; readonly child: ChildProcess }> {
+async function startServer(path: string, port = 0): Promise<{ readonly url: string; readonly child: ChildProcess }> {
   const program = fileURLToPath(new URL("./programs/serve-runs.mjs", import.meta.url));
-  const args = ["--no-warnings", program, path, String(port), String(aheadSeconds)];
+  const args = ["--no-warnings", program, path, String(port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const ended = once(child, "exit").then(([code]) => {

@@ -1,11 +1,13 @@
 import { expect, test, vi } from "vitest";
+import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
+import type { SinkOpener } from "../../src/agent/run-sink.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
-import { answering, gate, pausing } from "./runs-agents.ts";
+import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { ANN, allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** Shuts a server down while its run cannot end. */
@@ -153,4 +155,63 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
   hold.open();
   await closing;
   expect(await logOf(store, sessionId)).toEqual(["user: Slowly.", "started", "assistant: ab", "finished"]);
+});
+
+test("a fork that is made in the middle of a run has nothing to go on with, and the run's call stays the run's", async () => {
+  const held = gate();
+  let paid = 0;
+  const pay = toolOf("pay", async () => {
+    paid += 1;
+    await held.opened;
+    return "paid";
+  });
+  const { client, store, sessionId } = await openRunServer({
+    agents: { payer: answering([calling(callOf("1", "pay")), "Paid."], [pay]) },
+  });
+  const run = await client.runs.start(sessionId, { input: "Pay." });
+  await nextOf(client, run.runId, "tool-started");
+  const fork = await client.sessions.fork(sessionId, { branchName: "meanwhile" });
+  expect(fork).toMatchObject({ openRuns: [], running: null });
+  expect(await client.runs.recover(fork.header.id)).toBe(null);
+  held.open();
+  await nextOf(client, run.runId, "run-finished");
+  expect([paid, (await logOf(store, sessionId)).at(-2)]).toEqual([1, "assistant: Paid."]);
+});
+
+/** The same agent, whose runs say that they want their session, and take it once the gate is open. */
+function heldBack(agent: Agent, wants: Gate, held: Gate): Agent {
+  const run: Agent["run"] = (input, options = {}) => {
+    const { openSink } = options.persist as SinkOpener;
+    const later: SinkOpener["openSink"] = async (request) => {
+      wants.open();
+      await held.opened;
+      return openSink(request);
+    };
+    return agent.run(input, { ...options, persist: { openSink: later } });
+  };
+  return { ...agent, run };
+}
+
+test("of two servers that find the same run interrupted, one goes on with it, and the other finds nothing to do", async () => {
+  let paid = 0;
+  const pay = toolOf("pay", () => `paid ${++paid}`, { idempotent: true });
+  const first = await openRunServer({
+    agents: { payer: answering([calling(callOf("1", "pay")), pausing(["…"], gate())], [pay]) },
+  });
+  const { store, sessionId } = first;
+  const { runId } = await first.client.runs.start(sessionId, { input: "Pay." });
+  await nextOf(first.client, runId, "tool-finished");
+  await shutDown(first);
+  const [before, wants, held] = [paid, gate(), gate()];
+  const agent = answering([calling(callOf("2", "pay")), "Paid again."], [pay]);
+  const slow = await openRunServer({ store, agents: { payer: heldBack(agent, wants, held) } });
+  const quick = await openRunServer({ store, agents: { payer: answering(["Paid."], [pay]) } });
+  const waiting = slow.client.runs.recover(sessionId);
+  await wants.opened;
+  const run = await quick.client.runs.recover(sessionId);
+  await nextOf(quick.client, run?.runId ?? "", "run-finished");
+  held.open();
+  expect(await waiting).toBe(null);
+  expect(paid).toBe(before);
+  expect((await logOf(store, sessionId)).slice(-3)).toEqual(["started", "assistant: Paid.", "finished"]);
 });

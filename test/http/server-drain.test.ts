@@ -54,6 +54,26 @@ describe("closing a server", () => {
     expect((await said(store, sessionId)).slice(-2)).toEqual(["Done in time.", "finished"]);
   });
 
+  test("refuses a run with a status that says so, which is nothing that went wrong in the log", async () => {
+    await using store = openMemoryStore();
+    let finish = (_text: string): void => {};
+    const answer = new Promise<string>((resolve) => {
+      finish = resolve;
+    });
+    const { server, sessionId } = await startBusy(store, () => answer);
+    const closed = server.server.close({ drainMs: 20_000 });
+    const request = new Request(`${server.url}/api/sessions/${sessionId}/runs`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ input: "Me too", ifBusy: "enqueue" }),
+    });
+    const refused = await server.server.fetch(request);
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: "DRAINING" }]);
+    expect(server.log.at(-1)).toMatchObject({ level: "info", status: 503 });
+    finish("Done.");
+    await closed;
+  });
+
   test("aborts a run that takes too long, and another server goes on with it", async () => {
     await using store = openMemoryStore();
     const { server, sessionId } = await startBusy(store, () => new Promise<string>(() => {}));

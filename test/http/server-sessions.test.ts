@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { type Contract, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";
 
@@ -108,6 +110,20 @@ describe("a session", () => {
     expect(deleted.body.items.map(({ header }: { header: { id: string } }) => header.id)).toContain(id);
     expect((await api.call("POST", `/api/sessions/${id}/undelete`)).body.firstMessage).toBe("Remember me");
     expect((await api.call("POST", `/api/sessions/${id}/undelete`)).status).toBe(404);
+  });
+
+  test("is not brought back while its user has as many open sessions as a user may have", async () => {
+    const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 1 } });
+    await using full = await startTestServer({ manager });
+    const make = async (): Promise<string> => (await full.call("POST", "/api/sessions", {})).body.header.id;
+    const first = await make();
+    await full.call("DELETE", `/api/sessions/${first}`);
+    const second = await make();
+    const refused = await full.call("POST", `/api/sessions/${first}/undelete`);
+    expect([refused.status, refused.body.code]).toEqual([409, "CAPACITY"]);
+    expect((await full.call("GET", `/api/sessions/${first}`)).status).toBe(404);
+    await full.call("POST", `/api/sessions/${second}/close`);
+    expect((await full.call("POST", `/api/sessions/${first}/undelete`)).status).toBe(200);
   });
 
   test("gives its state with or without turns", async () => {

@@ -2,7 +2,7 @@ import { LeaseLostError } from "../../session/errors.ts";
 import type { Guard, Lease, SessionStore } from "../../session/store.ts";
 import type { RunHold } from "./log-sink.ts";
 
-/** How long a lease outlives a process that dies; a resume elsewhere waits for that. */
+/** How long a lease outlives a process that dies, where the store cannot tell; a resume elsewhere waits for that. */
 const LEASE_MS = 30_000;
 const RENEW_MS = LEASE_MS / 3;
 

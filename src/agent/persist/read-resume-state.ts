@@ -1,6 +1,6 @@
 import type { JsonValue } from "../../internal/json.ts";
 import type { Entry, EntryOf } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import { inheritedCount, type SessionHead } from "../../session/fold.ts";
 import type { SandboxPlacement } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Transcript } from "../../session/transcript.ts";
@@ -9,6 +9,9 @@ import { type ApprovalDecision, QUEUED_KEY, type QueuedInput, type ResumeState }
 /**
  * How the run that wrote a session's last rows stopped. Reads the log backward, as far as that run goes and the last
  * answer stands; `entries` are those of the context.
+ *
+ * The run that a fork was made in is its source's, and may go on there: what waits for it is not the fork's, and its open
+ * calls may run any time. They are the fork's only where a run of the fork has taken them up.
  */
 export async function readResumeState(
   store: SessionStore,
@@ -18,14 +21,14 @@ export async function readResumeState(
 ): Promise<ResumeState> {
   const last = lastAnswer(transcript);
   const answerSeq = entries.find(({ id }) => id === last?.id)?.seq ?? null;
-  const scan = new Scan(last?.openCalls ?? new Set(), answerSeq, entries, head.openRuns);
+  const scan = new Scan(last?.openCalls ?? new Set(), answerSeq, entries, head);
   if (entries.length > 0) {
     for await (const entry of store.read(head.header.id, { reverse: true })) {
       if (scan.isDoneBefore(entry)) break;
       scan.take(entry);
     }
   }
-  return scan.state();
+  return { sessionId: head.header.id, version: head.version, ...scan.state() };
 }
 
 /** The last answer of a model, and those of its calls that have no result. */
@@ -48,24 +51,28 @@ class Scan {
   readonly #contextIds: ReadonlySet<string | null>;
   readonly #contextSeq: number;
   readonly #openRuns: Set<string>;
+  /** How many of the first entries are another session's. */
+  readonly #inherited: number;
   readonly #effects = new Set<string>();
   readonly #approvals = new Map<string, ApprovalDecision | null>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
   #sandbox: SandboxPlacement | null = null;
   #runIsOver = false;
+  #ranHere = false;
 
   constructor(
     openCalls: ReadonlySet<string>,
     answerSeq: number | null,
     context: readonly Entry[],
-    openRuns: readonly string[],
+    { header, openRuns }: SessionHead,
   ) {
     this.#openCalls = openCalls;
     this.#answerSeq = answerSeq !== null && openCalls.size > 0 ? answerSeq : Number.POSITIVE_INFINITY;
     this.#contextIds = new Set([null, ...context.map(({ id }) => id)]);
     this.#contextSeq = context[0]?.seq ?? 0;
     this.#openRuns = new Set(openRuns);
+    this.#inherited = inheritedCount(header);
   }
 
   /** Whether nothing that counts stands at that entry or before it. */
@@ -87,7 +94,7 @@ class Scan {
         break;
       }
       case "queued":
-        if (mine && !this.#runIsOver) this.#queued.push(entry);
+        if (mine && !this.#runIsOver && entry.seq >= this.#inherited) this.#queued.push(entry);
         break;
       case "effect":
         if (mine && this.#isOpen(entry)) this.#effects.add(entry.callId);
@@ -100,12 +107,16 @@ class Scan {
     }
   }
 
-  state(): ResumeState {
+  state(): Omit<ResumeState, "sessionId" | "version"> {
     const queued = this.#queued
       .filter(({ id }) => !this.#delivered.has(id))
       .map(({ id, kind, content }) => ({ id, kind, content }))
       .reverse();
-    return { effects: this.#effects, approvals: this.#approvals, queued, sandbox: this.#sandbox };
+    const sandbox = this.#sandbox;
+    if (this.#answerSeq < this.#inherited && !this.#ranHere) {
+      return { effects: this.#openCalls, approvals: new Map(), queued, sandbox };
+    }
+    return { effects: this.#effects, approvals: this.#approvals, queued, sandbox };
   }
 
   /** Some models count their calls anew in every answer, so only what came after the last one is about its calls. */
@@ -114,7 +125,8 @@ class Scan {
   }
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
-  #takeRun({ runId, phase, sandbox }: EntryOf<"run">): void {
+  #takeRun({ seq, runId, phase, sandbox }: EntryOf<"run">): void {
+    if (phase === "started" && seq >= this.#inherited) this.#ranHere = true;
     this.#sandbox ??= sandbox ?? null;
     if (phase === "started" && sandbox === undefined) this.#openRuns.delete(runId);
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;

@@ -2,6 +2,7 @@ import { sameJson } from "../../internal/json.ts";
 import { messagesOf } from "../../session/context.ts";
 import type { EntryDraft } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { SessionError } from "../../session/errors.ts";
 import { operation, Session } from "../../session/session.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
@@ -9,6 +10,7 @@ import { addUsage } from "../../session/usage.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
+import { resumeStateOf } from "../resume-state.ts";
 import type { SinkRequest } from "../run-sink.ts";
 import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
 import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
@@ -35,6 +37,7 @@ export interface RunLog {
 export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ sink: LogSink; user: Session }> {
   const { store, head, hold } = log;
   const sessionId = head.header.id;
+  await checkStillResumable(log, request.user.transcript);
   const { user, from } = await placeOf(log, request.user);
   const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
   const chain = new EntryChain((entries, options) => log.append(entries, options), {
@@ -51,10 +54,25 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
   return { sink, user };
 }
 
+/**
+ * Of several that found the same run interrupted, the one that has the session first goes on with it. The others would
+ * repeat what that one has done.
+ */
+async function checkStillResumable({ store, head }: RunLog, transcript: Transcript): Promise<void> {
+  const { sessionId, version } = resumeStateOf(transcript) ?? {};
+  if (version === undefined || sessionId !== head.header.id || version === head.version) return;
+  for await (const entry of store.read(sessionId, { after: version - 1 })) {
+    if (entry.type !== "run") continue;
+    throw new SessionError("CONFLICT", `Another run went on in session ${sessionId} meanwhile; resume it again.`);
+  }
+}
+
 /** The user session to run on, and how much of it the log has. */
 async function placeOf({ store, head }: RunLog, user: Session): Promise<{ user: Session; from: LogPlace }> {
   const from = await findRows(store, head, user.transcript);
-  if (from !== null) return { user, from };
+  // A log without rows may still say where its session's tools act.
+  const saysPlace = from?.length === 0 && head.header.sandbox !== null;
+  if (from !== null && !saysPlace) return { user, from };
   const { transcript } = await readTranscript(store, head);
   return {
     user: merged(sessionOf(head, transcript), user),

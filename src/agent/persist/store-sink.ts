@@ -9,7 +9,7 @@ import type { SinkRequest } from "../run-sink.ts";
 import { LeaseHold } from "./lease-hold.ts";
 import { appendHeld, LogSink } from "./log-sink.ts";
 import { commonRows } from "./run-log.ts";
-import { endDrafts, missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
+import { missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
 
 /** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
 export async function openStoreSink(store: SessionStore, request: SinkRequest): Promise<LogSink> {
@@ -42,10 +42,8 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
     const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
     const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
     const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
-    // The source's runs did not go on in here, whatever became of them there.
-    const ended = endDrafts(head.openRuns, runId, { phase: "cancelled", error: "The session was forked in this run." });
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
-    const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
+    const start = [...moves, ...drafts, ...startDrafts(request, path)];
     await appendHeld(chain, hold, start, { verbatim: true });
     return new LogSink({ sessionId: output.id, runId, chain, hold, store });
   } catch (error) {

@@ -37,6 +37,11 @@ export function candidateIds(parts: RequestParts, { headerName, queryName, cooki
   return ids;
 }
 
+/** Whether a request names that session in its cookie. */
+export function hasCookie(parts: RequestParts, cookieName: string, id: string): boolean {
+  return cookieValues(parts.header("cookie"), cookieName).includes(id);
+}
+
 /** Whether the client came by https, as far as that can be believed. */
 export function isHttps(parts: RequestParts, trustProxy: boolean): boolean {
   const forwarded = trustProxy ? parts.header("x-forwarded-proto") : null;

@@ -4,14 +4,17 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { checkName } from "../../session/id.ts";
 import { type SessionState, stateOf } from "../../session/state.ts";
-import { candidateIds, isHttps, type RequestParts } from "./request-parts.ts";
+import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession, type SessionSource } from "./request-session.ts";
-import { sessionCookie } from "./session-cookie.ts";
+import { CookieTimes, sessionCookie } from "./session-cookie.ts";
 import type { SessionMiddlewareOptions } from "./session-middleware-options.ts";
 
 const ANONYMOUS = "anonymous:";
 // Every request pays for it.
 const GATHERED = { gather: true } as const;
+
+/** The headers that name the session of a request. */
+export type SessionHeaders = readonly (readonly [name: string, value: string])[];
 
 /** A request with its session, from the beginning to the end of its handling. */
 export interface BoundRequest {
@@ -21,7 +24,7 @@ export interface BoundRequest {
   /** Runs a part of the handling with the session bound. */
   run<T>(work: () => T): T;
   /** Begins the answer: the headers that name the session. From now on no session can be made. */
-  answer(): readonly (readonly [name: string, value: string])[];
+  answer(): SessionHeaders;
   /** Unbinds the session. */
   end(): void;
 }
@@ -35,6 +38,7 @@ export interface BoundRequest {
  */
 export class RequestSessions<R> {
   readonly #options: SessionMiddlewareOptions<R>;
+  readonly #cookies = new CookieTimes();
 
   constructor(options: SessionMiddlewareOptions<R>) {
     checkOptions(options);
@@ -48,7 +52,7 @@ export class RequestSessions<R> {
     if (!enabled) return turnedOff(manager);
     const user = this.#options.user === undefined ? null : checkUser((await this.#options.user(request)) ?? null);
     const found = await this.#find(candidateIds(parts, { headerName, queryName, cookieName }), user);
-    return new LookedUpRequest(this.#options, { parts, found, user });
+    return new LookedUpRequest(this.#options, { parts, found, user, cookies: this.#cookies });
   }
 
   async #find(ids: readonly string[], user: string | null): Promise<SessionHead | null> {
@@ -79,6 +83,8 @@ interface LookedUp {
   readonly parts: RequestParts;
   readonly found: SessionHead | null;
   readonly user: string | null;
+  /** Of all requests. */
+  readonly cookies: CookieTimes;
 }
 
 class LookedUpRequest implements BoundRequest, SessionSource {
@@ -90,15 +96,17 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   readonly #options: SessionMiddlewareOptions<never>;
   readonly #parts: RequestParts;
   readonly #found: SessionHead | null;
+  readonly #cookies: CookieTimes;
   #binding: RequestBinding | null = null;
   #id: string;
   #isMade: boolean;
-  #answered = false;
+  #answer: SessionHeaders | null = null;
 
-  constructor(options: SessionMiddlewareOptions<never>, { parts, found, user }: LookedUp) {
+  constructor(options: SessionMiddlewareOptions<never>, { parts, found, user, cookies }: LookedUp) {
     this.#options = options;
     this.#parts = parts;
     this.#found = found;
+    this.#cookies = cookies;
     this.manager = options.manager;
     this.userId = found?.header.userId ?? user ?? `${ANONYMOUS}${crypto.randomUUID()}`;
     this.isNew = found === null;
@@ -130,17 +138,26 @@ class LookedUpRequest implements BoundRequest, SessionSource {
     this.#binding?.end();
   }
 
-  answer(): readonly (readonly [name: string, value: string])[] {
-    this.#answered = true;
-    if (!this.#isMade) return [];
-    const { headerName, cookieName, sessionTtl } = this.manager.config;
-    if (!this.isNew || cookieName === null) return [[headerName, this.#id]];
+  answer(): SessionHeaders {
+    this.#answer ??= this.#isMade ? this.#headers() : [];
+    return this.#answer;
+  }
+
+  #headers(): SessionHeaders {
+    const { headerName, cookieName, sessionTtl: ttlSeconds } = this.manager.config;
+    if (cookieName === null || !(this.isNew || this.#isCookieOld(cookieName))) return [[headerName, this.#id]];
+    this.#cookies.set(this.#id);
     const { secure = isHttps(this.#parts, this.#options.trustProxy ?? false) } = this.#options;
-    const cookie = sessionCookie(cookieName, this.#id, { ttlSeconds: sessionTtl, secure });
     return [
       [headerName, this.#id],
-      ["Set-Cookie", cookie],
+      ["Set-Cookie", sessionCookie(cookieName, this.#id, { ttlSeconds, secure })],
     ];
+  }
+
+  /** Only for whoever came by the cookie: the others would get one that they have not asked for. */
+  #isCookieOld(cookieName: string): boolean {
+    if (this.#found === null || !this.#cookies.isOld(this.#found.header, this.manager.config.sessionTtl)) return false;
+    return hasCookie(this.#parts, cookieName, this.#id);
   }
 
   #foundState(): SessionState | null {
@@ -148,7 +165,7 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   }
 
   async #create(): Promise<SessionState> {
-    if (this.#answered) throw tooLate();
+    if (this.#answer !== null) throw tooLate();
     this.#isMade = true;
     try {
       return await this.manager.create({ userId: this.userId, id: this.#id });

@@ -1,5 +1,30 @@
+import type { SessionHeader } from "../../session/header.ts";
+import { LruCache } from "../../stores/lru-cache.ts";
+
 // A session that never expires is remembered for as long as browsers keep a cookie at most: 400 days.
 const FOREVER_SECONDS = 34_560_000;
+
+const COOKIES_KNOWN_MAX = 10_000;
+
+/** When cookies were last set by this process; one that it does not know any more is set again, which does no harm. */
+export class CookieTimes {
+  readonly #times = new LruCache<string, number>(COOKIES_KNOWN_MAX);
+
+  set(sessionId: string): void {
+    this.#times.set(sessionId, Date.now());
+  }
+
+  /** Whether half of the life of a session's cookie has passed, as far as this process knows. */
+  isOld({ id, createdAt }: Pick<SessionHeader, "id" | "createdAt">, ttlSeconds: number): boolean {
+    const setMs = this.#times.get(id) ?? Date.parse(createdAt);
+    return Date.now() - setMs >= cookieSeconds(ttlSeconds) * 500;
+  }
+}
+
+/** How long a browser keeps the cookie of a session that may be idle for that long. */
+function cookieSeconds(ttlSeconds: number): number {
+  return ttlSeconds === 0 ? FOREVER_SECONDS : ttlSeconds;
+}
 
 /** The value of the `Set-Cookie` header that hands a session's id to a browser. */
 export function sessionCookie(
@@ -7,6 +32,5 @@ export function sessionCookie(
   id: string,
   { ttlSeconds, secure }: { readonly ttlSeconds: number; readonly secure: boolean },
 ): string {
-  const maxAge = ttlSeconds === 0 ? FOREVER_SECONDS : ttlSeconds;
-  return `${name}=${id}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${maxAge}${secure ? "; Secure" : ""}`;
+  return `${name}=${id}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${cookieSeconds(ttlSeconds)}${secure ? "; Secure" : ""}`;
 }

@@ -18,6 +18,7 @@ export interface RequestHandling {
  *
  * - The session is the first of header, query and cookie that is an open one of the caller; else a new one, with a new id.
  * - A new session is made on first use. Its answer sets the cookie; every answer with a session names it in the header.
+ * - The cookie is set anew once half of its life has passed, so that whoever keeps coming keeps the session.
  * - The session is bound to the context until the handler has ended and its answer's body was read, dropped or failed.
  */
 export function sessionMiddleware(options: SessionMiddlewareOptions): RequestHandling {

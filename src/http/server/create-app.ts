@@ -48,7 +48,7 @@ export function createApp(init: AppInit): { readonly app: ServerApp; readonly ru
   hono.notFound((context) => missing(context, app.routes, init.studio));
   hono.onError((error, context) => {
     const response = problemResponse(error, context.get("requestId"));
-    if (response.status >= 500) context.set("failure", error);
+    if (response.status >= 500 && !isDraining(error)) context.set("failure", error);
     return response;
   });
   return { app, runs };
@@ -145,6 +145,11 @@ function matches(pattern: string, segments: readonly string[]): boolean {
 function addressOf(context: ServerContext): string {
   const { incoming } = (context.env ?? {}) as { incoming?: { socket?: { remoteAddress?: string } } };
   return incoming?.socket?.remoteAddress ?? "unknown";
+}
+
+/** What is refused because the server shuts down is no fault of the server. */
+function isDraining(error: unknown): boolean {
+  return error instanceof HttpError && error.code === "DRAINING";
 }
 
 function describe(error: unknown): string {

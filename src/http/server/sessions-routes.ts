@@ -143,7 +143,8 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     answers: one,
     async handle({ param, caller }) {
       const sessionId = param("id");
-      const found = (await isDeleted(services, sessionId, caller)) && (await store.undelete(sessionId));
+      const limits = { maxOpenPerUser: manager.config.maxSessionsPerUser };
+      const found = (await isDeleted(services, sessionId, caller)) && (await store.undelete(sessionId, limits));
       if (!found) throw new SessionNotFoundError(sessionId);
       return answer(await readView(services, sessionId, caller));
     },

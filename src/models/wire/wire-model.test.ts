@@ -111,7 +111,6 @@ describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beg
 
   test("has the window it was given, and refuses numbers that cannot be", () => {
     expect(make("http://127.0.0.1:1", { contextWindow: 1000 }).contextWindow).toBe(1000);
-    expect(make("http://127.0.0.1:1")).not.toHaveProperty("contextWindow");
     for (const options of [{ timeoutMs: 0 }, { contextWindow: 1.5 }, { prices: { input: -1, output: 1 } }])
       expect(() => make("http://127.0.0.1:1", options)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
   });

@@ -3,6 +3,7 @@ import type { JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
+import { contextWindowOf } from "../context-windows.ts";
 import { checkPrice, costOf, type ModelPrice, priceOf } from "../prices.ts";
 import { startCall } from "./call.ts";
 import { replyContent } from "./content.ts";
@@ -50,6 +51,7 @@ export interface Wire<Client> {
 
 /** What the models of all wires are set up with. */
 export interface WireModelOptions {
+  /** How many tokens a request may have, in place of what is known of the model. */
   readonly contextWindow?: number;
   /** What a million tokens cost, in place of the table's price. */
   readonly prices?: ModelPrice;
@@ -70,7 +72,11 @@ export function wireModel<Client>(init: {
   const { wire, id, options, secret, client } = init;
   const { provider } = wire;
   checkOptions(provider, id, options);
-  const { contextWindow, prices, timeoutMs = init.clientTimeoutMs ?? TIMEOUT_MS } = options;
+  const {
+    contextWindow = contextWindowOf(provider, id),
+    prices,
+    timeoutMs = init.clientTimeoutMs ?? TIMEOUT_MS,
+  } = options;
   const start = (signal: AbortSignal | undefined) => {
     const call = startCall({ provider, signal, timeoutMs });
     const clientCall: ClientCall = { signal: call.signal, maxRetries: 0, timeout: timeoutMs };

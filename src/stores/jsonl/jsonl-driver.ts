@@ -13,6 +13,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
@@ -21,7 +22,7 @@ import { endLease } from "./lease-file.ts";
 import { countFiles, listFiles, listIdle } from "./list-files.ts";
 import { type LogFile, missingAsNull } from "./log-file.ts";
 import { StaleView } from "./log-access.ts";
-import { createSession, createSessionAt, forkSession } from "./make-session.ts";
+import { checkOpen, createSession, createSessionAt, forkSession } from "./make-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { openIterator } from "./open-iterator.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
@@ -129,10 +130,15 @@ export class JsonlDriver implements StoreDriver {
     });
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
+  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
     return this.#change(async () => {
       const file = await this.#files.trash.locate(sessionId);
       if (file === null) return false;
+      if (maxOpenPerUser !== undefined) {
+        const head = (await this.#files.trash.find(sessionId))?.head;
+        const open = head?.status === "active" || head?.status === "suspended";
+        if (open) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
+      }
       await moveFromTrash(file);
       this.#files.trash.forget(file);
       this.#files.live.changed();

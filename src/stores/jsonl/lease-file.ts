@@ -1,5 +1,6 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 import { missingAsNull } from "./log-file.ts";
@@ -9,18 +10,28 @@ interface StoredLease {
   readonly runId: string;
   readonly token: number;
   readonly expiresAt: string;
+  /** The process that took it, as text. */
+  readonly holder?: string;
 }
+
+const HOLDER = JSON.stringify(thisProcess);
 
 /** The live lease in a file, or null. */
 export async function readLease(path: string, sessionId: string, now: Date): Promise<LeaseInfo | null> {
   const stored = await readStored(path);
-  return stored === null || !isLive(stored, now) ? null : { sessionId, ...stored };
+  return stored === null || !isLive(stored, now) || isLeft(stored) ? null : infoOf(sessionId, stored);
+}
+
+/** The token of the lease in a file that has not run out, or null. */
+export async function readToken(path: string, now: Date): Promise<number | null> {
+  const stored = await readStored(path);
+  return stored === null || !isLive(stored, now) ? null : stored.token;
 }
 
 /**
  * Takes the lease of a session; whoever calls must hold the session's lock, here and below.
  *
- * @throws {SessionBusyError} while another run's lease is live.
+ * @throws {SessionBusyError} while another run's lease is live; that of a process which has ended is not.
  */
 export async function acquireLease(
   path: string,
@@ -30,11 +41,11 @@ export async function acquireLease(
   ttlMs: number,
 ): Promise<LeaseInfo> {
   const stored = await readStored(path);
-  if (stored !== null && isLive(stored, now) && stored.runId !== runId)
+  if (stored !== null && isLive(stored, now) && stored.runId !== runId && !isLeft(stored))
     throw new SessionBusyError(sessionId, `run ${stored.runId}`);
-  const lease = { runId, token: (stored?.token ?? 0) + 1, expiresAt: timeAfter(now, ttlMs) };
+  const lease = { runId, token: (stored?.token ?? 0) + 1, expiresAt: timeAfter(now, ttlMs), holder: HOLDER };
   await writeStored(path, lease);
-  return { sessionId, ...lease };
+  return infoOf(sessionId, lease);
 }
 
 /** Holds a lease for longer. The new end, or null when the token is not the live one. */
@@ -55,6 +66,16 @@ export async function endLease(path: string, token: number | null, now: Date): P
 
 function isLive({ expiresAt }: StoredLease, now: Date): boolean {
   return expiresAt > now.toISOString();
+}
+
+/** Whether the process that took a lease has ended without giving it back. */
+function isLeft({ holder }: StoredLease): boolean {
+  const identity = parseProcessIdentity(holder);
+  return identity !== null && hasEnded(identity);
+}
+
+function infoOf(sessionId: string, { runId, token, expiresAt }: StoredLease): LeaseInfo {
+  return { sessionId, runId, token, expiresAt };
 }
 
 function timeAfter(now: Date, ms: number): string {

@@ -115,7 +115,8 @@ async function checkFree(files: SessionFiles, id: string): Promise<void> {
   throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
 }
 
-async function checkOpen(files: SessionFiles, userId: string | null, limit: number | undefined): Promise<void> {
+/** Call it under the directory's lock. @throws {SessionCapacityError} when a user has that many open sessions. */
+export async function checkOpen(files: SessionFiles, userId: string | null, limit: number | undefined): Promise<void> {
   if (limit === undefined || userId === null) return;
   const open = await count(
     files,

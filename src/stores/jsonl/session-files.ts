@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { DirectoryLock } from "./directory-lock.ts";
-import { readLease } from "./lease-file.ts";
+import { readToken } from "./lease-file.ts";
 import type { LogFile } from "./log-file.ts";
 import type { WriteOptions } from "./log-appender.ts";
 import { LogWriter } from "./log-writer.ts";
@@ -58,8 +58,7 @@ export class SessionFiles {
     const known = this.#writers.get(file);
     if (known !== undefined) return known;
     const sessionId = file.head.header.id;
-    const leaseToken = async (): Promise<number | null> =>
-      (await readLease(file.places.lease, sessionId, this.now()))?.token ?? null;
+    const leaseToken = (): Promise<number | null> => readToken(file.places.lease, this.now());
     const writer = new LogWriter(file, sessionId, this.options, leaseToken);
     this.#writers.set(file, writer);
     return writer;

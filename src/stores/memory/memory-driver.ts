@@ -20,6 +20,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
@@ -53,10 +54,7 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#table.checkFree(header.id);
-    const { maxOpenPerUser } = options;
-    if (maxOpenPerUser !== undefined && header.userId !== null && this.#table.openOf(header.userId) >= maxOpenPerUser) {
-      throw new SessionCapacityError("open sessions of a user", maxOpenPerUser);
-    }
+    this.#checkOpen(header.userId, options.maxOpenPerUser);
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
@@ -119,6 +117,7 @@ export class MemoryDriver implements StoreDriver {
     const next: SessionHead = {
       ...inherited,
       header: forked,
+      openRuns: [],
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };
@@ -146,9 +145,10 @@ export class MemoryDriver implements StoreDriver {
     return true;
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
+  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
     const session = this.#table.deleted(sessionId);
     if (session === undefined) return false;
+    if (isOpen(session.head)) this.#checkOpen(session.head.header.userId, maxOpenPerUser);
     session.deletedAt = null;
     return true;
   }
@@ -201,6 +201,11 @@ export class MemoryDriver implements StoreDriver {
   async ping(): Promise<void> {}
 
   async close(): Promise<void> {}
+
+  #checkOpen(userId: string | null, limit: number | undefined): void {
+    if (limit === undefined || userId === null || this.#table.openOf(userId) < limit) return;
+    throw new SessionCapacityError("open sessions of a user", limit);
+  }
 
   #existing(sessionId: string): MemorySession {
     const session = this.#table.live(sessionId);

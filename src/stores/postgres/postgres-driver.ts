@@ -15,6 +15,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "../../session/store.ts";
 import { aggregate } from "./aggregate.ts";
 import { Appender } from "./appender.ts";
@@ -137,8 +138,8 @@ export class PostgresDriver implements StoreDriver {
     return this.#removal.delete(sessionId);
   }
 
-  undelete(sessionId: string): Promise<boolean> {
-    return this.#removal.undelete(sessionId);
+  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
+    return this.#removal.undelete(sessionId, options);
   }
 
   purge(before: string): Promise<number> {

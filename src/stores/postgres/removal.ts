@@ -1,3 +1,5 @@
+import type { UndeleteOptions } from "../../session/store.ts";
+import { checkOpen } from "./check-open.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -36,13 +38,21 @@ export class Removal {
     return rows.length > 0;
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
-    const rows = await this.#handle.write(
-      `UPDATE ${this.#handle.schema}.sessions SET deleted_at = NULL
-       WHERE id = $1 AND deleted_at IS NOT NULL RETURNING key`,
-      [sessionId],
-    );
-    return rows.length > 0;
+  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
+    const { schema } = this.#handle;
+    return this.#handle.transaction(async (transaction) => {
+      const [row] = await transaction.read<{ key: string; user_id: string | null; status: string }>(
+        `SELECT key, user_id, status FROM ${schema}.sessions WHERE id = $1 AND deleted_at IS NOT NULL FOR UPDATE`,
+        [sessionId],
+      );
+      if (row === undefined) return false;
+      const { key, user_id: userId, status } = row;
+      if (status === "active" || status === "suspended") {
+        await checkOpen(this.#handle, transaction, userId, maxOpenPerUser);
+      }
+      await transaction.write(`UPDATE ${schema}.sessions SET deleted_at = NULL WHERE key = $1`, [key]);
+      return true;
+    });
   }
 
   async purge(before: string): Promise<number> {

@@ -8,6 +8,7 @@ import { parentsOf } from "../../session/query.ts";
 import type { HeadPlace } from "../entry-state.ts";
 import { encodePlan } from "../encode-plan.ts";
 import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
+import { checkOpen } from "./check-open.ts";
 import type { EntryWriter } from "./entry-writer.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
@@ -41,8 +42,7 @@ export class SessionMaker {
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND);
     const session = await this.#handle.transaction(async (transaction) => {
       await this.#checkFree(transaction, header.id);
-      if (maxOpenPerUser !== undefined && header.userId !== null)
-        await this.#checkOpen(transaction, header.userId, maxOpenPerUser);
+      await checkOpen(this.#handle, transaction, header.userId, maxOpenPerUser);
       const { id: last_id = null, state = null } = rows.at(-1) ?? {};
       const made = await this.#insert(transaction, place, { last_id, state }, [], 0);
       await this.#writer.insert(transaction, made.key, rows);
@@ -71,7 +71,7 @@ export class SessionMaker {
         forkedFrom: forkPoint(sourceId, last.last_id, version, header.forkedFrom),
       });
       const updatedAt = this.#clock().toISOString();
-      const head = freezeDeep<SessionHead>({ ...place.head, header: forked, updatedAt });
+      const head = freezeDeep<SessionHead>({ ...place.head, header: forked, openRuns: [], updatedAt });
       return this.#insert(transaction, { ...place, head }, last, source.segments, version);
     });
     return this.#done(session);
@@ -146,19 +146,6 @@ export class SessionMaker {
   async #checkFree(transaction: Transaction, id: string): Promise<void> {
     const rows = await transaction.read(`SELECT 1 AS taken FROM ${this.#handle.schema}.sessions WHERE id = $1`, [id]);
     if (rows.length > 0) throw sessionExists(id);
-  }
-
-  async #checkOpen(transaction: Transaction, userId: string, limit: number): Promise<void> {
-    // Two that make sessions for one user at once must not both find the last free place.
-    await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 1))", [
-      `skein ${this.#handle.schema} ${userId}`,
-    ]);
-    const open = await this.#count(
-      transaction,
-      "sessions WHERE user_id = $1 AND deleted_at IS NULL AND status IN ('active', 'suspended')",
-      userId,
-    );
-    if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
   }
 
   async #checkForks(transaction: Transaction, sourceId: string, limit: number): Promise<void> {

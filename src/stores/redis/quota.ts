@@ -17,6 +17,11 @@ export interface Limit {
   readonly max: number;
 }
 
+/** The limit of a user's open sessions. */
+export function openLimit(userId: string, max: number): Limit {
+  return { part: "open", name: userId, what: "open sessions of a user", max };
+}
+
 /** A reserved place; it is given back once the session is in the index, or was not made. */
 export interface Reservation {
   release(): Promise<void>;

@@ -10,6 +10,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "../../session/store.ts";
 import { Appender } from "./appender.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -69,7 +70,7 @@ export class RedisDriver implements StoreDriver {
     this.#listing = listing;
     this.#appender = new Appender({ handle, names, log, index, leases: this.leases, clock, ttlSeconds });
     this.#maker = new SessionMaker({ handle, names, log, index, quota, references, clock, ttlSeconds });
-    this.#removal = new Removal({ handle, names, log, index, listing, references, clock });
+    this.#removal = new Removal({ handle, names, log, index, quota, listing, references, clock });
     this.#checkpoints = new Checkpoints(handle, names, log);
     this.#watchers = new SessionWatchers(handle, names);
   }
@@ -125,8 +126,8 @@ export class RedisDriver implements StoreDriver {
     return this.#removal.delete(sessionId);
   }
 
-  undelete(sessionId: string): Promise<boolean> {
-    return this.#removal.undelete(sessionId);
+  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
+    return this.#removal.undelete(sessionId, options);
   }
 
   purge(before: string): Promise<number> {

@@ -1,9 +1,11 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import type { UndeleteOptions } from "../../session/store.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import { openLimit, type Quota } from "./quota.ts";
 import { readSegments } from "./segments.ts";
 import type { SessionIndex } from "./session-index.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -18,6 +20,7 @@ export interface RemovalParts {
   readonly names: KeyNames;
   readonly log: SessionLog;
   readonly index: SessionIndex;
+  readonly quota: Quota;
   readonly listing: Listing;
   readonly references: ForkReferences;
   readonly clock: () => Date;
@@ -35,8 +38,19 @@ export class Removal {
     return this.#setDeleted(sessionId, this.#parts.clock().toISOString());
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
-    return this.#setDeleted(sessionId, "");
+  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
+    const { log, quota, index } = this.#parts;
+    const session = maxOpenPerUser === undefined ? null : await log.loadAny(sessionId);
+    const { header, status } = session?.head ?? {};
+    const userId = header?.userId ?? null;
+    const opens = session?.deletedAt !== null && (status === "active" || status === "suspended");
+    if (!opens || userId === null || maxOpenPerUser === undefined) return this.#setDeleted(sessionId, "");
+    const reservation = await quota.reserve(sessionId, openLimit(userId, maxOpenPerUser));
+    // Where it is not known whether it is back, the place is given back once that shows.
+    const done = await this.#setDeleted(sessionId, "");
+    await index.settleOne(sessionId);
+    await reservation.release();
+    return done;
   }
 
   async purge(before: string): Promise<number> {

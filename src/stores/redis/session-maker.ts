@@ -11,7 +11,7 @@ import { encodePlan, type NewRow } from "../encode-plan.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import { indexedHeader } from "./index-record.ts";
 import type { KeyNames } from "./key-names.ts";
-import type { Limit, Quota } from "./quota.ts";
+import { type Limit, openLimit, type Quota } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { clipSegments, segmentAt } from "../segments.ts";
 import { type Segment, segmentsOf, writeSegments } from "./segments.ts";
@@ -62,9 +62,7 @@ export class SessionMaker {
     const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND);
     const limit: Limit | null =
-      maxOpenPerUser === undefined || header.userId === null
-        ? null
-        : { part: "open", name: header.userId, what: "open sessions of a user", max: maxOpenPerUser };
+      maxOpenPerUser === undefined || header.userId === null ? null : openLimit(header.userId, maxOpenPerUser);
     return this.#makeWithin(limit, { uid: uuidv7(), place, inherited: [], rows });
   }
 
@@ -180,7 +178,7 @@ export class SessionMaker {
     const { head, leafSeq, factsSeq, segments } = source;
     if (version === 0 || version !== head.version) return this.#parts.log.headAt(segments, header, version);
     const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
-    return { head: { ...head, header, modifiedAt }, leafSeq, factsSeq };
+    return { head: { ...head, header, openRuns: [], modifiedAt }, leafSeq, factsSeq };
   }
 }
 

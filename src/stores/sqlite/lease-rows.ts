@@ -1,3 +1,4 @@
+import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
@@ -7,10 +8,16 @@ interface LeaseRow {
   readonly run_id: string;
   readonly token: number;
   readonly expires_ms: number;
+  /** The process that took it, as text; null where an earlier version of the program did. */
+  readonly holder: string | null;
 }
 
+const HOLDER = JSON.stringify(thisProcess);
+const COLUMNS = "run_id, token, expires_ms, holder";
+
 /**
- * Leases that hold among all processes on the database, by the clock of each. A token is the key of its row, and
+ * Leases that hold among all processes on the database, by the clock of each, and no longer than the process that took
+ * them, where it is known to have ended. A token is the key of its row, and
  * SQLite gives no key out twice, so tokens grow over all sessions, also ones that were purged and made again.
  */
 export class LeaseRows implements LeaseTable {
@@ -33,9 +40,9 @@ export class LeaseRows implements LeaseTable {
       const expires = this.#now() + ttlMs;
       const row = this.#handle
         .prepare(
-          "REPLACE INTO leases (session_key, run_id, expires_ms) VALUES (?, ?, ?) RETURNING token, run_id, expires_ms",
+          `REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING ${COLUMNS}`,
         )
-        .get<LeaseRow>([session.key, runId, expires]);
+        .get<LeaseRow>([session.key, runId, expires, HOLDER]);
       return infoOf(sessionId, row as LeaseRow);
     });
   }
@@ -69,12 +76,14 @@ export class LeaseRows implements LeaseTable {
   }
 
   #live(sessionId: string): LeaseRow | undefined {
-    return this.#handle
+    const row = this.#handle
       .prepare(
-        `SELECT run_id, token, expires_ms FROM leases JOIN sessions ON key = session_key
+        `SELECT ${COLUMNS} FROM leases JOIN sessions ON key = session_key
          WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
       )
       .get<LeaseRow>([sessionId, this.#now()]);
+    const holder = parseProcessIdentity(row?.holder);
+    return holder !== null && hasEnded(holder) ? undefined : row;
   }
 
   #now(): number {

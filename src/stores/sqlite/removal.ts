@@ -1,3 +1,5 @@
+import type { UndeleteOptions } from "../../session/store.ts";
+import { checkOpen } from "./check-open.ts";
 import type { SearchIndex } from "./search-index.ts";
 import { SEQ_MAX } from "../segments.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
@@ -52,11 +54,16 @@ export class Removal {
     });
   }
 
-  undelete(sessionId: string): boolean {
-    const changes = this.#handle
-      .prepare("UPDATE sessions SET deleted_at = NULL WHERE id = ? AND deleted_at IS NOT NULL")
-      .run([sessionId]);
-    return changes > 0;
+  undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): boolean {
+    return this.#handle.transaction(() => {
+      const row = this.#handle
+        .prepare("SELECT key, user_id, status FROM sessions WHERE id = ? AND deleted_at IS NOT NULL")
+        .get<{ key: number; user_id: string | null; status: string }>([sessionId]);
+      if (row === undefined) return false;
+      const { key, user_id: userId, status } = row;
+      if (status === "active" || status === "suspended") checkOpen(this.#handle, userId, maxOpenPerUser);
+      return this.#handle.prepare("UPDATE sessions SET deleted_at = NULL WHERE key = ?").run([key]) > 0;
+    });
   }
 
   purge(before: string): number {

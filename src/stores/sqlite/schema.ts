@@ -87,6 +87,7 @@ const MIGRATIONS: readonly string[] = [
      run_id TEXT NOT NULL,
      expires_ms INTEGER NOT NULL
    );`,
+  "ALTER TABLE leases ADD COLUMN holder TEXT",
 ];
 
 /**

@@ -4,6 +4,7 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import type { ForkPoint, SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
+import { checkOpen } from "./check-open.ts";
 import type { HeadPlace } from "../entry-state.ts";
 import { encodePlan } from "../encode-plan.ts";
 import type { EntryWriter } from "./entry-writer.ts";
@@ -40,7 +41,7 @@ export class SessionMaker {
     const { rows, place } = encodePlan(start, plan, NOTHING_FOUND);
     const session = this.#handle.transaction(() => {
       this.#checkFree(header.id);
-      if (maxOpenPerUser !== undefined && header.userId !== null) this.#checkOpen(header.userId, maxOpenPerUser);
+      checkOpen(this.#handle, header.userId, maxOpenPerUser);
       const made = this.#insert(place, [], 0);
       this.#writer.insertAll(made.key, rows);
       this.#writer.finish(made.key, empty, place.head);
@@ -116,15 +117,6 @@ export class SessionMaker {
   #checkFree(id: string): void {
     if (this.#handle.prepare("SELECT 1 FROM sessions WHERE id = ?").get([id]) === undefined) return;
     throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
-  }
-
-  #checkOpen(userId: string, limit: number): void {
-    const open = this.#count(
-      `SELECT count(*) AS count FROM sessions
-       WHERE user_id = ? AND deleted_at IS NULL AND status IN ('active', 'suspended')`,
-      userId,
-    );
-    if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
   }
 
   #checkForks(sourceId: string, limit: number): void {

@@ -15,6 +15,7 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  UndeleteOptions,
 } from "../../session/store.ts";
 import { aggregate } from "./aggregate.ts";
 import { Appender } from "./appender.ts";
@@ -144,8 +145,8 @@ export class SqliteDriver implements StoreDriver {
     return this.#removal.delete(sessionId);
   }
 
-  async undelete(sessionId: string): Promise<boolean> {
-    return this.#removal.undelete(sessionId);
+  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
+    return this.#removal.undelete(sessionId, options);
   }
 
   async purge(before: string): Promise<number> {

@@ -108,3 +108,19 @@ test("tries again when others turn the write-ahead log on at the same moment", a
   await store.close();
   database.close();
 });
+
+test("opens a database of the first schema, and gives a lease in it that names no process all its time", async () => {
+  const path = join(await makeDirectory(), "skein.db");
+  {
+    await using store = await openSqliteStore({ path });
+    await store.create(createHeader({ id: "a" }));
+    await store.lease("a", "run-1", 60_000);
+  }
+  const database = new Database(path);
+  database.exec("ALTER TABLE leases DROP COLUMN holder; PRAGMA user_version = 1");
+  database.close();
+  await using store = await openSqliteStore({ path });
+  expect(await store.leaseOf("a")).toMatchObject({ runId: "run-1" });
+  await expect(store.lease("a", "run-2", 60_000)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  expect(await store.lease("a", "run-1", 60_000)).toMatchObject({ runId: "run-1" });
+});

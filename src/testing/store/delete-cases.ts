@@ -4,7 +4,7 @@ import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
 import { entriesOf, headOf, idsOf, listAll, make, refuses, unchanged } from "./asking.ts";
-import { leaf, user } from "./drafts.ts";
+import { leaf, status, user } from "./drafts.ts";
 
 const FAR = "9999-12-31T23:59:59.999Z";
 const OLD = "2001-01-01T00:00:00.000Z";
@@ -51,6 +51,29 @@ export const deleteCases: readonly StoreCase[] = [
       assert.deepEqual([await store.undelete("a"), await store.undelete("nowhere")], [false, false]);
       assert.deepEqual([await listAll(store), await store.count({ deleted: true })], [["a"], 0]);
       assert.equal((await store.append("a", [user("on")])).entries[0]?.parentId, "1");
+    },
+  },
+  {
+    name: "brings no more open sessions back than maxOpenPerUser allows, also when many are asked for at once",
+    async run({ store }) {
+      for (const id of ["a", "b", "c", "d", "other"]) await make(store, id, { userId: id === "other" ? "v" : "u" });
+      await store.append("d", [status("closed")]);
+      for (const id of ["a", "b", "c", "d"]) await store.delete(id);
+      const limit = { maxOpenPerUser: 2 };
+      const results = await Promise.allSettled(["a", "b", "c"].map((id) => store.undelete(id, limit)));
+      assert.equal(results.filter((result) => result.status === "fulfilled" && result.value).length, 2);
+      for (const result of results)
+        if (result.status === "rejected") await refuses(Promise.reject(result.reason), "CAPACITY", { limit: 2 });
+      const open = { userId: "u", status: "active" } as const;
+      assert.deepEqual([await store.count(open), await store.count({ ...open, deleted: true })], [2, 1]);
+      assert.equal(await store.undelete("d", limit), true, "a closed session takes nobody's place");
+      const [left = ""] = (await store.list({ ...open, deleted: true })).items.map(({ header }) => header.id);
+      await refuses(store.undelete(left, limit), "CAPACITY", { limit: 2 });
+      assert.equal(await store.undelete("other", limit), false);
+      const [back = ""] = (await store.list(open)).items.map(({ header }) => header.id);
+      assert.equal(await store.undelete(back, limit), false, "one that is there is not brought back again");
+      assert.equal(await store.undelete(left), true);
+      await refuses(store.undelete("a", { maxOpenPerUser: -1 }), "INVALID_OPTION");
     },
   },
   {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
@@ -6,6 +7,8 @@ import { makeThree } from "./append-cases.ts";
 import { entriesOf, headOf, idsOf, make, refuses, unchanged } from "./asking.ts";
 import { label, leaf, name, spending, status, user, variables } from "./drafts.ts";
 import { appendAtRandom, randomOf } from "./random-appends.ts";
+
+const started = (runId: string): EntryDraft => ({ type: "run", runId, phase: "started" });
 
 /** What a fork holds, and what it does not share. */
 export const forkCases: readonly StoreCase[] = [
@@ -203,6 +206,25 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "forks in the middle of a run, which is not open in the fork, nor in a fork of that; its own runs are",
+    async run({ store }) {
+      await makeThree(store);
+      await store.append("a", [started("r1"), user("in the run", { id: "4" })]);
+      const head = await store.fork("a", createHeader({ id: "f" }));
+      assert.deepEqual([head.openRuns, (await headOf(store, "a")).openRuns], [[], ["r1"]]);
+      await store.fork("a", createHeader({ id: "g" }), { at: "4" });
+      await store.append("g", [user("own")]);
+      await store.append("g", [name("own")]);
+      assert.deepEqual((await headOf(store, "g")).openRuns, []);
+      await store.append("f", [user("own")]);
+      await store.append("f", [started("r2"), user("in the other run")]);
+      await store.fork("f", createHeader({ id: "h" }));
+      assert.deepEqual([(await headOf(store, "f")).openRuns, (await headOf(store, "h")).openRuns], [["r2"], []]);
+      await store.append("a", [{ type: "run", runId: "r1", phase: "finished" }]);
+      for (const id of ["a", "f", "g", "h"]) await checkHeadIsFold(store, id);
+    },
+  },
+  {
     name: "refuses to fork at an unknown entry, from an unknown session, or into an id that is taken",
     async run({ store }) {
       await makeThree(store);
@@ -251,6 +273,22 @@ export const forkCases: readonly StoreCase[] = [
       assert.deepEqual(await idsOf(store, "f"), ["1", "2", "own"]);
       await store.append("f", [leaf("1"), user("side", { id: "side" })]);
       await checkHeadIsFold(store, "f");
+    },
+  },
+  {
+    name: "knows after it is opened again which runs are open in a fork that was made in the middle of one",
+    needs: "durable",
+    async run(context) {
+      await makeThree(context.store);
+      await context.store.append("a", [started("r1"), user("in the run")]);
+      for (const id of ["f", "g", "h"]) await context.store.fork("a", createHeader({ id }));
+      await context.store.append("f", [user("own")]);
+      await context.store.append("g", [started("r2"), user("own")]);
+      await context.store.close();
+      const store = await openAgain(context);
+      const open = await Promise.all(["a", "f", "g", "h"].map(async (id) => (await headOf(store, id)).openRuns));
+      assert.deepEqual(open, [["r1"], [], ["r2"], []]);
+      for (const id of ["f", "g", "h"]) await checkHeadIsFold(store, id);
     },
   },
 ];

@@ -1,5 +1,5 @@
 // Keeps a run of calls and results, and prints the id of each row that was acknowledged.
-// node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill> <seconds that the clock is ahead>
+// node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
 import { openRunSink } from "../../../dist/agent/open-run-sink.js";
 import { resumeSession } from "../../../dist/agent/resume-session.js";
@@ -8,14 +8,13 @@ import { Transcript } from "../../../dist/session/transcript.js";
 import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
 import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
 
-const [kind = "", path = "", id = "", mode = "start", ahead = "0"] = process.argv.slice(2);
-const clock = () => new Date(Date.now() + Number(ahead) * 1000);
+const [kind = "", path = "", id = "", mode = "start"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 const runId = `run-${process.pid}`;
 
 async function openStore() {
   if (kind === "file") return null;
-  return kind === "jsonl" ? openJsonlStore({ directory: path, clock }) : openSqliteStore({ path, clock });
+  return kind === "jsonl" ? openJsonlStore({ directory: path }) : openSqliteStore({ path });
 }
 
 const store = await openStore();

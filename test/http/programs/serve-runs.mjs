@@ -1,11 +1,11 @@
 // Serves sessions of a SQLite file with an agent that looks, then pays once it may, then says so.
-// node serve-runs.mjs <path> <port> <seconds that its clock is ahead>
+// node serve-runs.mjs <path> <port>
 import { createAgent } from "../../../dist/agent/index.js";
 import { createServer } from "../../../dist/http/index.js";
 import { scripted } from "../../../dist/models/index.js";
 import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
 
-const [path = "", port = "0", aheadSeconds = "0"] = process.argv.slice(2);
+const [path = "", port = "0"] = process.argv.slice(2);
 
 /** @returns {import("../../../dist/agent/index.js").Tool} */
 const toolOf = (/** @type {string} */ name, /** @type {boolean} */ asks) => ({
@@ -28,7 +28,7 @@ const reply = ({ messages }) => {
   };
 };
 
-const store = await openSqliteStore({ path, clock: () => new Date(Date.now() + Number(aheadSeconds) * 1000) });
+const store = await openSqliteStore({ path });
 const agent = createAgent({
   name: "payer",
   prompt: "Be careful.",

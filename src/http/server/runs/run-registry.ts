@@ -1,7 +1,7 @@
 import { drainRuns } from "../../../agent/active-runs.ts";
 import { resumeSession } from "../../../agent/resume-session.ts";
 import { statusError } from "../../../session/append-plan.ts";
-import { SessionBusyError, SessionCapacityError, show } from "../../../session/errors.ts";
+import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import type { Session } from "../../../session/session.ts";
 import type { RunRequest } from "../../wire.ts";
@@ -80,7 +80,12 @@ export class RunRegistry implements ServerRuns {
     try {
       const head = await this.#writable(sessionId, caller);
       if (head.openRuns.length === 0) return null;
-      return await this.#recover(head, caller);
+      return await this.#recover(head, caller).catch(async (error: unknown) => {
+        // Another process may have gone on with it to its end in the moment between.
+        const now = isConflict(error) ? await this.#writable(sessionId, caller) : head;
+        if (now.openRuns.length === 0) return null;
+        throw error;
+      });
     } finally {
       this.#recovering.delete(sessionId);
     }
@@ -211,4 +216,8 @@ export class RunRegistry implements ServerRuns {
     if (model === null) throw new HttpError("MODEL_NOT_FOUND", `The server has no model ${show(id)}.`);
     return model;
   }
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof SessionError && error.code === "CONFLICT";
 }

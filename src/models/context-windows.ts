@@ -1,0 +1,60 @@
+import { SessionError, show } from "../session/errors.ts";
+import { isModelName, undatedName } from "./undated-name.ts";
+
+const windows = new Map<string, number>([...openaiWindows(), ...anthropicWindows()]);
+
+/**
+ * How many tokens a request to a model may have, or undefined for one that nobody has said it of. A dated id has what its
+ * undated one has, unless it was registered itself.
+ *
+ * The table is a default for well-known models as their providers offer them to everyone, without what has to be asked
+ * for. Correct it with `registerContextWindows`, or with a model's option `contextWindow`.
+ */
+export function contextWindowOf(provider: string, model: string): number | undefined {
+  const name = `${provider}/${model}`;
+  return windows.get(name) ?? windows.get(undatedName(name));
+}
+
+/**
+ * Adds context windows, or replaces those of models that have one, by `provider/model`. Models that are made afterwards
+ * know them.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a name without a provider or anything but a whole number above 0; then
+ * nothing is registered.
+ */
+export function registerContextWindows(added: Readonly<Record<string, number>>): void {
+  for (const [name, tokens] of Object.entries(added)) {
+    if (!isModelName(name)) {
+      throw new SessionError(
+        "INVALID_OPTION",
+        `Context window ${show(name)} names no model; write it as "provider/model".`,
+      );
+    }
+    if (!Number.isSafeInteger(tokens) || tokens < 1) {
+      throw new SessionError("INVALID_OPTION", `The context window of ${show(name)} must be a whole number above 0.`);
+    }
+  }
+  for (const [name, tokens] of Object.entries(added)) windows.set(name, tokens);
+}
+
+function openaiWindows(): [name: string, tokens: number][] {
+  const rows: [tokens: number, ids: readonly string[]][] = [
+    // Of 400,000 tokens, 128,000 are kept for the answer: a longer request is refused.
+    [272_000, ["gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.2"]],
+    [1_047_576, ["gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"]],
+    [128_000, ["gpt-4o", "gpt-4o-mini", "gpt-4-turbo"]],
+    [200_000, ["o4-mini", "o3", "o3-mini", "o1"]],
+  ];
+  return rows.flatMap(([tokens, ids]) => ids.map((id): [string, number] => [`openai/${id}`, tokens]));
+}
+
+function anthropicWindows(): [name: string, tokens: number][] {
+  const rows: [tokens: number, ids: readonly string[]][] = [
+    [1_000_000, ["claude-fable-5-1", "claude-opus-5-5", "claude-opus-5", "claude-opus-4-8"]],
+    [1_000_000, ["claude-opus-4-6", "claude-sonnet-4-6"]],
+    [200_000, ["claude-opus-4-5", "claude-opus-4-1", "claude-opus-4", "claude-sonnet-4-5", "claude-sonnet-4"]],
+    [200_000, ["claude-haiku-4-5", "claude-3-7-sonnet", "claude-3-5-sonnet", "claude-3-5-haiku"]],
+    [200_000, ["claude-3-opus", "claude-3-haiku"]],
+  ];
+  return rows.flatMap(([tokens, ids]) => ids.map((id): [string, number] => [`anthropic/${id}`, tokens]));
+}
