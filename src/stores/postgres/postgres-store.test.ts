@@ -6,7 +6,7 @@ import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
-import { openPostgresStore } from "./postgres-store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "./postgres-store.ts";
 
 const message = { type: "message", message: { role: "user", content: "hello" } } as const;
 
@@ -19,12 +19,12 @@ interface Counted {
 }
 
 /** A store whose statements are counted. */
-async function openCounted(): Promise<Counted> {
+async function openCounted(options: Pick<PostgresStoreOptions, "clock"> = {}): Promise<Counted> {
   const statements: string[] = [];
   const debug = (_: number, query: string): void => void statements.push(query);
   const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {}, debug, fetch_types: false });
   const schema = `skein_${randomUUID().slice(0, 8)}`;
-  const store = await openPostgresStore({ sql, schema });
+  const store = await openPostgresStore({ sql, schema, ...options });
   onTestFinished(async () => {
     await store.close();
     await sql.end();
@@ -133,7 +133,9 @@ test("updates a head in place, whatever else the session is listed under", async
 });
 
 test("lists rightly while many sessions have changed since the last listing, and settles them", async () => {
-  const { store, sql, schema } = await openCounted();
+  let nowMs = Date.parse("2030-01-01T00:00:00.000Z");
+  // No two appends in one millisecond, as those would stand in the order of their ids.
+  const { store, sql, schema } = await openCounted({ clock: () => new Date(nowMs++) });
   const ids = Array.from({ length: 300 }, (_, i) => `s${i}`);
   for (const id of ids) await store.create(createHeader({ id, userId: "u" }));
   for (const [i, id] of ids.entries()) {
