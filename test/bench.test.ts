@@ -23,6 +23,7 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "runs",
     "lifecycle",
     "http",
+    "studio",
     "postgres",
     "redis",
     "peers",

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { type Entry, SessionManager } from "skein";
@@ -5,6 +6,9 @@ import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
+
+// This file is compiled to .cache/bench/bench/http/serve-app.js.
+const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url));
 
 /** Serves one application, for `startApp`, until the process that asked for it is gone. */
 export async function serveApp(input: AppInput): Promise<never> {
@@ -33,6 +37,7 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
     return listen(app);
   }
   if (kind === "server") return (await createServer({ manager })).listen();
+  if (kind === "studio") return (await createServer({ manager, studioDirectory: STUDIO })).listen();
   const items: Entry[] = [];
   for await (const entry of manager.store.read(sessionId, { limit: PAGE_ENTRIES })) items.push(entry);
   const app = new Hono();
