@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
-import type { Labels } from "./apply-labels.ts";
+import type { TreeView } from "skein/client";
 import { Elsewhere } from "./elsewhere.tsx";
+import type { Labels } from "./labels-of.ts";
 import { RowView } from "./row-view.tsx";
 import { rowsOf } from "./rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
@@ -20,6 +21,7 @@ const AHEAD = "2400px 0px 0px 0px";
 export function Transcript({
   sessionId,
   path,
+  tree,
   labels,
   entryId,
   blocked,
@@ -28,6 +30,8 @@ export function Transcript({
 }: {
   readonly sessionId: string;
   readonly path: LoadedPath;
+  /** Null until it is there. */
+  readonly tree: TreeView | null;
   readonly labels: Labels;
   /** The entry that the address asks for. */
   readonly entryId: string | null;
@@ -44,7 +48,7 @@ export function Transcript({
   const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd();
   const near = useNearWatch(scroller, list);
   const keepPlace = useKeepPlace(scroller, rows[0]?.id);
-  const sought = useSeek(sessionId, entryId, path, rows, letGo);
+  const sought = useSeek(entryId, { path, tree, rows }, letGo);
   useEffect(() => {
     if (starts > 0) follow();
   }, [starts, follow]);
