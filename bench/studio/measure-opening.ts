@@ -10,14 +10,14 @@ export interface Opening {
   readonly answerBytes: number;
 }
 
-/** Opens two sessions in turn, so many times each and once before that does not count. */
+/** Opens two sessions in turn, so many times each; where there are several, once before that does not count. */
 export async function measureOpening(
   browser: StudioBrowser,
   sessions: Readonly<Record<"long" | "short", Conversation>>,
   rounds: number,
 ): Promise<Record<"long" | "short", Opening[]>> {
   const openings: Record<"long" | "short", Opening[]> = { long: [], short: [] };
-  for (let round = -1; round < rounds; round++) {
+  for (let round = rounds > 1 ? -1 : 0; round < rounds; round++) {
     for (const which of ["long", "short"] as const) {
       const opening = await openOnce(browser, sessions[which]);
       if (round >= 0) openings[which].push(opening);

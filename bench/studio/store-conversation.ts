@@ -46,7 +46,7 @@ export async function storeConversation(store: SessionStore, turns: number): Pro
 }
 
 /** The id of the turn at a position of the active path. */
-export function idOf(turn: number): string {
+function idOf(turn: number): string {
   return `turn-${turn}`;
 }
 

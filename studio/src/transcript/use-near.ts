@@ -25,6 +25,8 @@ export function useNearWatch(scroller: RefObject<Element | null>, list: RefObjec
   const marked = useRef<ReadonlySet<Element>>(new Set());
   const observe = useCallback<ObserveNear>((row, near) => {
     calls.current.set(row, near);
+    // It may have been looked at before it was watched, and nothing may move any more.
+    if (marked.current.has(row)) near();
     return () => calls.current.delete(row);
   }, []);
   const look = useCallback(() => {
