@@ -1,9 +1,10 @@
 import { fileURLToPath } from "node:url";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
-import { type Entry, SessionManager } from "skein";
+import { createAgent, type Entry, SessionManager } from "skein";
 import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
+import { offline } from "skein/offline";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
 
@@ -25,7 +26,8 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
     app.get("/", (c) => c.json({ id: sessionId, turns: 10 }));
     return listen(app);
   }
-  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder) });
+  const config = { maxTurnsPerSession: Number.MAX_SAFE_INTEGER };
+  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder), config });
   if (kind === "session") {
     const app = new Hono<SessionEnv>();
     app.use(honoSession({ manager }));
@@ -37,7 +39,10 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
     return listen(app);
   }
   if (kind === "server") return (await createServer({ manager })).listen();
-  if (kind === "studio") return (await createServer({ manager, studioDirectory: STUDIO })).listen();
+  if (kind === "studio") {
+    const agents = [createAgent({ name: "talker", prompt: "Talk.", model: offline(), builtInTools: false })];
+    return (await createServer({ manager, agents, studioDirectory: STUDIO })).listen();
+  }
   const items: Entry[] = [];
   for await (const entry of manager.store.read(sessionId, { limit: PAGE_ENTRIES })) items.push(entry);
   const app = new Hono();
