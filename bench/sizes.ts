@@ -51,6 +51,10 @@ export interface Sizes {
   readonly requests: number;
   /** Event streams that are open at once. */
   readonly streams: number;
+  /** How often a page of the studio is opened. */
+  readonly pages: number;
+  /** How often a wheel is turned over it. */
+  readonly scrolls: number;
 }
 
 /** What the published numbers are measured with. */
@@ -86,6 +90,8 @@ export const FULL_SIZES: Sizes = {
   turnsOnServer: [10, 100, 1000],
   requests: 2000,
   streams: 1000,
+  pages: 9,
+  scrolls: 120,
 };
 
 /** Enough to run every line once. */
@@ -121,4 +127,6 @@ export const QUICK_SIZES: Sizes = {
   turnsOnServer: [2, 4, 8],
   requests: 40,
   streams: 20,
+  pages: 1,
+  scrolls: 4,
 };

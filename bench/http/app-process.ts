@@ -12,9 +12,10 @@ export const PAGE_ENTRIES = 100;
 export interface AppInput {
   /**
    * `plain` answers with a little JSON; `session` does so too, with the session of the request's cookie, whose state it
-   * reads anew at `/state`; `page` answers with a page of entries that it holds in memory; `server` is the whole server.
+   * reads anew at `/state`; `page` answers with a page of entries that it holds in memory; `server` is the whole server, and
+   * `studio` is that with the program for browsers and an agent whose model answers at once.
    */
-  readonly kind: "plain" | "session" | "page" | "server";
+  readonly kind: "plain" | "session" | "page" | "server" | "studio";
   readonly folder: string;
   readonly sessionId: string;
 }

@@ -1,10 +1,15 @@
+import { fileURLToPath } from "node:url";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
-import { type Entry, SessionManager } from "skein";
+import { createAgent, type Entry, SessionManager } from "skein";
 import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
+import { offline } from "skein/offline";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
+
+// This file is compiled to .cache/bench/bench/http/serve-app.js.
+const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url));
 
 /** Serves one application, for `startApp`, until the process that asked for it is gone. */
 export async function serveApp(input: AppInput): Promise<never> {
@@ -21,7 +26,8 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
     app.get("/", (c) => c.json({ id: sessionId, turns: 10 }));
     return listen(app);
   }
-  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder) });
+  const config = { maxTurnsPerSession: Number.MAX_SAFE_INTEGER };
+  const manager = new SessionManager({ store: await openStoreOf("sqlite", folder), config });
   if (kind === "session") {
     const app = new Hono<SessionEnv>();
     app.use(honoSession({ manager }));
@@ -33,6 +39,10 @@ async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
     return listen(app);
   }
   if (kind === "server") return (await createServer({ manager })).listen();
+  if (kind === "studio") {
+    const agents = [createAgent({ name: "talker", prompt: "Talk.", model: offline(), builtInTools: false })];
+    return (await createServer({ manager, agents, studioDirectory: STUDIO })).listen();
+  }
   const items: Entry[] = [];
   for await (const entry of manager.store.read(sessionId, { limit: PAGE_ENTRIES })) items.push(entry);
   const app = new Hono();

@@ -6,7 +6,7 @@ import { openStreams } from "../http/open-streams.ts";
 import { CONNECTIONS, requestSender } from "../http/send-requests.ts";
 import { messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
-import { atLeast, below, type Row } from "../row.ts";
+import { atLeast, atMost, below, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
 import { medianMs, timeRatio } from "../statistics.ts";
 import { openStoreOf } from "../store-kind.ts";
@@ -14,6 +14,7 @@ import { openStoreOf } from "../store-kind.ts";
 const section = "http";
 const SESSION_MIN = 0.5;
 const PAGE_MIN = 0.4;
+const RUN_RATIO_MAX = 1.5;
 const STREAM_KB_MAX = 64;
 const TURNS = 10;
 const WARM_STREAMS = 50;
@@ -24,7 +25,7 @@ const PAGE_SHARE = 4;
 export const httpSection: Section = {
   name: section,
   async run(bench) {
-    return [...(await sessionRows(bench)), await pageRow(bench), ...(await streamRows(bench))];
+    return [...(await sessionRows(bench)), await pageRow(bench), await runRow(bench), ...(await streamRows(bench))];
   },
 };
 
@@ -67,6 +68,39 @@ async function pageRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
   const what = `server and sqlite, a page of ${PAGE_ENTRIES} entries, ${formatBytes(bytes)}`;
   const bare = { label: "a Hono route with the page in memory", samples: samples.plain, limit: PAGE_MIN };
   return rateRow(what, count, samples.page, bare);
+}
+
+/** A run on a long session, against one on a shorter session whose context is as long. */
+async function runRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
+  progress("http: runs");
+  const [long, short] = [
+    await fixtures.copy("sqlite", sizes.entriesLarge),
+    await fixtures.copy("sqlite", sizes.entriesMedium),
+  ];
+  await using longServer = await startApp({ kind: "studio", ...long });
+  await using shortServer = await startApp({ kind: "studio", ...short });
+  const runner = (url: string, sessionId: string): Contender => {
+    const client = createClient({ url });
+    return {
+      async run() {
+        const { runId } = await client.runs.start(sessionId, { input: "Hello." });
+        for await (const _event of client.runs.events(runId));
+      },
+    };
+  };
+  const samples = await race(
+    { long: runner(longServer.url, long.sessionId), short: runner(shortServer.url, short.sessionId) },
+    { rounds: sizes.opens, warmups: sizes.warmups },
+  );
+  const ratio = timeRatio(samples.long, samples.short);
+  return {
+    section,
+    what: `server and sqlite, a run on a session of ${formatCount(sizes.entriesLarge)} entries, from the request to its end`,
+    measured: formatMs(medianMs(samples.long)),
+    against: `${formatMs(medianMs(samples.short))} with ${formatCount(sizes.entriesMedium)} entries`,
+    ratio,
+    target: atMost(ratio, RUN_RATIO_MAX),
+  };
 }
 
 /** Many open event streams: of one session, and of a session each. */

@@ -10,6 +10,7 @@ import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
 import { serverSection } from "./server-section.ts";
+import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
 
 /** All parts of the benchmark, in the order of the table. */
@@ -24,6 +25,7 @@ export const sections: readonly Section[] = [
   runsSection,
   lifecycleSection,
   httpSection,
+  studioSection,
   serverSection("postgres"),
   serverSection("redis"),
   peersSection,

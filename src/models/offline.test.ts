@@ -50,6 +50,12 @@ describe("offline", () => {
     expect(summary).toMatch(/- and 3 more messages$/);
   });
 
+  test("summarises a conversation of any length, without looking for requests in it", { timeout: 10_000 }, async () => {
+    const lines = Array.from({ length: 300_000 }, (_, index) => `line ${index}`).join("\n");
+    const summary = await ask(summaryMessages({ kind: "history", entries: entriesOf(user(lines), assistant("done")) }));
+    expect(summary).toMatch(/^- \[user\] line 0 line 1 .*…\n- \[assistant\] done$/);
+  });
+
   test("puts an earlier summary first", async () => {
     const summary = await ask(
       summaryMessages({ kind: "history", entries: entriesOf(user("new")), previousSummary: "- old" }),

@@ -63,10 +63,12 @@ function replyTo(request: ModelRequest): ModelReply {
 
 function textFor({ messages, tools = [], toolChoice }: ModelRequest): string {
   const question = lastQuestion(messages);
+  const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
+  // What is to be summarized may be as long as a session is old; nobody looks for requests in it.
+  if (summary !== null) return summary;
   const offered = toolChoice === "none" ? [] : tools;
   const progress = progressOf(messages, offered);
-  const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
-  return summary ?? answerTo(offered.length === 0 ? { ...progress, impossible: [] } : progress, question, offered);
+  return answerTo(offered.length === 0 ? { ...progress, impossible: [] } : progress, question, offered);
 }
 
 function callsFor({ messages, tools = [], toolChoice = "auto" }: ModelRequest): readonly ToolCall[] {

@@ -2,8 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { message, user as said } from "../../../test/sample-log.ts";
 import { openSink } from "../../../test/sample-sink.ts";
+import type { Entry } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import { Session } from "../../session/session.ts";
+import type { ReadOptions, SessionStore } from "../../session/store.ts";
 import { type RowInit, Transcript } from "../../session/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
@@ -50,3 +52,39 @@ test("the path that a run goes on from says what the run works on, whatever the 
     { numRuns: 300 },
   );
 });
+
+test("a run that begins with a new message reads what the session says once", async () => {
+  const { store, readCount } = countingStore();
+  await store.create(createHeader({ id: "a" }));
+  const turns = 500;
+  await store.append(
+    "a",
+    Array.from({ length: turns }, (_, index) => message(`m${index}`, said(`${index}`))),
+  );
+  const { sink, user } = await openSink(
+    { store, sessionId: "a" },
+    Session.of(Transcript.of([{ message: said("new") }])),
+  );
+  expect(user.transcript.length).toBe(turns + 1);
+  expect(readCount()).toBe(turns);
+  await sink.abandon();
+});
+
+function countingStore(): { readonly store: SessionStore; readonly readCount: () => number } {
+  const inner = openMemoryStore();
+  let count = 0;
+  async function* read(sessionId: string, options?: ReadOptions): AsyncGenerator<Entry> {
+    for await (const entry of inner.read(sessionId, options)) {
+      count += 1;
+      yield entry;
+    }
+  }
+  const store = new Proxy(inner, {
+    get: (target, key) => {
+      if (key === "read") return read;
+      const value = Reflect.get(target, key) as unknown;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { store, readCount: () => count };
+}

@@ -69,11 +69,14 @@ async function checkStillResumable({ store, head }: RunLog, transcript: Transcri
 
 /** The user session to run on, and how much of it the log has. */
 async function placeOf({ store, head }: RunLog, user: Session): Promise<{ user: Session; from: LogPlace }> {
-  const from = await findRows(store, head, user.transcript);
   // A log without rows may still say where its session's tools act.
-  const saysPlace = from?.length === 0 && head.header.sandbox !== null;
-  if (from !== null && !saysPlace) return { user, from };
+  const isEnough = (from: LogPlace | null): from is LogPlace =>
+    from !== null && (from.length > 0 || head.header.sandbox === null);
+  const origin = await originIn(store, head, user.transcript);
+  if (isEnough(origin)) return { user, from: origin };
   const { transcript } = await readTranscript(store, head);
+  const from = await rowsIn(store, head, user.transcript, transcript);
+  if (isEnough(from)) return { user, from };
   return {
     user: merged(sessionOf(head, transcript), user),
     from: { entryId: head.leafId, length: transcript.length },
@@ -92,13 +95,26 @@ export async function findRows(
   head: SessionHead,
   transcript: Transcript,
 ): Promise<LogPlace | null> {
+  const origin = await originIn(store, head, transcript);
+  return origin ?? rowsIn(store, head, transcript, (await readTranscript(store, head)).transcript);
+}
+
+/** Where a transcript says that it comes from, if that is in this session. */
+async function originIn(store: SessionStore, head: SessionHead, transcript: Transcript): Promise<LogPlace | null> {
   const sessionId = head.header.id;
   const origin = Transcript.originOf(transcript);
-  if (origin !== null && origin.store === store && origin.sessionId === sessionId) {
-    if ((await store.path(sessionId, origin.entryId)) !== null) return origin;
-  }
-  const stored = (await readTranscript(store, head)).transcript;
-  const length = await heldRows(store, sessionId, transcript, commonRows(transcript, stored));
+  if (origin === null || origin.store !== store || origin.sessionId !== sessionId) return null;
+  return (await store.path(sessionId, origin.entryId)) === null ? null : origin;
+}
+
+/** Up to where the log has the rows of a transcript, given what the log says at its leaf. */
+async function rowsIn(
+  store: SessionStore,
+  head: SessionHead,
+  transcript: Transcript,
+  stored: Transcript,
+): Promise<LogPlace | null> {
+  const length = await heldRows(store, head.header.id, transcript, commonRows(transcript, stored));
   const last = length === 0 ? null : (transcript.at(length - 1) as Row).id;
   // What follows the last row at the leaf, settings for one, counts for the rows to come.
   if (last === (stored.at(-1)?.id ?? null)) return { entryId: head.leafId, length };

@@ -1,3 +1,4 @@
+export { treeNodeOf } from "../tree-node.ts";
 export type * from "../wire.ts";
 export { CheckpointsClient } from "./checkpoints-client.ts";
 export { ClientError } from "./client-error.ts";

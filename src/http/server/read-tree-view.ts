@@ -1,11 +1,9 @@
 import { type Entry, isNode } from "../../session/entry.ts";
 import type { SessionHead } from "../../session/fold.ts";
-import { textOf } from "../../session/message.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { branchTo, buildTree, type TreeNode } from "../../session/tree.ts";
+import { treeNodeOf } from "../tree-node.ts";
 import type { TreeNodeView, TreeView } from "../wire.ts";
-
-const PREVIEW_CHARACTERS = 120;
 
 /** The tree of a session: every node but the pruned ones, without what it says. Reads the whole log. */
 export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {
@@ -15,7 +13,7 @@ export async function readTreeView(store: SessionStore, head: SessionHead): Prom
   for await (const entry of store.read(id, { before: head.version })) entries.push(entry);
   const checkpoints = await checkpointsByLeaf(store, id);
   const index = new Map(entries.filter(isNode).map((entry) => [entry.id, entry]));
-  const nodes = flatten(buildTree(entries)).map((node) => nodeView(node, checkpoints.get(node.entry.id) ?? []));
+  const nodes = flatten(buildTree(entries)).flatMap((node) => nodeView(node, checkpoints.get(node.entry.id) ?? []));
   return {
     leafId: head.leafId,
     version: head.version,
@@ -31,21 +29,9 @@ function flatten(roots: readonly TreeNode[]): TreeNode[] {
   return all;
 }
 
-function nodeView({ entry, label }: TreeNode, checkpoints: readonly string[]): TreeNodeView {
-  const { id, parentId, seq, type, timestamp } = entry;
-  const message = entry.type === "message" ? entry.message : null;
-  return {
-    id,
-    parentId,
-    seq,
-    type,
-    timestamp,
-    role: message?.role ?? null,
-    preview: previewOf(entry),
-    label: label ?? null,
-    checkpoints,
-    toolCalls: message?.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => name) : [],
-  };
+function nodeView({ entry, label }: TreeNode, checkpoints: readonly string[]): TreeNodeView[] {
+  const node = treeNodeOf(entry);
+  return node === null ? [] : [{ ...node, label: label ?? null, checkpoints }];
 }
 
 async function checkpointsByLeaf(store: SessionStore, sessionId: string): Promise<ReadonlyMap<string, string[]>> {
@@ -54,34 +40,4 @@ async function checkpointsByLeaf(store: SessionStore, sessionId: string): Promis
     if (leafId !== null) byLeaf.set(leafId, [...(byLeaf.get(leafId) ?? []), id]);
   }
   return byLeaf;
-}
-
-function previewOf(entry: Entry): string {
-  const line = saidBy(entry)
-    .slice(0, 4 * PREVIEW_CHARACTERS)
-    .replace(/\s+/g, " ")
-    .trim();
-  // By characters and not by units, so that no half of a surrogate pair is left.
-  const characters = [...line];
-  return characters.length > PREVIEW_CHARACTERS ? `${characters.slice(0, PREVIEW_CHARACTERS).join("")}…` : line;
-}
-
-function saidBy(entry: Entry): string {
-  switch (entry.type) {
-    case "message":
-      return textOf(entry.message.content);
-    case "custom_message":
-      return textOf(entry.content);
-    case "compaction":
-    case "branch_summary":
-      return entry.summary;
-    case "model_change":
-      return `${entry.provider}/${entry.modelId}`;
-    case "thinking_level_change":
-      return entry.thinkingLevel;
-    case "custom":
-      return entry.customType;
-    default:
-      return "";
-  }
 }

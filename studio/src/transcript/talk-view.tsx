@@ -11,10 +11,11 @@ import { RunCallsContext, type RunCalls } from "../run/run-context.ts";
 import { type Run, useRun } from "../run/use-run.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { TreePanel } from "../tree/tree-panel.tsx";
+import { useTree } from "../tree/use-tree.ts";
+import { labelsOf } from "./labels-of.ts";
 import { lastQuestion } from "./rows.ts";
 import { TalkActionsContext } from "./talk-actions.ts";
 import { Transcript } from "./transcript.tsx";
-import { useLabels } from "./use-labels.ts";
 import { useLoadedPath } from "./use-loaded-path.ts";
 import { useMakeTalkActions } from "./use-talk-actions.ts";
 import { useTreeShown } from "./use-tree-shown.ts";
@@ -24,7 +25,9 @@ export function TalkView(props: SessionProps): ReactNode {
   const { session, live, options } = props;
   const sessionId = session.header.id;
   const path = useLoadedPath(sessionId, live.revision);
-  const labels = useLabels(sessionId, live.revision, path.held !== null);
+  // The transcript comes first: the tree of a long session takes a while.
+  const tree = useTree(sessionId, live.revision, path.held !== null);
+  const labels = useMemo(() => labelsOf(tree.data), [tree.data]);
   const run = useRun(props, path.reload);
   const [choice, setChoice] = useState<RunChoice>(FIRST_AGENT);
   const reload = (): void => {
@@ -59,6 +62,7 @@ export function TalkView(props: SessionProps): ReactNode {
                 <Transcript
                   sessionId={sessionId}
                   path={path}
+                  tree={tree.data}
                   labels={labels}
                   entryId={options["entry"] ?? null}
                   blocked={blocked}
@@ -78,8 +82,7 @@ export function TalkView(props: SessionProps): ReactNode {
           </div>
           {treeShown && (
             <aside className="talk-tree" aria-label="Tree">
-              {/* The transcript comes first: the tree of a long session takes a while. */}
-              {path.held !== null && <TreePanel {...props} />}
+              <TreePanel {...props} tree={tree} />
             </aside>
           )}
         </div>

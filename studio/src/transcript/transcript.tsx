@@ -1,12 +1,13 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
-import type { Labels } from "./apply-labels.ts";
+import type { TreeView } from "skein/client";
 import { Elsewhere } from "./elsewhere.tsx";
+import type { Labels } from "./labels-of.ts";
 import { RowView } from "./row-view.tsx";
 import { rowsOf } from "./rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
 import { useKeepPlace } from "./use-keep-place.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
-import { NearContext, useObserveNear } from "./use-near.ts";
+import { NearContext, useNearWatch } from "./use-near.ts";
 import { useSeek } from "./use-seek.ts";
 import "./transcript.css";
 
@@ -20,6 +21,7 @@ const AHEAD = "2400px 0px 0px 0px";
 export function Transcript({
   sessionId,
   path,
+  tree,
   labels,
   entryId,
   blocked,
@@ -28,6 +30,8 @@ export function Transcript({
 }: {
   readonly sessionId: string;
   readonly path: LoadedPath;
+  /** Null until it is there. */
+  readonly tree: TreeView | null;
   readonly labels: Labels;
   /** The entry that the address asks for. */
   readonly entryId: string | null;
@@ -40,13 +44,20 @@ export function Transcript({
 }): ReactNode {
   const { held, loadOlder } = path;
   const rows = useMemo(() => rowsOf(held?.entries ?? []), [held]);
+  const list = useRef<HTMLOListElement>(null);
   const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd();
-  const observeNear = useObserveNear(scroller);
+  const near = useNearWatch(scroller, list);
   const keepPlace = useKeepPlace(scroller, rows[0]?.id);
-  const sought = useSeek(sessionId, entryId, path, rows, letGo);
+  const sought = useSeek(entryId, { path, tree, rows }, letGo);
   useEffect(() => {
     if (starts > 0) follow();
   }, [starts, follow]);
+  useEffect(() => {
+    // Marking rows may change their sizes, which an observer of sizes must not do.
+    const observer = new ResizeObserver(() => requestAnimationFrame(near.look));
+    for (const { current } of [scroller, content]) if (current !== null) observer.observe(current);
+    return () => observer.disconnect();
+  }, [near, scroller, content]);
   const more = held !== null && held.older !== null;
   const top = useRef<HTMLDivElement>(null);
   const first = rows[0]?.id;
@@ -69,18 +80,21 @@ export function Transcript({
       <section
         className="transcript-scroller"
         ref={scroller}
-        onScroll={onScroll}
+        onScroll={() => {
+          onScroll();
+          near.look();
+        }}
         aria-label="Transcript"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
       >
-        <NearContext value={observeNear}>
+        <NearContext value={near.observe}>
           <div ref={content} className="transcript-content">
             <div ref={top} className="transcript-top small soft">
               {more ? "Loading earlier turns …" : rows.length > 0 ? "The session begins here." : null}
             </div>
             {rows.length === 0 && <Empty />}
-            <ol className="transcript-rows">
+            <ol ref={list} className="transcript-rows">
               {rows.map((row, index) => (
                 <RowView
                   key={row.id}

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { useClient } from "../request/use-client.ts";
+import type { TreeView } from "skein/client";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import type { Row } from "./rows.ts";
 
@@ -13,13 +13,10 @@ export type Sought = "none" | "loading" | "here" | "elsewhere";
 
 /** Loads what the address asks for, scrolls there and gives it the focus, once. */
 export function useSeek(
-  sessionId: string,
   entryId: string | null,
-  path: LoadedPath,
-  rows: readonly Row[],
+  { path, tree, rows }: { readonly path: LoadedPath; readonly tree: TreeView | null; readonly rows: readonly Row[] },
   letGo: () => void,
 ): Sought {
-  const client = useClient();
   const arrived = useRef<string | null>(null);
   const [elsewhere, setElsewhere] = useState<string | null>(null);
   const { held, loadOlder } = path;
@@ -29,18 +26,12 @@ export function useSeek(
   const more = held !== null && held.older !== null;
 
   useEffect(() => {
-    if (entryId === null || held === null || rowId !== null || arrived.current === entryId) return;
-    const controller = new AbortController();
-    const look = async (): Promise<void> => {
-      const { activePath } = await client.sessions.tree(sessionId, { signal: controller.signal });
-      if (controller.signal.aborted) return;
-      const index = activePath.indexOf(entryId);
-      if (index < 0) setElsewhere(entryId);
-      else if (more) await loadOlder(activePath.length - index - held.entries.length + BEFORE_ENTRIES);
-    };
-    look().catch(() => {});
-    return () => controller.abort();
-  }, [client, sessionId, entryId, rowId, first, more]);
+    if (entryId === null || held === null || tree === null || rowId !== null || arrived.current === entryId) return;
+    const index = tree.activePath.indexOf(entryId);
+    if (index < 0) setElsewhere(entryId);
+    // What does not come is sought again with the next page.
+    else if (more) loadOlder(tree.activePath.length - index - held.entries.length + BEFORE_ENTRIES).catch(() => {});
+  }, [tree, entryId, rowId, first, more]);
 
   useEffect(() => {
     if (entryId === null) arrived.current = null;

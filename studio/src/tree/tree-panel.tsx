@@ -1,8 +1,7 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { TreeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
-import { useClient } from "../request/use-client.ts";
-import { useRevised } from "../request/use-revised.ts";
+import type { Requested } from "../request/use-request.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { TreeCanvas } from "./tree-canvas.tsx";
 import { elementsOf, type TreeElement } from "./tree-elements.ts";
@@ -11,10 +10,7 @@ import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
 import "./tree.css";
 
 /** The branches of a session as a graph. */
-export function TreePanel(props: SessionProps): ReactNode {
-  const client = useClient();
-  const { id } = props.session.header;
-  const tree = useRevised(id, props.live.revision, (signal) => client.sessions.tree(id, { signal }));
+export function TreePanel({ tree, ...props }: SessionProps & { readonly tree: Requested<TreeView> }): ReactNode {
   return (
     <section className="tree-panel" aria-label="Tree of the session">
       <Shown requested={tree} what="the tree">

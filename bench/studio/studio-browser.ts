@@ -1,0 +1,33 @@
+import { type Browser, chromium, type Page } from "playwright-core";
+import { chromiumArguments, chromiumProgram } from "../../scripts/chromium.mjs";
+
+const VIEWPORT = { width: 1280, height: 800 } as const;
+
+/** Chromium with pages of the studio. */
+export interface StudioBrowser extends AsyncDisposable {
+  /** Opens a session's transcript in a new tab that has nothing in its cache and runs `script` before anything else. */
+  open(sessionId: string, script: string): Promise<StudioPage>;
+}
+
+/** A tab; disposing closes it. */
+export interface StudioPage extends AsyncDisposable {
+  readonly page: Page;
+}
+
+/** Starts Debian's Chromium, or the one that SKEIN_TEST_CHROMIUM names, on a server. */
+export async function startBrowser(url: string): Promise<StudioBrowser> {
+  const browser: Browser = await chromium.launch({
+    executablePath: chromiumProgram() ?? "",
+    args: [...chromiumArguments],
+  });
+  return {
+    async open(sessionId, script) {
+      const context = await browser.newContext({ viewport: VIEWPORT });
+      await context.addInitScript(script);
+      const page = await context.newPage();
+      await page.goto(`${url}/#/sessions/${sessionId}/talk`, { waitUntil: "commit" });
+      return { page, [Symbol.asyncDispose]: () => context.close() };
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  };
+}

@@ -1,0 +1,58 @@
+import { type Entry, isNode } from "../session/entry.ts";
+import { textOf } from "../session/message.ts";
+import type { TreeNodeView } from "./wire.ts";
+
+const PREVIEW_CHARACTERS = 120;
+
+/** What a session's tree says of an entry, but for its label and checkpoints; null for a fact, which hangs on nothing. */
+export function treeNodeOf(entry: Entry): TreeNodeView | null {
+  if (!isNode(entry)) return null;
+  const { id, parentId, seq, type, timestamp } = entry;
+  const message = entry.type === "message" ? entry.message : null;
+  return {
+    id,
+    parentId,
+    seq,
+    type,
+    timestamp,
+    role: message?.role ?? null,
+    preview: previewOf(entry),
+    label: null,
+    checkpoints: [],
+    toolCalls: message?.role === "assistant" ? (message.toolCalls ?? []).map(({ name }) => name) : [],
+  };
+}
+
+function previewOf(entry: Entry): string {
+  // Single spaces, which are most of them, stay without being looked at twice: a tree has thousands of nodes.
+  const line = saidBy(entry)
+    .slice(0, 4 * PREVIEW_CHARACTERS)
+    .replace(/\s{2,}|[^\S ]/g, " ")
+    .trim();
+  // By characters and not by units, so that no half of a surrogate pair is left.
+  let end = 0;
+  for (let count = 0; count < PREVIEW_CHARACTERS && end < line.length; count++) {
+    end += (line.codePointAt(end) as number) > 0xffff ? 2 : 1;
+  }
+  return end < line.length ? `${line.slice(0, end)}…` : line;
+}
+
+function saidBy(entry: Entry): string {
+  switch (entry.type) {
+    case "message":
+      return textOf(entry.message.content);
+    case "custom_message":
+      return textOf(entry.content);
+    case "compaction":
+    case "branch_summary":
+      return entry.summary;
+    case "model_change":
+      return `${entry.provider}/${entry.modelId}`;
+    case "thinking_level_change":
+      return entry.thinkingLevel;
+    case "custom":
+      return entry.customType;
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,169 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import type { EntryDraft } from "../../src/session/entry.ts";
+import { type BrowserTest, browserTest } from "./browser-test.ts";
+
+const TURNS = 5000;
+const LAST = TURNS - 1;
+const SOON_MS_MAX = 10_000;
+/** More than a first view may ask for, and far less than there is. */
+const ENTRIES_MAX = 100;
+
+/** A session of many turns `t0`, `t1` and so on, made once for the tests of this file. */
+let made: Promise<string> | null = null;
+
+async function makeSession({ client }: BrowserTest["server"]): Promise<string> {
+  const { header } = await client.sessions.create({ name: "Five thousand turns" });
+  await client.sessions.append(header.id, { entries: Array.from({ length: TURNS }, (_, index) => turn(index)) });
+  return header.id;
+}
+
+function turn(index: number): EntryDraft {
+  const role = index % 2 === 0 ? "user" : "assistant";
+  const content = `Turn number ${index}.\n\n- a point\n- another point`;
+  return { type: "message", id: `t${index}`, message: { role, content } };
+}
+
+/** A page that is at no session yet, so that a test can look at all that it asks for from then on. */
+async function openStudio(given: BrowserTest): Promise<{ page: Page; id: string; at: string; asked: URL[] }> {
+  made ??= makeSession(given.server);
+  const id = await made;
+  const page = await given.open();
+  const asked: URL[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url())));
+  return { page, id, at: `${given.server.url}/#/sessions/${id}/talk`, asked };
+}
+
+/** Asks again until it is so; the machine may be busy with other tests. */
+const soon = <T>(ask: () => Promise<T>) => expect.poll(ask, { timeout: SOON_MS_MAX });
+
+const rowOf = (index: number): string => `#turn-t${index}`;
+
+/** Whether all of an element is in the view of the transcript. */
+async function isInView(page: Page, selector: string): Promise<boolean> {
+  return page.evaluate<boolean>(`(() => {
+    const box = document.querySelector(${JSON.stringify(selector)})?.getBoundingClientRect();
+    const view = document.querySelector(".transcript-scroller").getBoundingClientRect();
+    return box !== undefined && box.top >= view.top - 1 && box.bottom <= view.bottom + 1;
+  })()`);
+}
+
+/** Where a row is on the screen, once it does not move any more. */
+async function restingTop(page: Page, selector: string): Promise<number> {
+  let before = Number.NaN;
+  await soon(async () => {
+    const { y = Number.NaN } = (await page.locator(selector).boundingBox()) ?? {};
+    const moved = Math.abs(y - before);
+    before = y;
+    return moved;
+  }).toBe(0);
+  return before;
+}
+
+browserTest(
+  "the end of a long session is shown before its tree is there, and with a few of its entries",
+  async (given) => {
+    const { page, at, asked } = await openStudio(given);
+    // The whole tree takes a while; here it never comes.
+    await page.route(/\/tree$/, () => {});
+    await page.goto(at);
+    await page.locator(rowOf(LAST)).waitFor();
+    await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+    const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
+    const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
+    expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
+    expect(entries).toBeLessThan(10 * ENTRIES_MAX);
+    expect(Number(reads[0]?.searchParams.get("limit"))).toBeLessThanOrEqual(ENTRIES_MAX);
+  },
+);
+
+browserTest("scrolling up loads earlier turns, and what is being read stays where it is", async (given) => {
+  const { page, at } = await openStudio(given);
+  let allow = (): void => {};
+  const allowed = new Promise<void>((resolve) => {
+    allow = resolve;
+  });
+  const older = /\/path\?.*before=/;
+  await page.route(older, async (route) => {
+    await allowed;
+    await route.continue();
+  });
+  const asked = page.waitForRequest(older);
+  await page.goto(at);
+  await page.locator(rowOf(LAST)).waitFor();
+  const count = await page.locator(".transcript-row").count();
+  const first = TURNS - count;
+  await page.locator(".transcript-scroller").hover();
+  await soon(async () => {
+    await page.mouse.wheel(0, -4000);
+    return isInView(page, rowOf(first));
+  }).toBe(true);
+  await asked;
+  const before = await restingTop(page, rowOf(first));
+  allow();
+  await page.locator(rowOf(first - 1)).waitFor({ state: "attached" });
+  expect(Math.abs((await restingTop(page, rowOf(first))) - before)).toBeLessThan(2);
+  // On and on, without a turn left out.
+  for (let read = first; read > first - 200; ) {
+    await page.mouse.wheel(0, -2000);
+    const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
+    expect(ids).toEqual(ids.map((_, index) => `turn-t${TURNS - ids.length + index}`));
+    read = TURNS - ids.length;
+  }
+});
+
+browserTest("a link to a turn in the middle of a long session leads there", async (given) => {
+  const { page, at, id } = await openStudio(given);
+  await page.goto(`${at}?entry=t2500`);
+  await soon(() => isInView(page, rowOf(2500))).toBe(true);
+  await restingTop(page, rowOf(2500));
+  expect(await isInView(page, rowOf(2500))).toBe(true);
+  expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
+  expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
+  await page.locator(rowOf(2500)).getByText("another point").waitFor();
+  await page.getByRole("button", { name: "Go to the end" }).click();
+  await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+  await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t4990`);
+  await soon(() => isInView(page, rowOf(4990))).toBe(true);
+});
+
+browserTest("the rows of a hard turn of the wheel are drawn in the frame that shows them", async (given) => {
+  const { page, at } = await openStudio(given);
+  await page.goto(`${at}?entry=t4700`);
+  await soon(() => isInView(page, rowOf(4700))).toBe(true);
+  for (let jump = 0; jump < 5; jump++) {
+    await restingTop(page, rowOf(4700));
+    const undrawn = await page.evaluate<string[]>(`new Promise((resolve) => {
+      const scroller = document.querySelector(".transcript-scroller");
+      const view = scroller.getBoundingClientRect();
+      scroller.scrollTop += 2500;
+      // A message that is sent in a frame comes when the frame is drawn.
+      requestAnimationFrame(() => {
+        const { port1, port2 } = new MessageChannel();
+        port1.onmessage = () => {
+          const rows = [...document.querySelectorAll(".transcript-row")].filter((row) => {
+            const { top, bottom } = row.getBoundingClientRect();
+            return bottom > view.top && top < view.bottom;
+          });
+          const isDrawn = (row) => row.firstElementChild?.checkVisibility({ contentVisibilityAuto: true }) === true;
+          resolve(rows.length === 0 ? ["none"] : rows.filter((row) => !isDrawn(row)).map(({ id }) => id));
+        };
+        port2.postMessage(null);
+      });
+    })`);
+    expect(undrawn).toEqual([]);
+  }
+});
+
+browserTest("what is said in a long session is shown without its tree being read again", async (given) => {
+  const { page, at, id, asked } = await openStudio(given);
+  await page.goto(at);
+  const tree = page.getByRole("tree", { name: "Branches of the session" });
+  await tree.getByText(`Turn number ${LAST}.`).waitFor();
+  for (const said of ["Said first.", "Said second."]) {
+    await given.server.client.sessions.addTurn(id, { role: "user", content: said });
+    await page.getByRole("listitem").filter({ hasText: said }).waitFor();
+    await tree.getByText(said).waitFor();
+  }
+  expect(asked.filter(({ pathname }) => pathname.endsWith("/tree"))).toHaveLength(1);
+});
