@@ -1,6 +1,6 @@
 import { type ReactNode, useRef, useState } from "react";
 import { Shown } from "../request/shown.tsx";
-import { addressOf } from "../shell/place.ts";
+import { BackLink } from "../shell/back-link.tsx";
 import { type AnalyticsChoice, AnalyticsControls } from "./analytics-controls.tsx";
 import { DayChart } from "./day-chart.tsx";
 import { LatencyTable } from "./latency-table.tsx";
@@ -26,9 +26,7 @@ export function AnalyticsPage(): ReactNode {
   const users = useSeenUsers(sums.data?.byUser.map(({ user }) => user ?? null) ?? []);
   return (
     <div className="analytics">
-      <a className="analytics-back" href={addressOf({ page: "sessions" })}>
-        <span aria-hidden="true">‹ </span>Sessions
-      </a>
+      <BackLink />
       <h1>Analytics</h1>
       <AnalyticsControls choice={choice} onChange={setChoice} users={users} />
       <Shown requested={sums} what="the sums">

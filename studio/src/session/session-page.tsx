@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { ClientError } from "skein/client";
 import { CheckpointsView } from "../checkpoints/checkpoints-view.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ContextView } from "../context/context-view.tsx";
@@ -7,8 +8,10 @@ import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
+import { BackLink } from "../shell/back-link.tsx";
 import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
 import { TalkView } from "../transcript/talk-view.tsx";
+import { GoneNote } from "./gone-note.tsx";
 import type { SessionProps } from "./session-props.ts";
 import { useLiveSession } from "./use-live-session.ts";
 import "./session-page.css";
@@ -37,29 +40,37 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
   const live = useLiveSession(id);
   const View = VIEWS[view];
   return (
-    <Shown requested={live} what="the session">
-      {(session) => (
-        <div className="session-page">
-          <header className="session-header">
-            <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
-            <SessionActions session={session} onChange={live.reload} />
-          </header>
-          <nav aria-label="Views of the session" className="session-views">
-            {SESSION_VIEWS.map((name) => (
-              <a
-                key={name}
-                href={addressOf({ page: "session", id, view: name, options: {} })}
-                aria-current={name === view ? "page" : undefined}
-              >
-                {NAMES[name]}
-              </a>
-            ))}
-          </nav>
-          <div className="session-view">
-            <View key={id} session={session} live={live} options={options} />
+    <>
+      {live.data === null && <BackLink />}
+      <Shown requested={live} what="the session">
+        {(session) => (
+          <div className="session-page">
+            {isGone(live.error) && <GoneNote id={id} onRestored={live.reload} />}
+            <header className="session-header">
+              <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
+              <SessionActions session={session} onChange={live.reload} />
+            </header>
+            <nav aria-label="Views of the session" className="session-views">
+              {SESSION_VIEWS.map((name) => (
+                <a
+                  key={name}
+                  href={addressOf({ page: "session", id, view: name, options: {} })}
+                  aria-current={name === view ? "page" : undefined}
+                >
+                  {NAMES[name]}
+                </a>
+              ))}
+            </nav>
+            <div className="session-view">
+              <View key={id} session={session} live={live} options={options} />
+            </div>
           </div>
-        </div>
-      )}
-    </Shown>
+        )}
+      </Shown>
+    </>
   );
+}
+
+function isGone(error: Error | null): boolean {
+  return error instanceof ClientError && error.status === 404;
 }

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import type { SessionView } from "skein/client";
 import { ShareButton } from "../share/share-button.tsx";
-import { addressOf } from "../shell/place.ts";
+import { BackLink } from "../shell/back-link.tsx";
 import { CloseDialog } from "./close-dialog.tsx";
 import { Menu, type MenuItem } from "./menu.tsx";
 import { RenameForm } from "./rename-form.tsx";
@@ -26,9 +26,7 @@ export function SessionActions({
   useEffect(announceChange, [version, running?.runId]);
   return (
     <>
-      <a className="sessions-back" href={addressOf({ page: "sessions" })}>
-        <span aria-hidden="true">‹ </span>Sessions
-      </a>
+      <BackLink />
       {open === "rename" && <RenameForm session={session} onChange={onChange} onClose={() => setOpen(null)} />}
       <div className="sessions-actions">
         <SessionMark mark={markOf(session)} />
