@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { ClientError } from "skein/client";
 import { CheckpointsView } from "../checkpoints/checkpoints-view.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
@@ -50,17 +50,7 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
               <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
               <SessionActions session={session} onChange={live.reload} />
             </header>
-            <nav aria-label="Views of the session" className="session-views">
-              {SESSION_VIEWS.map((name) => (
-                <a
-                  key={name}
-                  href={addressOf({ page: "session", id, view: name, options: {} })}
-                  aria-current={name === view ? "page" : undefined}
-                >
-                  {NAMES[name]}
-                </a>
-              ))}
-            </nav>
+            <ViewLinks id={id} view={view} />
             <div className="session-view">
               <View key={id} session={session} live={live} options={options} />
             </div>
@@ -68,6 +58,29 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
         )}
       </Shown>
     </>
+  );
+}
+
+function ViewLinks({ id, view }: { readonly id: string; readonly view: ViewName }): ReactNode {
+  const links = useRef<HTMLElement>(null);
+  // A narrow window does not show all of them.
+  useEffect(() => {
+    const shown = links.current?.querySelector(`[data-view="${view}"]`);
+    shown?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [view]);
+  return (
+    <nav ref={links} aria-label="Views of the session" className="session-views">
+      {SESSION_VIEWS.map((name) => (
+        <a
+          key={name}
+          data-view={name}
+          href={addressOf({ page: "session", id, view: name, options: {} })}
+          aria-current={name === view ? "page" : undefined}
+        >
+          {NAMES[name]}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -35,23 +35,23 @@ export function TalkView(props: SessionProps): ReactNode {
   const calls = useRunCallsOf(run);
   const entries = path.held?.entries ?? NOTHING;
   const pending = usePendingWords(run.id, entries);
-  const [treeShown, setTreeShown] = useTreeShown();
+  const tree = useTreeShown();
   const question = run.problem === null ? null : lastQuestion(entries);
   const blocked = run.id !== null || session.running !== null || session.status !== "active";
   const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
   return (
     <TalkActionsContext value={actions}>
       <RunCallsContext value={calls}>
-        <div className={treeShown ? "talk talk-with-tree" : "talk"}>
+        <div className={tree.shown ? "talk talk-with-tree" : "talk"}>
           <div className="talk-main">
             <div className="talk-bar">
               <button
                 type="button"
                 className="button button-plain small"
-                aria-expanded={treeShown}
-                onClick={() => setTreeShown(!treeShown)}
+                aria-expanded={tree.shown}
+                onClick={() => tree.show(!tree.shown)}
               >
-                {treeShown ? "Hide tree" : "Show tree"}
+                {tree.shown ? "Hide tree" : "Show tree"}
               </button>
             </div>
             <Shown requested={requested} what="the transcript">
@@ -76,10 +76,10 @@ export function TalkView(props: SessionProps): ReactNode {
             />
             <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
           </div>
-          {treeShown && (
+          {tree.shown && (
             <aside className="talk-tree" aria-label="Tree">
               {/* The transcript comes first: the tree of a long session takes a while. */}
-              {path.held !== null && <TreePanel {...props} />}
+              {path.held !== null && <TreePanel {...props} onShowTurn={tree.uncover} />}
             </aside>
           )}
         </div>

@@ -16,7 +16,13 @@ export interface NodeFormProps {
 }
 
 /** Begins another branch at a node, and may say there what the one that is left did. */
-export function BranchForm({ sessionId, node, onDone, onCancel }: NodeFormProps): ReactNode {
+export function BranchForm({
+  sessionId,
+  node,
+  onDone,
+  onCancel,
+  onShowTurn,
+}: NodeFormProps & { readonly onShowTurn: () => void }): ReactNode {
   const client = useClient();
   const [summary, setSummary] = useState("");
   const branch = useAction(async () => {
@@ -26,6 +32,7 @@ export function BranchForm({ sessionId, node, onDone, onCancel }: NodeFormProps)
       ...(said === "" ? {} : { summary: said }),
     });
     onDone("The next message begins a branch here.");
+    onShowTurn();
     goTo({ page: "session", id: sessionId, view: "talk", options: { entry: leafId ?? node.id } });
   });
   return (

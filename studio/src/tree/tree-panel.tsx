@@ -10,8 +10,14 @@ import { layOut } from "./tree-layout.ts";
 import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
 import "./tree.css";
 
+/** What a tree is drawn from, and who is told of it. */
+export interface TreePanelProps extends SessionProps {
+  /** Called when someone asks for a turn in the transcript, which the tree may cover. */
+  readonly onShowTurn: () => void;
+}
+
 /** The branches of a session as a graph. */
-export function TreePanel(props: SessionProps): ReactNode {
+export function TreePanel(props: TreePanelProps): ReactNode {
   const client = useClient();
   const { id } = props.session.header;
   const tree = useRevised(id, props.live.revision, (signal) => client.sessions.tree(id, { signal }));
@@ -30,9 +36,9 @@ export function TreePanel(props: SessionProps): ReactNode {
   );
 }
 
-type TreeProps = SessionProps & { readonly tree: TreeView; readonly onChanged: () => void };
+type TreeProps = TreePanelProps & { readonly tree: TreeView; readonly onChanged: () => void };
 
-function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
+function Tree({ session, options, tree, onChanged, onShowTurn }: TreeProps): ReactNode {
   const asked = options["entry"] ?? null;
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const [selectedId, setSelectedId] = useState(asked);
@@ -91,6 +97,7 @@ function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
           part={part}
           onPart={setPart}
           onChanged={onChanged}
+          onShowTurn={onShowTurn}
           onClose={() => {
             setSelectedId(null);
             frame.current?.focus();

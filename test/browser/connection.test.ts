@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
-import { Connection } from "./connection.ts";
+import { Connection } from "../../studio/src/request/connection.ts";
 
 const LOOK_MS = 5;
 
