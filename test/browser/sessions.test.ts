@@ -114,3 +114,35 @@ browserTest(
     await rowOf(page, "Deleted elsewhere").waitFor();
   },
 );
+
+browserTest("a double click makes one session, and the tab is named after it", async ({ open, server }) => {
+  const page = await open();
+  const count = async (): Promise<number> => (await server.client.sessions.list({ limit: 1000 })).items.length;
+  const before = await count();
+  // As far apart as a hand's: the first click is done when the second comes.
+  await page.getByRole("button", { name: "New session" }).dblclick({ delay: 80 });
+  await page.getByRole("heading", { name: "New session" }).waitFor();
+  await expect.poll(() => page.title()).toBe("New session – Skein studio");
+  expect(await count()).toBe(before + 1);
+  await page.goBack();
+  await page.getByRole("button", { name: "Start a session" }).waitFor();
+  expect(await page.title()).toBe("Skein studio");
+});
+
+browserTest("whoever leaves a form with Escape is where they were before it opened", async ({ open, server }) => {
+  const { header } = await server.client.sessions.create({ name: "By keyboard" });
+  await server.client.sessions.addTurn(header.id, { role: "user", content: "One turn." });
+  const page = await open({ at: `#/sessions/${header.id}/talk` });
+  const focused = (): Promise<string> => page.evaluate<string>("document.activeElement.textContent");
+  for (const name of ["Rename", "Label"]) {
+    await page.getByRole("button", { name, exact: true }).first().press("Enter");
+    await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("INPUT");
+    await page.keyboard.press("Escape");
+    await expect.poll(focused).toBe(name);
+  }
+  await page.getByRole("button", { name: "More actions" }).press("Enter");
+  await page.getByRole("menuitem", { name: "Close …" }).press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await expect.poll(focused).toMatch(/^More/);
+});

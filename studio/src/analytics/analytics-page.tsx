@@ -1,6 +1,7 @@
 import { type ReactNode, useRef, useState } from "react";
 import { Shown } from "../request/shown.tsx";
 import { BackLink } from "../shell/back-link.tsx";
+import { useTitle } from "../shell/use-title.ts";
 import { type AnalyticsChoice, AnalyticsControls } from "./analytics-controls.tsx";
 import { DayChart } from "./day-chart.tsx";
 import { LatencyTable } from "./latency-table.tsx";
@@ -19,6 +20,7 @@ export function AnalyticsPage(): ReactNode {
     metric: METRICS[0],
   });
   const { period, userId, metric } = choice;
+  useTitle("Analytics");
   const now = Date.now();
   const times = problemOf(period) === null ? timesOf(period, now) : {};
   const asked = { ...times, ...(userId === "" ? {} : { userId }) };

@@ -20,7 +20,7 @@ export function useGroupRun(runId: string | null): WatchedRun | null {
   const client = useClient();
   const [watched, setWatched] = useState<WatchedRun | null>(null);
   const { returns } = useConnection();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a server that is back is asked at once whether it knows the run.
+  // A server that is back is asked at once whether it knows the run.
   useEffect(() => {
     if (runId === null) return;
     const controller = new AbortController();

@@ -46,7 +46,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
   const latest = useRef({ reload: live.reload, onChange });
   latest.current = { reload: live.reload, onChange };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a server that is back is asked at once whether it knows the run.
+  // A server that is back is asked at once whether it knows the run.
   useEffect(() => {
     if (id === null) return;
     setState(NOTHING_HEARD);

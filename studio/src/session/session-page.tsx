@@ -8,8 +8,10 @@ import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
+import { titleOf } from "../sessions/session-look.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
+import { useTitle } from "../shell/use-title.ts";
 import { TalkView } from "../transcript/talk-view.tsx";
 import { GoneNote } from "./gone-note.tsx";
 import type { SessionProps } from "./session-props.ts";
@@ -39,6 +41,7 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
   const { id, view, options } = place;
   const live = useLiveSession(id);
   const View = VIEWS[view];
+  useTitle(live.data === null ? null : titleOf(live.data));
   return (
     <>
       {live.data === null && <BackLink />}
@@ -47,7 +50,9 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
           <div className="session-page">
             {isGone(live.error) && <GoneNote id={id} onRestored={live.reload} />}
             <header className="session-header">
-              <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
+              <h1 className="session-title" title={titleOf(session)}>
+                {visibleText(session.name ?? session.firstMessage ?? "New session")}
+              </h1>
               <SessionActions session={session} onChange={live.reload} />
             </header>
             <ViewLinks id={id} view={view} />

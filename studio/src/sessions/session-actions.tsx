@@ -30,17 +30,16 @@ export function SessionActions({
       {open === "rename" && <RenameForm session={session} onChange={onChange} onClose={() => setOpen(null)} />}
       <div className="sessions-actions">
         <SessionMark mark={markOf(session)} />
-        {open !== "rename" && (
-          <button
-            type="button"
-            className="button"
-            disabled={session.status !== "active"}
-            title={session.status === "active" ? undefined : "Only an active session can be renamed."}
-            onClick={() => setOpen("rename")}
-          >
-            Rename
-          </button>
-        )}
+        <button
+          type="button"
+          className="button"
+          hidden={open === "rename"}
+          disabled={session.status !== "active"}
+          title={session.status === "active" ? undefined : "Only an active session can be renamed."}
+          onClick={() => setOpen("rename")}
+        >
+          Rename
+        </button>
         <ShareButton session={session} {...(session.leafId === null ? {} : { leafId: session.leafId })} />
         <Menu name="More" label="More actions" items={itemsOf(session, life, () => setOpen("close"))} />
       </div>

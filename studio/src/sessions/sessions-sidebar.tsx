@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, useCallback, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
@@ -34,6 +34,10 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
     requestAnimationFrame(() => field()?.select());
   };
   useShortcuts({ "/": focusSearch, n: () => void create.run() });
+  const start = ({ detail }: MouseEvent): void => {
+    // The second click of a double click does not ask for a second session.
+    if (detail < 2) void create.run();
+  };
   const enterList = (event: KeyboardEvent): void => {
     if (event.key !== "ArrowDown") return;
     event.preventDefault();
@@ -75,7 +79,7 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
           aria-keyshortcuts="n"
           title="New session (n)"
           disabled={create.busy}
-          onClick={() => void create.run()}
+          onClick={start}
         >
           New session
         </button>

@@ -3,6 +3,7 @@ import type { TreeNodeView, TreeView } from "skein/client";
 import { type Action, useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/place.ts";
+import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { countBelow } from "./tree-elements.ts";
 
 /** What every form about a node is given. */
@@ -129,6 +130,7 @@ function NodeForm({
   readonly onCancel: () => void;
   readonly children: ReactNode;
 }): ReactNode {
+  useReturnFocus();
   const send = (event: FormEvent): void => {
     event.preventDefault();
     void action.run();
