@@ -1,8 +1,8 @@
+import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
 import type { Entry } from "../session/entry.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkAggregateQuery } from "../stores/check-query.ts";
-import { CallSamples } from "./call-samples.ts";
 
 /** The most sessions that are looked at, the latest first. */
 const SESSIONS_MAX = 1000;
@@ -18,37 +18,6 @@ export interface CallQuery {
   readonly from?: string;
   /** Turns before this time (exclusive). */
   readonly to?: string;
-}
-
-/** How long the answers of models took: half of them at most the median, 19 of 20 at most the 95th percentile. */
-export interface Latency {
-  readonly answers: number;
-  readonly medianMs: number;
-  readonly p95Ms: number;
-}
-
-/** How often a tool was called, and how often that failed. */
-export interface ToolCount {
-  readonly tool: string;
-  readonly calls: number;
-  readonly failed: number;
-}
-
-/** How long answers took and which tools were called, in the latest sessions. */
-export interface CallAnalytics {
-  /** How many sessions were looked at. */
-  readonly sessions: number;
-  /** Whether these are all that there is; if not, what is older was left out. */
-  readonly complete: boolean;
-  /** Null where no run answered. */
-  readonly latency: Latency | null;
-  /** By UTC date, oldest first. */
-  readonly byDay: readonly ({ readonly day: string } & Latency)[];
-  /** By `provider/model`. */
-  readonly byModel: readonly ({ readonly model: string | null } & Latency)[];
-  readonly byUser: readonly ({ readonly user: string | null } & Latency)[];
-  /** The most called first. */
-  readonly tools: readonly ToolCount[];
 }
 
 /**

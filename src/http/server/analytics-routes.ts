@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { type CallAnalytics, type CallQuery, callAnalytics } from "../../lifecycle/call-analytics.ts";
-import { CallSamples } from "../../lifecycle/call-samples.ts";
+import { type CallQuery, callAnalytics } from "../../lifecycle/call-analytics.ts";
 import { type SessionAnalytics, computeAnalytics } from "../../session/analytics.ts";
+import { type CallAnalytics, CallSamples } from "../../session/call-samples.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import { edges } from "../../session/lineage.ts";
 import { toDot, toMermaid } from "../../session/lineage-diagram.ts";

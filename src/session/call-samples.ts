@@ -1,10 +1,40 @@
-import type { Entry } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { Message } from "../session/message.ts";
-import type { CallAnalytics, Latency } from "./call-analytics.ts";
+import type { Entry } from "./entry.ts";
+import type { SessionHead } from "./fold.ts";
+import type { Message } from "./message.ts";
 
 /** The most tools that are named. */
 const TOOLS_MAX = 50;
+
+/** How long the answers of models took: half of them at most the median, 19 of 20 at most the 95th percentile. */
+export interface Latency {
+  readonly answers: number;
+  readonly medianMs: number;
+  readonly p95Ms: number;
+}
+
+/** How often a tool was called, and how often that failed. */
+export interface ToolCount {
+  readonly tool: string;
+  readonly calls: number;
+  readonly failed: number;
+}
+
+/** How long answers took and which tools were called, in the latest sessions. */
+export interface CallAnalytics {
+  /** How many sessions were looked at. */
+  readonly sessions: number;
+  /** Whether these are all that there is; if not, what is older was left out. */
+  readonly complete: boolean;
+  /** Null where no run answered. */
+  readonly latency: Latency | null;
+  /** By UTC date, oldest first. */
+  readonly byDay: readonly ({ readonly day: string } & Latency)[];
+  /** By `provider/model`. */
+  readonly byModel: readonly ({ readonly model: string | null } & Latency)[];
+  readonly byUser: readonly ({ readonly user: string | null } & Latency)[];
+  /** The most called first. */
+  readonly tools: readonly ToolCount[];
+}
 
 /** How long one answer took. */
 interface Sample {
@@ -12,6 +42,11 @@ interface Sample {
   readonly day: string;
   readonly model: string | null;
   readonly user: string | null;
+}
+
+interface OpenRun {
+  readonly id: string;
+  readonly startedMs: number;
 }
 
 /** Gathers how long answers took and which tools were called, session by session. */
@@ -22,15 +57,15 @@ export class CallSamples {
   /** Adds entries that follow each other in the log of a session, those of times that count. */
   add({ header }: SessionHead, entries: readonly Entry[], counts: (time: string) => boolean): void {
     const times = new Map<string, number>();
-    let runStartedMs: number | null = null;
+    let run: OpenRun | null = null;
     for (const entry of entries) {
       const atMs = Date.parse(entry.timestamp);
-      if (entry.type === "run") runStartedMs = entry.phase === "started" ? (runStartedMs ?? atMs) : null;
+      if (entry.type === "run") run = stepRun(run, entry, atMs);
       if (entry.type === "message" && counts(entry.timestamp)) {
         this.#addTools(entry.message);
         const askedMs = times.get(entry.parentId ?? "") ?? null;
-        if (runStartedMs !== null && askedMs !== null && isAnswer(entry.message)) {
-          const tookMs = Math.max(0, atMs - Math.max(askedMs, runStartedMs));
+        if (run !== null && askedMs !== null && isAnswer(entry.message)) {
+          const tookMs = Math.max(0, atMs - Math.max(askedMs, run.startedMs));
           const day = entry.timestamp.slice(0, 10);
           this.#samples.push({ tookMs, day, model: modelOf(entry.message), user: header.userId });
         }
@@ -65,6 +100,16 @@ export class CallSamples {
     this.#tools.set(name, found);
     return found;
   }
+}
+
+function stepRun(
+  run: OpenRun | null,
+  { runId, phase }: Extract<Entry, { readonly type: "run" }>,
+  atMs: number,
+): OpenRun | null {
+  if (phase !== "started") return null;
+  // A second start of the same run only says where its tools act.
+  return run?.id === runId ? run : { id: runId, startedMs: atMs };
 }
 
 /** Whether a message is what a model said in full: one that was stopped says nothing about how long it takes. */
