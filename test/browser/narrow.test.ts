@@ -23,6 +23,20 @@ browserTest("on a narrow window nothing that can be done with a turn is cut off"
   await page.getByRole("button", { name: "Send on a new branch" }).click({ trial: true });
 });
 
+browserTest("on a narrow window a file can be imported as on a wide one", async ({ open, server }) => {
+  const trip = (await sampleIds(server))("Plan a trip");
+  const file = Buffer.from(await (await server.client.sessions.exportFile(trip, { format: "jsonl" })).arrayBuffer());
+  const page = await open({ ...NARROW, at: "#/" });
+  await page.getByRole("button", { name: "Import a file" }).waitFor();
+  const [chooser] = await Promise.all([
+    page.waitForEvent("filechooser"),
+    page.getByRole("button", { name: "Import a file" }).click(),
+  ]);
+  await chooser.setFiles({ name: "trip.jsonl", mimeType: "application/jsonl", buffer: file });
+  await page.getByRole("heading", { name: "Plan a trip" }).waitFor();
+  expect(page.url()).not.toContain(trip);
+});
+
 browserTest("on a narrow window the name of the view that is shown is in sight", async ({ open, server }) => {
   const trip = (await sampleIds(server))("Plan a trip");
   const page = await open(NARROW);

@@ -3,6 +3,7 @@ import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { goTo } from "../shell/place.ts";
+import { ImportButton } from "./import-button.tsx";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
 import { SessionFilters } from "./session-filters.tsx";
 import { SessionListing } from "./session-listing.tsx";
@@ -83,6 +84,9 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
         >
           New session
         </button>
+        <div className="sessions-import">
+          <ImportButton />
+        </div>
         {[create.error, restore.error].map(
           (error) =>
             error !== null && (
