@@ -10,6 +10,7 @@ import { SessionMark } from "./session-mark.tsx";
 import { announceChange } from "./session-signals.ts";
 import { type SessionLife, useSessionLife } from "./use-session-life.ts";
 import "./sessions.css";
+import "./session-actions.css";
 
 /** What can be done with a session as a whole. */
 export function SessionActions({

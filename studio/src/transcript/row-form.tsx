@@ -1,6 +1,7 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
+import "./row-form.css";
 
 /** Asks for a line or more of text in a row, and does something with it. */
 export function RowForm({

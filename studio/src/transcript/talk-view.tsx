@@ -18,6 +18,7 @@ import { useLabels } from "./use-labels.ts";
 import { useLoadedPath } from "./use-loaded-path.ts";
 import { useMakeTalkActions } from "./use-talk-actions.ts";
 import { useTreeShown } from "./use-tree-shown.ts";
+import "./talk-view.css";
 
 /** What was said, beside the tree, and where to say more. */
 export function TalkView(props: SessionProps): ReactNode {

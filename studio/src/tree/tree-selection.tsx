@@ -8,6 +8,7 @@ import { EntryDetails } from "./entry-details.tsx";
 import { captionOf, KIND_NAMES, kindOf } from "./node-kind.ts";
 import { NodeGlyph } from "./node-glyph.tsx";
 import { BranchForm, ForkForm, LabelForm, PruneForm } from "./selection-forms.tsx";
+import "./tree-selection.css";
 
 /** What is open below the buttons of a selection. */
 export type SelectionPart = "details" | "branch" | "label" | "prune" | "fork" | null;
