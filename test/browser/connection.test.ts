@@ -41,6 +41,9 @@ function connectionTo(): Connection {
   return new Connection((url, init) => fetch(url, init), isThere, LOOK_MS);
 }
 
+/** Waits for what is sure to come, however busy the machine is. */
+const until = (isTrue: () => boolean): Promise<unknown> => vi.waitUntil(isTrue, { timeout: 20_000, interval: 5 });
+
 const ask = (connection: Connection, init: RequestInit = {}): Promise<Response> =>
   connection.fetch(`http://127.0.0.1:${port}/`, init);
 
@@ -59,9 +62,9 @@ test("a server that goes away is lost until it is back, and each return is count
   expect(connection.read()).toEqual({ lost: false, returns: 0 });
   await goAway();
   await Promise.allSettled([ask(connection), ask(connection)]);
-  await vi.waitUntil(() => connection.read().lost && looks > 2);
+  await until(() => connection.read().lost && looks > 2);
   await listen();
-  await vi.waitUntil(() => !connection.read().lost);
+  await until(() => !connection.read().lost);
   expect(connection.read().returns).toBe(1);
   expect(heard).toEqual([true, false]);
 });
@@ -70,7 +73,7 @@ test("a request that fails while the server is there is no lost connection", asy
   await listen();
   const connection = connectionTo();
   await expect(connection.fetch("http://127.0.0.1:1/", {})).rejects.toThrow();
-  await vi.waitUntil(() => looks === 1);
+  await until(() => looks === 1);
   expect((await ask(connection)).ok).toBe(true);
   expect(connection.read()).toEqual({ lost: false, returns: 0 });
 });
@@ -89,7 +92,7 @@ test("a proxy that cannot reach the server is a lost connection, and a refusal o
   expect(looks).toBe(0);
   answer = { status: 502, type: "text/html" };
   await ask(connection);
-  await vi.waitUntil(() => connection.read().lost);
+  await until(() => connection.read().lost);
   answer = { status: 200, type: "application/json" };
-  await vi.waitUntil(() => connection.read().returns === 1);
+  await until(() => connection.read().returns === 1);
 });
