@@ -330,6 +330,9 @@ export interface AnalyticsView {
   readonly rows: readonly AggregateRow[];
 }
 
+/** Which answers and calls to look at. */
+export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
+
 /** What a session may be exported as. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
 

@@ -6,6 +6,7 @@ export {
   type AnalyticsTotals,
   aggregateAnalytics,
 } from "./aggregate-analytics.ts";
+export { type CallQuery, callAnalytics } from "./call-analytics.ts";
 export { AppendMerge } from "./append-merge.ts";
 export {
   type BranchForkOptions,

@@ -1,5 +1,6 @@
 export type { JsonObject, JsonValue } from "../internal/json.ts";
 export { computeAnalytics, type SessionAnalytics } from "./analytics.ts";
+export type { CallAnalytics, Latency, ToolCount } from "./call-samples.ts";
 export { type AppendInput, type AppendPlan, idsToFind, planAppend, type StoredEntry } from "./append-plan.ts";
 export {
   COMPACTION_DEFAULTS,

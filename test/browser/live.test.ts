@@ -45,9 +45,14 @@ browserTest(
     await say(page, "Talk.");
     await page.getByText("word-5").first().waitFor();
     // While it is away requests fail, and when it is back it does not know the run any more.
+    const lost = page.getByRole("status").filter({ hasText: "The connection to the server is lost." });
     await server.kill();
-    await page.waitForTimeout(500);
+    await lost.waitFor();
+    // Also what was there already is asked for again.
+    const askedAgain = page.waitForRequest(/\/api\/catalogue/, { timeout: 15_000 });
     await server.restart();
+    await lost.waitFor({ state: "detached" });
+    await askedAgain;
     // What the log has is there, and what others write comes again by itself.
     await server.client.sessions.update(header.id, { name: "Alive again" });
     await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 15_000 });

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { hashToken } from "../../src/http/api-token.ts";
 import { type Client, createClient } from "../../src/http/client/index.ts";
 
 const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
@@ -12,8 +13,17 @@ const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url))
 /** Longer than a lease outlives its process. */
 const LATER_SECONDS = 60;
 
-/** Which program serves: the command line's, with sample sessions and a workspace, or one whose model takes its time. */
-export type ServerKind = "serve" | "slow";
+/** The API tokens of the server of that kind, by whom they let in. */
+export const TOKENS = {
+  ann: "a-token-that-lets-ann-in",
+  ben: "a-token-that-lets-ben-in",
+} as const;
+
+/**
+ * Which program serves: the command line's, with sample sessions and a workspace, the same for users with a token, or one
+ * whose model takes its time.
+ */
+export type ServerKind = "serve" | "tokens" | "slow";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -21,6 +31,10 @@ const PROGRAMS: Readonly<
   serve: (directory, port) => [
     ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
+  ],
+  tokens: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--port", String(port), "--token-file", join(directory, "tokens")],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`],
   ],
   slow: (directory, port, aheadSeconds) => [
     fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),
@@ -49,6 +63,8 @@ export class StudioServer implements AsyncDisposable {
   static async start(kind: ServerKind = "serve"): Promise<StudioServer> {
     const directory = await mkdtemp(join(tmpdir(), "skein-studio-"));
     await mkdir(join(directory, "workspace"));
+    const lines = Object.entries(TOKENS).map(([userId, token]) => JSON.stringify({ hash: hashToken(token), userId }));
+    await writeFile(join(directory, "tokens"), lines.join("\n"));
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
   }
 

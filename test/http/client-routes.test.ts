@@ -49,6 +49,7 @@ test("says who asks, what is there and what was spent", async () => {
   await client.sessions.addTurn(header.id, { role: "user", content: "a needle in the hay" });
   expect((await client.search("needle", { limit: 5 })).items.map(({ head }) => head.header.id)).toEqual([header.id]);
   expect((await client.analytics({ groupBy: ["user", "day"] })).rows[0]).toMatchObject({ user: "local" });
+  expect(await client.callAnalytics({ userId: "local" })).toMatchObject({ complete: true, tools: [] });
   expect(await client.sessions.analytics(header.id)).toMatchObject({ totalTurns: 1 });
 });
 

@@ -108,6 +108,11 @@ test("a user sees their own sessions in listings, searches, sums and forks, and 
   expect(await sums("", ann)).toEqual(["ann"]);
   expect(await sums("&userId=bob", ann)).toEqual([]);
   expect(await sums("", root)).toEqual(["ann", "bob"]);
+  const looked = async (query: string, who: { token: string }) =>
+    (await api.call("GET", `/api/analytics/calls${query}`, undefined, who)).body.sessions;
+  expect(await looked("", ann)).toBe(1);
+  expect(await looked("?userId=bob", ann)).toBe(0);
+  expect(await looked("", root)).toBe(2);
   await api.call("DELETE", `/api/sessions/${theirs}`, undefined, bob);
   expect(await listed("/api/sessions?deleted=true", ann)).toEqual([]);
   expect((await api.call("POST", `/api/sessions/${theirs}/undelete`, {}, ann)).status).toBe(404);

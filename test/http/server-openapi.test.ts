@@ -52,9 +52,17 @@ test("the document has every route that the server was agreed to have, and no ot
     paths.map((path) => `${method} /api/sessions/:${path}`);
   expect(routes.sort()).toEqual(
     [
-      ...["health", "me", "catalogue", "sessions", "search", "analytics", "runs/:", "runs/:/events"].map(
-        (path) => `GET /api/${path}`,
-      ),
+      ...[
+        "health",
+        "me",
+        "catalogue",
+        "sessions",
+        "search",
+        "analytics",
+        "analytics/calls",
+        "runs/:",
+        "runs/:/events",
+      ].map((path) => `GET /api/${path}`),
       ...["sessions", "import", "runs/:/abort", "runs/:/approvals/:", "runs/:/steer", "runs/:/follow-ups"].map(
         (path) => `POST /api/${path}`,
       ),

@@ -213,6 +213,8 @@ test("turns are added up, of one session and of many", async () => {
   const rows = (await api.call("GET", "/api/analytics?groupBy=model&groupBy=user")).body.rows;
   expect(rows).toContainEqual(expect.objectContaining({ model: "p/counted", user: "local", cost: 0.5, messages: 1 }));
   expect((await api.call("GET", "/api/analytics?from=yesterday")).body.code).toBe("INVALID_QUERY");
+  expect((await api.call("GET", "/api/analytics/calls")).body).toMatchObject({ complete: true });
+  expect((await api.call("GET", "/api/analytics/calls?from=yesterday")).body.code).toBe("INVALID_QUERY");
 });
 
 test("a search finds words and patterns in what was said, and refuses what is no search", async () => {

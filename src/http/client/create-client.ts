@@ -1,5 +1,6 @@
 import type { SessionStatus } from "../../session/entry.ts";
-import type { AnalyticsRequest, AnalyticsView, Catalogue, Me, SearchView } from "../wire.ts";
+import type { CallAnalytics } from "../../session/call-samples.ts";
+import type { AnalyticsRequest, AnalyticsView, CallAnalyticsRequest, Catalogue, Me, SearchView } from "../wire.ts";
 import { CheckpointsClient } from "./checkpoints-client.ts";
 import { RunsClient } from "./runs-client.ts";
 import { SessionsClient } from "./sessions-client.ts";
@@ -61,6 +62,11 @@ export class Client {
   /** Sums over sessions. */
   async analytics(request: AnalyticsRequest = {}, options: CallOptions = {}): Promise<AnalyticsView> {
     return this.#transport.json({ path: "/api/analytics", query: request, ...options });
+  }
+
+  /** How long answers took and which tools were called, in the latest sessions. */
+  async callAnalytics(request: CallAnalyticsRequest = {}, options: CallOptions = {}): Promise<CallAnalytics> {
+    return this.#transport.json({ path: "/api/analytics/calls", query: request, ...options });
   }
 
   /** The description of the server's routes, in OpenAPI 3.1. */

@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { type CallQuery, callAnalytics } from "../../lifecycle/call-analytics.ts";
 import { type SessionAnalytics, computeAnalytics } from "../../session/analytics.ts";
+import { type CallAnalytics, CallSamples } from "../../session/call-samples.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import { edges } from "../../session/lineage.ts";
 import { toDot, toMermaid } from "../../session/lineage-diagram.ts";
@@ -47,6 +49,21 @@ const aggregateRow = named<AggregateRow>(
 );
 const analyticsView = named<AnalyticsView>("Analytics", z.object({ rows: z.array(aggregateRow) }));
 
+const measured = { answers: amount, medianMs: amount, p95Ms: amount };
+const callSums = named<CallAnalytics>(
+  "CallAnalytics",
+  z.object({
+    sessions: amount,
+    complete: z.boolean(),
+    latency: z.object(measured).nullable(),
+    byDay: z.array(z.object({ day: text, ...measured })),
+    byModel: z.array(z.object({ model: text.nullable(), ...measured })),
+    byUser: z.array(z.object({ user: text.nullable(), ...measured })),
+    tools: z.array(z.object({ tool: text, calls: amount, failed: amount })),
+  }),
+);
+const period = { userId: id.optional(), from: text.optional(), to: text.optional() };
+
 const lineageNode = named<LineageNodeView>(
   "LineageNode",
   z.object({
@@ -74,6 +91,7 @@ const lineageView = named<LineageView>(
 /** What sessions add up to, and where they came from. */
 export function mountAnalytics(app: ServerApp, services: ServerServices): void {
   mountSums(app, services);
+  mountCalls(app, services);
   mountLineage(app, services);
 }
 
@@ -96,12 +114,7 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     path: "/api/analytics",
     operationId: "getAnalytics",
     summary: "Sums over many sessions; those of everyone only for an administrator.",
-    query: z.strictObject({
-      userId: id.optional(),
-      from: text.optional(),
-      to: text.optional(),
-      groupBy: queryList(z.enum(["day", "model", "user"])).optional(),
-    }),
+    query: z.strictObject({ ...period, groupBy: queryList(z.enum(["day", "model", "user"])).optional() }),
     answers: { 200: { description: "The sums.", schema: analyticsView } },
     async handle({ query, caller }) {
       const { userId, groupBy = [], ...times } = query;
@@ -112,6 +125,26 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     },
   });
 }
+
+function mountCalls(app: ServerApp, { store }: ServerServices): void {
+  route(app, {
+    method: "get",
+    path: "/api/analytics/calls",
+    operationId: "getCallAnalytics",
+    summary: "How long answers took and which tools were called, in the latest sessions that the caller may see.",
+    query: z.strictObject(period),
+    answers: { 200: { description: "The figures.", schema: callSums } },
+    async handle({ query, caller }) {
+      const { userId, ...times } = query;
+      if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer(new CallSamples().sum(NONE));
+      const whose = caller.admin ? userId : caller.userId;
+      const asked = { ...times, ...(whose === undefined ? {} : { userId: whose }) };
+      return answer(await callAnalytics(store, asked as CallQuery));
+    },
+  });
+}
+
+const NONE = { sessions: 0, complete: true } as const;
 
 function mountLineage(app: ServerApp, services: ServerServices): void {
   route(app, {

@@ -1,6 +1,7 @@
 import { type ReactNode, useId } from "react";
 import { METRICS, type Metric } from "./metric.ts";
 import { type Period, PERIODS, problemOf } from "./period.ts";
+import "./analytics-controls.css";
 
 /** What someone wants to look at. */
 export interface AnalyticsChoice {

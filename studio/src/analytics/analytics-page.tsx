@@ -1,17 +1,18 @@
 import { type ReactNode, useRef, useState } from "react";
 import { Shown } from "../request/shown.tsx";
-import { addressOf } from "../shell/place.ts";
+import { formatCount } from "../sessions/amounts.ts";
+import { BackLink } from "../shell/back-link.tsx";
+import { useTitle } from "../shell/use-title.ts";
 import { type AnalyticsChoice, AnalyticsControls } from "./analytics-controls.tsx";
-import { DayChart } from "./day-chart.tsx";
-import { LatencyTable } from "./latency-table.tsx";
+import { LatestSessions } from "./latest-sessions.tsx";
 import { METRICS } from "./metric.ts";
 import { daysOf, problemOf, timesOf } from "./period.ts";
-import { RankedBars } from "./ranked-bars.tsx";
+import { SumCharts } from "./sum-charts.tsx";
 import { Totals } from "./totals.tsx";
-import { useAnalytics } from "./use-analytics.ts";
+import { useAnalytics, useCallAnalytics } from "./use-analytics.ts";
 import "./analytics.css";
 
-/** What sessions add up to over a period: by day, by model and by user. */
+/** What sessions add up to over a period, and how fast they were: by day, by model, by user and by tool. */
 export function AnalyticsPage(): ReactNode {
   const [choice, setChoice] = useState<AnalyticsChoice>({
     period: { kind: "last", days: 30 },
@@ -19,46 +20,49 @@ export function AnalyticsPage(): ReactNode {
     metric: METRICS[0],
   });
   const { period, userId, metric } = choice;
+  useTitle("Analytics");
   const now = Date.now();
   const times = problemOf(period) === null ? timesOf(period, now) : {};
   const asked = { ...times, ...(userId === "" ? {} : { userId }) };
   const sums = useAnalytics(asked);
+  const messages = sums.data?.total?.messages ?? 0;
+  const calls = useCallAnalytics(asked, messages);
   const users = useSeenUsers(sums.data?.byUser.map(({ user }) => user ?? null) ?? []);
   return (
     <div className="analytics">
-      <a className="analytics-back" href={addressOf({ page: "sessions" })}>
-        <span aria-hidden="true">‹ </span>Sessions
-      </a>
+      <BackLink />
       <h1>Analytics</h1>
       <AnalyticsControls choice={choice} onChange={setChoice} users={users} />
       <Shown requested={sums} what="the sums">
-        {({ total, byDay, byModel, byUser }) => (
+        {(data) => (
           <div className="analytics-parts" aria-busy={sums.loading}>
             {sums.error !== null && (
               <p role="alert" className="analytics-problem">
                 These numbers are not up to date: {sums.error.message}
               </p>
             )}
-            <Totals row={total} />
-            {(total?.messages ?? 0) === 0 && <p className="soft">No messages in this time.</p>}
+            <Totals row={data.total} latency={calls.data?.latency} />
+            {messages === 0 && <p className="soft">No messages in this time.</p>}
+            {calls.error !== null && (
+              <p role="alert" className="analytics-problem">
+                Latency and tools cannot be shown: {calls.error.message}
+              </p>
+            )}
             <div className="analytics-charts">
-              <DayChart days={daysOf(period, daysIn(byDay), now)} rows={byDay} metric={metric} />
-              <RankedBars
-                title={`${metric.name} by model`}
-                column="Model"
-                rows={byModel}
-                nameOf={({ model }) => model ?? "No model"}
+              <SumCharts
+                sums={data}
+                calls={calls.data}
+                days={daysOf(period, daysIn(data.byDay), now)}
                 metric={metric}
               />
-              <RankedBars
-                title={`${metric.name} by user`}
-                column="User"
-                rows={byUser}
-                nameOf={({ user }) => user ?? "No user"}
-                metric={metric}
-              />
-              <LatencyTable asked={asked} messages={total?.messages ?? 0} />
+              <LatestSessions asked={asked} messages={messages} />
             </div>
+            {calls.data?.complete === false && (
+              <p className="soft small">
+                Latency and tools are those of the latest {formatCount(calls.data.sessions)} sessions; what is older is
+                left out.
+              </p>
+            )}
           </div>
         )}
       </Shown>

@@ -4,6 +4,7 @@ import { DayMarks } from "./day-marks.tsx";
 import { DayTable } from "./day-table.tsx";
 import type { AnalyticsRow, Metric } from "./metric.ts";
 import { useWidth } from "./use-width.ts";
+import "./day-chart.css";
 
 const HEIGHT_PX = 240;
 const LEFT_PX = 56;

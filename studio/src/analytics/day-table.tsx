@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { formatCost, formatCount } from "../sessions/amounts.ts";
+import { formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
 import type { AnalyticsRow } from "./metric.ts";
 
 /** The numbers of every day on which something happened, the latest first. */
@@ -32,7 +32,9 @@ export function DayTable({
             <tbody>
               {latestFirst.map((row) => (
                 <tr key={row.day}>
-                  <th scope="row">{row.day}</th>
+                  <th scope="row" className="analytics-date">
+                    {row.day}
+                  </th>
                   {COLUMNS.map(({ name, text }) => (
                     <td key={name} className="analytics-number">
                       {text(row)}
@@ -56,4 +58,6 @@ const COLUMNS: readonly { readonly name: string; readonly text: (row: AnalyticsR
   { name: "Output tokens", text: ({ usage }) => formatCount(usage.outputTokens) },
   { name: "Tokens", text: ({ usage }) => formatCount(usage.totalTokens) },
   { name: "Cost", text: ({ cost }) => formatCost(cost) },
+  { name: "Median latency", text: ({ latency }) => (latency === undefined ? "–" : formatDuration(latency.medianMs)) },
+  { name: "95th percentile", text: ({ latency }) => (latency === undefined ? "–" : formatDuration(latency.p95Ms)) },
 ];

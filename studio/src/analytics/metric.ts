@@ -1,8 +1,14 @@
-import type { AnalyticsView } from "skein/client";
-import { formatCompact, formatCost, formatCount } from "../sessions/amounts.ts";
+import type { AnalyticsView, Client } from "skein/client";
+import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
 
-/** One sum of the server. */
-export type AnalyticsRow = AnalyticsView["rows"][number];
+/** How long answers took and which tools were called, as the server says it. */
+export type CallFigures = Awaited<ReturnType<Client["callAnalytics"]>>;
+
+/** How long answers took. */
+export type Latency = NonNullable<CallFigures["latency"]>;
+
+/** One sum of the server, with how long the answers in it took where that is known. */
+export type AnalyticsRow = AnalyticsView["rows"][number] & { readonly latency?: Latency };
 
 /** A part of a metric that is drawn in a colour of its own. */
 export interface Series {
@@ -37,10 +43,39 @@ export const METRICS: readonly [Metric, ...Metric[]] = [
     formatShort: formatCompact,
   },
   single("cost", "Cost", ({ cost }) => cost, formatCost, formatCost),
+  {
+    id: "latency",
+    name: "Latency",
+    series: [
+      { name: "Median", colour: "var(--accent)", amountOf: ({ latency }) => latency?.medianMs ?? 0 },
+      {
+        name: "95th percentile",
+        colour: "var(--tool)",
+        // Drawn on top of the median.
+        amountOf: ({ latency }) => (latency === undefined ? 0 : latency.p95Ms - latency.medianMs),
+      },
+    ],
+    totalOf: ({ latency }) => latency?.medianMs ?? 0,
+    format: formatDuration,
+    formatShort: formatDuration,
+  },
   single("messages", "Messages", ({ messages }) => messages, formatCount, formatCompact),
   single("tools", "Tool calls", ({ toolCalls }) => toolCalls, formatCount, formatCompact),
   single("sessions", "Sessions", ({ sessions }) => sessions, formatCount, formatCompact),
 ];
+
+/** Rows with how long the answers in them took. */
+export function withLatency<K extends "day" | "model" | "user">(
+  rows: readonly AnalyticsRow[],
+  key: K,
+  measured: readonly (Latency & { readonly [name in K]: string | null })[],
+): readonly AnalyticsRow[] {
+  const found = new Map<string | null, Latency>(measured.map((latency) => [latency[key], latency]));
+  return rows.map((row) => {
+    const latency = found.get(row[key] ?? null);
+    return latency === undefined ? row : { ...row, latency };
+  });
+}
 
 function single(
   id: string,

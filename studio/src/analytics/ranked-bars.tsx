@@ -1,26 +1,29 @@
 import { type ReactNode, useId } from "react";
-import type { AnalyticsRow, Metric } from "./metric.ts";
 
 const ROWS_MAX = 50;
 
-/** A metric by something that has a name, the largest first: a table whose rows have bars. */
+/** Something with a name, and how much of it there is. */
+export interface RankedItem {
+  readonly name: string;
+  readonly amount: number;
+  /** The amount as people read it. */
+  readonly text: string;
+}
+
+/** Amounts by something that has a name, the largest first: a table whose rows have bars. */
 export function RankedBars({
   title,
-  column,
-  rows,
-  nameOf,
-  metric,
+  columns,
+  items,
 }: {
   readonly title: string;
-  readonly column: string;
-  readonly rows: readonly AnalyticsRow[];
-  readonly nameOf: (row: AnalyticsRow) => string;
-  readonly metric: Metric;
+  /** What the names and the amounts are. */
+  readonly columns: readonly [string, string];
+  readonly items: readonly RankedItem[];
 }): ReactNode {
   const id = useId();
-  const { totalOf, format, name } = metric;
-  const ranked = rows.filter((row) => totalOf(row) > 0).sort((a, b) => totalOf(b) - totalOf(a));
-  const largest = Math.max(0, ...ranked.map(totalOf));
+  const ranked = items.filter(({ amount }) => amount > 0).sort((a, b) => b.amount - a.amount);
+  const largest = ranked[0]?.amount ?? 0;
   return (
     <section className="analytics-card" aria-labelledby={id}>
       <h2 id={id} className="analytics-heading">
@@ -32,18 +35,21 @@ export function RankedBars({
         <table className="analytics-table analytics-ranked" aria-labelledby={id}>
           <thead className="only-for-readers">
             <tr>
-              <th scope="col">{column}</th>
-              <th scope="col">{name}</th>
+              {columns.map((column) => (
+                <th key={column} scope="col">
+                  {column}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
-            {ranked.slice(0, ROWS_MAX).map((row) => (
-              <tr key={nameOf(row)}>
+            {ranked.slice(0, ROWS_MAX).map(({ name, amount, text }) => (
+              <tr key={name}>
                 <th scope="row">
-                  <bdi>{nameOf(row)}</bdi>
-                  <Bar part={largest > 0 ? totalOf(row) / largest : 0} />
+                  <bdi>{name}</bdi>
+                  <Bar part={amount / largest} />
                 </th>
-                <td className="analytics-number">{format(totalOf(row))}</td>
+                <td className="analytics-number">{text}</td>
               </tr>
             ))}
           </tbody>

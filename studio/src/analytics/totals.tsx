@@ -1,9 +1,16 @@
 import type { ReactNode } from "react";
-import { formatCompact, formatCost, formatCount } from "../sessions/amounts.ts";
-import type { AnalyticsRow } from "./metric.ts";
+import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import type { AnalyticsRow, Latency } from "./metric.ts";
 
 /** What everything adds up to, as figures. */
-export function Totals({ row }: { readonly row: AnalyticsRow | undefined }): ReactNode {
+export function Totals({
+  row,
+  latency,
+}: {
+  readonly row: AnalyticsRow | undefined;
+  /** Null where no run answered; undefined while that is not known. */
+  readonly latency: Latency | null | undefined;
+}): ReactNode {
   const usage = row?.usage ?? { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
   return (
     <dl className="analytics-totals">
@@ -13,6 +20,12 @@ export function Totals({ row }: { readonly row: AnalyticsRow | undefined }): Rea
         value={formatCompact(usage.totalTokens)}
         full={formatCount(usage.totalTokens)}
         more={`${formatCompact(usage.inputTokens)} in, ${formatCompact(usage.outputTokens)} out`}
+      />
+      {/* Its room is kept while it is on its way. */}
+      <Figure
+        name="Median latency"
+        value={latency == null ? "–" : formatDuration(latency.medianMs)}
+        more={latency == null ? "\u00a0" : `95 % in ${formatDuration(latency.p95Ms)}`}
       />
       <Figure name="Messages" value={formatCount(row?.messages ?? 0)} />
       <Figure name="Tool calls" value={formatCount(row?.toolCalls ?? 0)} />

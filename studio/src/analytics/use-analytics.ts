@@ -1,7 +1,8 @@
 import { useEffect, useRef } from "react";
 import { useClient } from "../request/use-client.ts";
 import { type Requested, useRequest } from "../request/use-request.ts";
-import type { AnalyticsRow } from "./metric.ts";
+import { useRevised } from "../request/use-revised.ts";
+import type { AnalyticsRow, CallFigures } from "./metric.ts";
 
 /** How often the sums are asked for again while someone can see them. */
 const POLL_MS = 20_000;
@@ -52,4 +53,10 @@ export function useAnalytics(asked: SumsRequest): Requested<Sums> {
     };
   }, [loading, error, reload]);
   return { ...requested, error, data: requested.data ?? (error === null ? kept.current.sums : null) };
+}
+
+/** How long answers took and which tools were called; asked for again when there are more messages. */
+export function useCallAnalytics(asked: SumsRequest, messages: number): Requested<CallFigures> {
+  const client = useClient();
+  return useRevised(JSON.stringify(asked), messages, (signal) => client.callAnalytics(asked, { signal }));
 }

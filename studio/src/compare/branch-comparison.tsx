@@ -8,6 +8,7 @@ import { DifferentValues } from "./different-values.tsx";
 import { MergePanel } from "./merge-panel.tsx";
 import { type Comparison, readComparison, type Side } from "./read-comparison.ts";
 import { TurnPairRow } from "./turn-pair-row.tsx";
+import "./branch-comparison.css";
 
 const NODES_FIRST = 60;
 const NODES_MORE = 120;

@@ -6,6 +6,7 @@ import { BranchAdvice } from "./branch-advice.tsx";
 import { MergeForm } from "./merge-form.tsx";
 import type { Comparison, Side } from "./read-comparison.ts";
 import { isForkOf } from "./read-relatives.ts";
+import "./merge-panel.css";
 
 /** Merges a fork into the session that it comes from, whichever side each of them is. */
 export function MergePanel({

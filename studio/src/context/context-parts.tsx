@@ -5,6 +5,7 @@ import { messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
 import { percent, tokensOfParts } from "./context-share.ts";
+import "./context-parts.css";
 
 /** How many messages are on the page at first, and how many more each time. */
 const PAGE = 200;

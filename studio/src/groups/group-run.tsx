@@ -5,6 +5,7 @@ import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { GroupRunMoves } from "./group-run-moves.tsx";
 import { useGroupRun } from "./use-group-run.ts";
+import "./group-run.css";
 
 /** Gives a group of the server something to answer, and shows how it does. */
 export function GroupRun({

@@ -5,6 +5,7 @@ import { addressOf } from "../shell/place.ts";
 import { colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";
 import type { Speaker } from "./speakers.ts";
+import "./group-timeline.css";
 
 const STEP = 22;
 const LANE = 26;

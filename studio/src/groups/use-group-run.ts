@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import type { RunView } from "skein/client";
+import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import { type GroupRunState, NO_EVENTS, stepGroupRun } from "./group-run-state.ts";
 
@@ -18,6 +19,8 @@ export interface WatchedRun {
 export function useGroupRun(runId: string | null): WatchedRun | null {
   const client = useClient();
   const [watched, setWatched] = useState<WatchedRun | null>(null);
+  const { returns } = useConnection();
+  // A server that is back is asked at once whether it knows the run.
   useEffect(() => {
     if (runId === null) return;
     const controller = new AbortController();
@@ -45,6 +48,6 @@ export function useGroupRun(runId: string | null): WatchedRun | null {
       controller.abort();
       if (timer !== null) clearTimeout(timer);
     };
-  }, [client, runId]);
+  }, [client, runId, returns]);
   return watched;
 }

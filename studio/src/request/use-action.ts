@@ -1,4 +1,4 @@
-import { useCallback, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 
 /** Something that someone does: whether it is under way, and why it did not work. */
 export interface Action<A extends readonly unknown[]> {
@@ -13,8 +13,12 @@ export interface Action<A extends readonly unknown[]> {
 /** Wraps something that changes the server, so that a failure is shown and nothing is done twice. */
 export function useAction<A extends readonly unknown[]>(work: (...args: A) => Promise<unknown>): Action<A> {
   const [state, setState] = useState<{ busy: boolean; error: Error | null }>({ busy: false, error: null });
+  // What was clicked twice is asked for twice before the page could be drawn.
+  const underWay = useRef(false);
   const run = useCallback(
     async (...args: A): Promise<boolean> => {
+      if (underWay.current) return false;
+      underWay.current = true;
       setState({ busy: true, error: null });
       try {
         await work(...args);
@@ -23,6 +27,8 @@ export function useAction<A extends readonly unknown[]>(work: (...args: A) => Pr
       } catch (error) {
         setState({ busy: false, error: error as Error });
         return false;
+      } finally {
+        underWay.current = false;
       }
     },
     [work],

@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "react";
+import { useConnection } from "./client.ts";
 
 /** Something that was asked for: not there yet, there, or refused. The last answer stays while it is asked for again. */
 export interface Requested<T> {
@@ -9,7 +10,10 @@ export interface Requested<T> {
   readonly reload: () => void;
 }
 
-/** Asks for something when the key changes, and whenever it is told to. Answers that come too late are dropped. */
+/**
+ * Asks for something when the key changes, when the server is back after it was away, and whenever it is told to.
+ * Answers that come too late are dropped.
+ */
 export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise<T>): Requested<T> {
   const [state, setState] = useState<{ key: string; data: T | null; error: Error | null; loading: boolean }>({
     key,
@@ -18,9 +22,10 @@ export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise
     loading: true,
   });
   const [times, setTimes] = useState(0);
+  const { returns } = useConnection();
   const latest = useRef(ask);
   latest.current = ask;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asking again is what `times` is for.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asking again is what `times` and `returns` are for.
   useEffect(() => {
     const controller = new AbortController();
     setState((before) => ({ key, data: before.key === key ? before.data : null, error: null, loading: true }));
@@ -29,7 +34,7 @@ export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise
       (error: Error) => !controller.signal.aborted && setState((before) => ({ ...before, key, error, loading: false })),
     );
     return () => controller.abort();
-  }, [key, times]);
+  }, [key, times, returns]);
   const reload = useCallback(() => setTimes((count) => count + 1), []);
   const stale = state.key !== key;
   return {

@@ -14,6 +14,7 @@ import { useAttachments } from "./use-attachments.ts";
 import { useDraft } from "./use-draft.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
+import "./composer.css";
 
 const RETRY_MS = 3000;
 

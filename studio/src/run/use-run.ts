@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { Problem, RunView } from "skein/client";
 import type { Content } from "../../../src/session/message.ts";
+import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { followRun } from "./follow-run.ts";
@@ -41,9 +42,11 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
   const [state, setState] = useState<RunState>(NOTHING_HEARD);
   const [agent, setAgent] = useState<string | null>(null);
   const [starts, setStarts] = useState(0);
+  const { returns } = useConnection();
   const latest = useRef({ reload: live.reload, onChange });
   latest.current = { reload: live.reload, onChange };
 
+  // A server that is back is asked at once whether it knows the run.
   useEffect(() => {
     if (id === null) return;
     setState(NOTHING_HEARD);
@@ -63,7 +66,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
         setTimeout(() => latest.current.reload(), LET_GO_MS);
       },
     });
-  }, [client, id, end, setProblem]);
+  }, [client, id, end, setProblem, returns]);
 
   const elsewhere = session.running !== null && !session.running.here;
   useEffect(() => {

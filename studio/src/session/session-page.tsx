@@ -1,4 +1,5 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { ClientError } from "skein/client";
 import { CheckpointsView } from "../checkpoints/checkpoints-view.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ContextView } from "../context/context-view.tsx";
@@ -7,8 +8,12 @@ import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
+import { titleOf } from "../sessions/session-look.ts";
+import { BackLink } from "../shell/back-link.tsx";
 import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
+import { useTitle } from "../shell/use-title.ts";
 import { TalkView } from "../transcript/talk-view.tsx";
+import { GoneNote } from "./gone-note.tsx";
 import type { SessionProps } from "./session-props.ts";
 import { useLiveSession } from "./use-live-session.ts";
 import "./session-page.css";
@@ -36,30 +41,54 @@ export function SessionPage({ place }: { readonly place: Extract<Place, { page: 
   const { id, view, options } = place;
   const live = useLiveSession(id);
   const View = VIEWS[view];
+  useTitle(live.data === null ? null : titleOf(live.data));
   return (
-    <Shown requested={live} what="the session">
-      {(session) => (
-        <div className="session-page">
-          <header className="session-header">
-            <h1 className="session-title">{visibleText(session.name ?? session.firstMessage ?? "New session")}</h1>
-            <SessionActions session={session} onChange={live.reload} />
-          </header>
-          <nav aria-label="Views of the session" className="session-views">
-            {SESSION_VIEWS.map((name) => (
-              <a
-                key={name}
-                href={addressOf({ page: "session", id, view: name, options: {} })}
-                aria-current={name === view ? "page" : undefined}
-              >
-                {NAMES[name]}
-              </a>
-            ))}
-          </nav>
-          <div className="session-view">
-            <View key={id} session={session} live={live} options={options} />
+    <>
+      {live.data === null && <BackLink />}
+      <Shown requested={live} what="the session">
+        {(session) => (
+          <div className="session-page">
+            {isGone(live.error) && <GoneNote id={id} onRestored={live.reload} />}
+            <header className="session-header">
+              <h1 className="session-title" title={titleOf(session)}>
+                {visibleText(session.name ?? session.firstMessage ?? "New session")}
+              </h1>
+              <SessionActions session={session} onChange={live.reload} />
+            </header>
+            <ViewLinks id={id} view={view} />
+            <div className="session-view">
+              <View key={id} session={session} live={live} options={options} />
+            </div>
           </div>
-        </div>
-      )}
-    </Shown>
+        )}
+      </Shown>
+    </>
   );
+}
+
+function ViewLinks({ id, view }: { readonly id: string; readonly view: ViewName }): ReactNode {
+  const links = useRef<HTMLElement>(null);
+  // A narrow window does not show all of them.
+  useEffect(() => {
+    const shown = links.current?.querySelector(`[data-view="${view}"]`);
+    shown?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [view]);
+  return (
+    <nav ref={links} aria-label="Views of the session" className="session-views">
+      {SESSION_VIEWS.map((name) => (
+        <a
+          key={name}
+          data-view={name}
+          href={addressOf({ page: "session", id, view: name, options: {} })}
+          aria-current={name === view ? "page" : undefined}
+        >
+          {NAMES[name]}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function isGone(error: Error | null): boolean {
+  return error instanceof ClientError && error.status === 404;
 }

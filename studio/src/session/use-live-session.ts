@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import type { SessionView } from "skein/client";
+import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import { type Requested, useRequest } from "../request/use-request.ts";
 
@@ -18,9 +19,10 @@ export function useLiveSession(id: string): LiveSession {
   const requested = useRequest(id, (signal) => client.sessions.get(id, { signal }));
   const [revision, setRevision] = useState(0);
   const { reload } = requested;
+  const { returns } = useConnection();
   const version = requested.data?.version ?? null;
   const known = version !== null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version only says where to begin.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version only says where to begin, and a server that is back need not be waited for.
   useEffect(() => {
     if (version === null) return;
     const controller = new AbortController();
@@ -43,6 +45,6 @@ export function useLiveSession(id: string): LiveSession {
       controller.abort();
       if (timer !== null) clearTimeout(timer);
     };
-  }, [client, id, known, reload]);
-  return { ...requested, revision };
+  }, [client, id, known, reload, returns]);
+  return { ...requested, revision: revision + returns };
 }

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import type { SessionView } from "skein/client";
+import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { titleOf } from "./session-look.ts";
 
 /** Asks whether a session is really to be closed, which cannot be undone. */
@@ -15,6 +16,7 @@ export function CloseDialog({
   const dialog = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState("");
   const id = useId();
+  useReturnFocus();
   useEffect(() => {
     const element = dialog.current;
     element?.showModal();

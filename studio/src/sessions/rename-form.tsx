@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useCallback, useEffect, useRef, useStat
 import type { SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { announceChange } from "./session-signals.ts";
 
 const NAME_CHARACTERS_MAX = 1000;
@@ -20,6 +21,7 @@ export function RenameForm({
   const { id } = session.header;
   const [name, setName] = useState(session.name ?? "");
   const field = useRef<HTMLInputElement>(null);
+  useReturnFocus();
   useEffect(() => field.current?.select(), []);
   const rename = useAction(useCallback((next: string) => client.sessions.update(id, { name: next }), [client, id]));
   const save = async (event: FormEvent): Promise<void> => {

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import type { SessionView } from "skein/client";
 import { ShareButton } from "../share/share-button.tsx";
-import { addressOf } from "../shell/place.ts";
+import { BackLink } from "../shell/back-link.tsx";
 import { CloseDialog } from "./close-dialog.tsx";
 import { Menu, type MenuItem } from "./menu.tsx";
 import { RenameForm } from "./rename-form.tsx";
@@ -10,6 +10,7 @@ import { SessionMark } from "./session-mark.tsx";
 import { announceChange } from "./session-signals.ts";
 import { type SessionLife, useSessionLife } from "./use-session-life.ts";
 import "./sessions.css";
+import "./session-actions.css";
 
 /** What can be done with a session as a whole. */
 export function SessionActions({
@@ -26,23 +27,20 @@ export function SessionActions({
   useEffect(announceChange, [version, running?.runId]);
   return (
     <>
-      <a className="sessions-back" href={addressOf({ page: "sessions" })}>
-        <span aria-hidden="true">‹ </span>Sessions
-      </a>
+      <BackLink />
       {open === "rename" && <RenameForm session={session} onChange={onChange} onClose={() => setOpen(null)} />}
       <div className="sessions-actions">
         <SessionMark mark={markOf(session)} />
-        {open !== "rename" && (
-          <button
-            type="button"
-            className="button"
-            disabled={session.status !== "active"}
-            title={session.status === "active" ? undefined : "Only an active session can be renamed."}
-            onClick={() => setOpen("rename")}
-          >
-            Rename
-          </button>
-        )}
+        <button
+          type="button"
+          className="button"
+          hidden={open === "rename"}
+          disabled={session.status !== "active"}
+          title={session.status === "active" ? undefined : "Only an active session can be renamed."}
+          onClick={() => setOpen("rename")}
+        >
+          Rename
+        </button>
         <ShareButton session={session} {...(session.leafId === null ? {} : { leafId: session.leafId })} />
         <Menu name="More" label="More actions" items={itemsOf(session, life, () => setOpen("close"))} />
       </div>

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { ClientError } from "skein/client";
 import { countFilters, type SessionFilter } from "./session-filter.ts";
 import { SessionRows } from "./session-rows.tsx";
 import type { SessionList } from "./use-session-list.ts";
@@ -32,9 +33,9 @@ export function SessionListing({
   const { rows, more } = shown;
   return (
     <>
-      {error !== null && (
+      {error !== null && !isUnreachable(error) && (
         <p role="alert" className="sessions-note sessions-problem small">
-          The server does not answer. Trying again …
+          {error.message} Trying again …
         </p>
       )}
       {deleted && filter.search.trim() !== "" && (
@@ -60,6 +61,11 @@ export function SessionListing({
       )}
     </>
   );
+}
+
+/** Whether the studio says so already, below everything. */
+function isUnreachable(error: Error): boolean {
+  return error instanceof ClientError && error.code === "CONNECTION_FAILED";
 }
 
 function countText(count: number, more: boolean): string {

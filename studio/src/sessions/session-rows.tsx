@@ -2,6 +2,7 @@ import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import type { SessionRow as Row } from "./read-sessions.ts";
 import { SessionRow } from "./session-row.tsx";
+import "./session-rows.css";
 
 const ROW_HEIGHT_PX = 58;
 const MATCH_HEIGHT_PX = 44;

@@ -5,6 +5,7 @@ import { useRevised } from "../request/use-revised.ts";
 import { ImportButton } from "./import-button.tsx";
 import { useNewSession } from "./use-new-session.ts";
 import "./sessions.css";
+import "./sessions-page.css";
 
 /** What is shown while no session is chosen: what there is to do first. */
 export function SessionsPage(): ReactNode {

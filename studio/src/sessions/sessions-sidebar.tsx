@@ -1,8 +1,9 @@
-import { type KeyboardEvent, type ReactNode, useCallback, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { goTo } from "../shell/place.ts";
+import { ImportButton } from "./import-button.tsx";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
 import { SessionFilters } from "./session-filters.tsx";
 import { SessionListing } from "./session-listing.tsx";
@@ -34,6 +35,10 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
     requestAnimationFrame(() => field()?.select());
   };
   useShortcuts({ "/": focusSearch, n: () => void create.run() });
+  const start = ({ detail }: MouseEvent): void => {
+    // The second click of a double click does not ask for a second session.
+    if (detail < 2) void create.run();
+  };
   const enterList = (event: KeyboardEvent): void => {
     if (event.key !== "ArrowDown") return;
     event.preventDefault();
@@ -75,10 +80,13 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
           aria-keyshortcuts="n"
           title="New session (n)"
           disabled={create.busy}
-          onClick={() => void create.run()}
+          onClick={start}
         >
           New session
         </button>
+        <div className="sessions-import">
+          <ImportButton />
+        </div>
         {[create.error, restore.error].map(
           (error) =>
             error !== null && (

@@ -2,6 +2,7 @@ import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { createPortal } from "react-dom";
 import { useAction } from "../request/use-action.ts";
 import { announceChange, onOffer, type Undoable } from "./session-signals.ts";
+import "./undo-toast.css";
 
 /** How long there is to change one's mind; whoever is at the button has all the time in the world. */
 const OFFER_MS = 15_000;

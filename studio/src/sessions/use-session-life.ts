@@ -23,15 +23,14 @@ export function useSessionLife(session: SessionView, onChange: () => void): Sess
   const client = useClient();
   const { id } = session.header;
   const { busy, error, clear, run } = useAction(
-    useCallback(
-      async (work: () => Promise<unknown>) => {
-        await work();
-        announceChange();
-        onChange();
-      },
-      [onChange],
-    ),
+    useCallback(async (work: () => Promise<unknown>) => {
+      await work();
+      announceChange();
+    }, []),
   );
+  const change = async (work: () => Promise<unknown>): Promise<void> => {
+    if (await run(work)) onChange();
+  };
   const remove = async (): Promise<void> => {
     const title = titleOf(session);
     if (!(await run(() => client.sessions.delete(id)))) return;
@@ -42,9 +41,9 @@ export function useSessionLife(session: SessionView, onChange: () => void): Sess
     busy,
     error,
     clear,
-    suspend: () => void run(() => client.sessions.suspend(id)),
-    resume: () => void run(() => client.sessions.resume(id)),
-    close: (reason) => void run(() => client.sessions.close(id, reason === "" ? {} : { reason })),
+    suspend: () => void change(() => client.sessions.suspend(id)),
+    resume: () => void change(() => client.sessions.resume(id)),
+    close: (reason) => void change(() => client.sessions.close(id, reason === "" ? {} : { reason })),
     remove: () => void remove(),
   };
 }

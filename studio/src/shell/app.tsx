@@ -1,27 +1,38 @@
 import { type ReactNode, useState } from "react";
 import { AnalyticsPage } from "../analytics/analytics-page.tsx";
-import { connect } from "../request/client.ts";
+import { connect, forgetToken, keptToken } from "../request/client.ts";
 import { ClientContext } from "../request/use-client.ts";
 import { SessionPage } from "../session/session-page.tsx";
 import { SessionsPage } from "../sessions/sessions-page.tsx";
 import { SessionsSidebar } from "../sessions/sessions-sidebar.tsx";
+import { ConnectionBanner } from "./connection-banner.tsx";
 import { Door } from "./door.tsx";
-import { addressOf, type Place, usePlace } from "./place.ts";
+import { addressOf, goTo, type Place, usePlace } from "./place.ts";
 import "./app.css";
 
 /** The studio. */
 export function App(): ReactNode {
-  const [client, setClient] = useState(connect);
+  const [entered, setEntered] = useState(() => ({ client: connect(), times: 0 }));
+  const enter = (): void => setEntered(({ times }) => ({ client: connect(), times: times + 1 }));
+  const signOut = (): void => {
+    forgetToken();
+    goTo({ page: "sessions" });
+    enter();
+  };
   return (
-    <ClientContext value={client}>
-      <Door onToken={() => setClient(connect())}>
-        <Studio />
-      </Door>
+    <ClientContext value={entered.client}>
+      <div className="shell">
+        {/* Whoever comes in sees nothing of what was shown to another. */}
+        <Door key={entered.times} onToken={enter}>
+          <Studio onSignOut={signOut} />
+        </Door>
+        <ConnectionBanner />
+      </div>
     </ClientContext>
   );
 }
 
-function Studio(): ReactNode {
+function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
   const place = usePlace();
   return (
     <div className={`app app-${place.page}`}>
@@ -38,6 +49,11 @@ function Studio(): ReactNode {
           >
             Analytics
           </a>
+          {keptToken() !== null && (
+            <button type="button" className="button button-plain small app-sign-out" onClick={onSignOut}>
+              Sign out
+            </button>
+          )}
         </header>
         <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
       </aside>

@@ -2,6 +2,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { FileEdit } from "./file-edit.ts";
 import { type DiffLine, diffLines } from "./line-diff.ts";
+import "./diff-view.css";
 
 const LINES_FIRST = 200;
 const LINE_CHARACTERS_MAX = 2000;

@@ -2,6 +2,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import type { ContentPart } from "../../../src/session/message.ts";
 import { isRaster } from "../markdown/safe-url.ts";
 import { visibleText } from "../markdown/visible-text.ts";
+import "./file-part.css";
 
 type FileOf = Extract<ContentPart, { type: "image" | "file" }>;
 

@@ -1,5 +1,7 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
+import { useReturnFocus } from "../shell/use-return-focus.ts";
+import "./row-form.css";
 
 /** Asks for a line or more of text in a row, and does something with it. */
 export function RowForm({
@@ -24,6 +26,7 @@ export function RowForm({
   const [text, setText] = useState(initial);
   const field = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
   const action = useAction(onSubmit);
+  useReturnFocus();
   useEffect(() => field.current?.focus(), []);
   const send = async (event: FormEvent): Promise<void> => {
     event.preventDefault();

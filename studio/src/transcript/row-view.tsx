@@ -11,6 +11,7 @@ import type { Row } from "./rows.ts";
 import { textOf } from "./said.ts";
 import { ToolResult } from "./tool-call-fold.tsx";
 import { useNear } from "./use-near.ts";
+import "./row-view.css";
 
 const BEGINNING_CHARACTERS = 600;
 

@@ -19,6 +19,7 @@ import { Transcript } from "./transcript.tsx";
 import { useLoadedPath } from "./use-loaded-path.ts";
 import { useMakeTalkActions } from "./use-talk-actions.ts";
 import { useTreeShown } from "./use-tree-shown.ts";
+import "./talk-view.css";
 
 /** What was said, beside the tree, and where to say more. */
 export function TalkView(props: SessionProps): ReactNode {
@@ -38,23 +39,23 @@ export function TalkView(props: SessionProps): ReactNode {
   const calls = useRunCallsOf(run);
   const entries = path.held?.entries ?? NOTHING;
   const pending = usePendingWords(run.id, entries);
-  const [treeShown, setTreeShown] = useTreeShown();
+  const aside = useTreeShown();
   const question = run.problem === null ? null : lastQuestion(entries);
   const blocked = run.id !== null || session.running !== null || session.status !== "active";
   const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
   return (
     <TalkActionsContext value={actions}>
       <RunCallsContext value={calls}>
-        <div className={treeShown ? "talk talk-with-tree" : "talk"}>
+        <div className={aside.shown ? "talk talk-with-tree" : "talk"}>
           <div className="talk-main">
             <div className="talk-bar">
               <button
                 type="button"
                 className="button button-plain small"
-                aria-expanded={treeShown}
-                onClick={() => setTreeShown(!treeShown)}
+                aria-expanded={aside.shown}
+                onClick={() => aside.show(!aside.shown)}
               >
-                {treeShown ? "Hide tree" : "Show tree"}
+                {aside.shown ? "Hide tree" : "Show tree"}
               </button>
             </div>
             <Shown requested={requested} what="the transcript">
@@ -80,9 +81,9 @@ export function TalkView(props: SessionProps): ReactNode {
             />
             <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
           </div>
-          {treeShown && (
+          {aside.shown && (
             <aside className="talk-tree" aria-label="Tree">
-              <TreePanel {...props} tree={tree} />
+              <TreePanel {...props} tree={tree} onShowTurn={aside.uncover} />
             </aside>
           )}
         </div>

@@ -7,6 +7,7 @@ import { DiffView } from "./diff-view.tsx";
 import { argumentsOf, fileEditOf } from "./file-edit.ts";
 import { Fold } from "./fold.tsx";
 import { partsOf, textOf } from "./said.ts";
+import "./tool-call-fold.css";
 
 const PREVIEW_CHARACTERS = 100;
 

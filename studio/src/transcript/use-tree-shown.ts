@@ -2,15 +2,33 @@ import { useCallback, useState } from "react";
 
 const KEY = "skein-tree";
 
-/** Whether the tree is shown beside the transcript: as it was left, and at first where there is room for it. */
-export function useTreeShown(): readonly [boolean, (shown: boolean) => void] {
+/** Whether the tree is shown, and how that is changed. */
+export interface TreeShown {
+  readonly shown: boolean;
+  readonly show: (shown: boolean) => void;
+  /** Takes the tree away where it covers the transcript. */
+  readonly uncover: () => void;
+}
+
+/**
+ * Whether the tree is shown beside the transcript: as it was left, and at first where there is room for it. On a phone it
+ * covers the transcript, so that it is there only while it is asked for.
+ */
+export function useTreeShown(): TreeShown {
   const [shown, setShown] = useState(() => {
-    const kept = localStorage.getItem(KEY);
+    const kept = coversTranscript() ? "hidden" : localStorage.getItem(KEY);
     return kept === null ? window.matchMedia("(min-width: 68rem)").matches : kept === "shown";
   });
-  const set = useCallback((next: boolean) => {
+  const show = useCallback((next: boolean) => {
     setShown(next);
-    localStorage.setItem(KEY, next ? "shown" : "hidden");
+    if (!coversTranscript()) localStorage.setItem(KEY, next ? "shown" : "hidden");
   }, []);
-  return [shown, set];
+  const uncover = useCallback(() => {
+    if (coversTranscript()) setShown(false);
+  }, []);
+  return { shown, show, uncover };
+}
+
+function coversTranscript(): boolean {
+  return window.matchMedia("(max-width: 48rem)").matches;
 }

@@ -3,6 +3,7 @@ import type { TreeNodeView, TreeView } from "skein/client";
 import { type Action, useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/place.ts";
+import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { countBelow } from "./tree-elements.ts";
 
 /** What every form about a node is given. */
@@ -16,7 +17,13 @@ export interface NodeFormProps {
 }
 
 /** Begins another branch at a node, and may say there what the one that is left did. */
-export function BranchForm({ sessionId, node, onDone, onCancel }: NodeFormProps): ReactNode {
+export function BranchForm({
+  sessionId,
+  node,
+  onDone,
+  onCancel,
+  onShowTurn,
+}: NodeFormProps & { readonly onShowTurn: () => void }): ReactNode {
   const client = useClient();
   const [summary, setSummary] = useState("");
   const branch = useAction(async () => {
@@ -26,6 +33,7 @@ export function BranchForm({ sessionId, node, onDone, onCancel }: NodeFormProps)
       ...(said === "" ? {} : { summary: said }),
     });
     onDone("The next message begins a branch here.");
+    onShowTurn();
     goTo({ page: "session", id: sessionId, view: "talk", options: { entry: leafId ?? node.id } });
   });
   return (
@@ -122,6 +130,7 @@ function NodeForm({
   readonly onCancel: () => void;
   readonly children: ReactNode;
 }): ReactNode {
+  useReturnFocus();
   const send = (event: FormEvent): void => {
     event.preventDefault();
     void action.run();

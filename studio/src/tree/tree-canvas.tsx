@@ -15,6 +15,7 @@ import { TreeItem } from "./tree-item.tsx";
 import type { Spot, TreeLayout } from "./tree-layout.ts";
 import { TreeTools } from "./tree-tools.tsx";
 import { useTreeView } from "./use-tree-view.ts";
+import "./tree-canvas.css";
 
 const ARROWS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"];
 

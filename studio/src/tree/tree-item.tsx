@@ -5,6 +5,7 @@ import { NodeGlyph } from "./node-glyph.tsx";
 import { captionOf, KIND_NAMES, kindOf } from "./node-kind.ts";
 import { BOX, cornerOf } from "./tree-geometry.ts";
 import type { Spot } from "./tree-layout.ts";
+import "./tree-item.css";
 
 interface ItemProps {
   readonly spot: Spot;

@@ -9,8 +9,15 @@ import { layOut } from "./tree-layout.ts";
 import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
 import "./tree.css";
 
+/** What a tree is drawn from, and who is told of it. */
+export interface TreePanelProps extends SessionProps {
+  readonly tree: Requested<TreeView>;
+  /** Called when someone asks for a turn in the transcript, which the tree may cover. */
+  readonly onShowTurn: () => void;
+}
+
 /** The branches of a session as a graph. */
-export function TreePanel({ tree, ...props }: SessionProps & { readonly tree: Requested<TreeView> }): ReactNode {
+export function TreePanel({ tree, ...props }: TreePanelProps): ReactNode {
   return (
     <section className="tree-panel" aria-label="Tree of the session">
       <Shown requested={tree} what="the tree">
@@ -26,9 +33,9 @@ export function TreePanel({ tree, ...props }: SessionProps & { readonly tree: Re
   );
 }
 
-type TreeProps = SessionProps & { readonly tree: TreeView; readonly onChanged: () => void };
+type TreeProps = Omit<TreePanelProps, "tree"> & { readonly tree: TreeView; readonly onChanged: () => void };
 
-function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
+function Tree({ session, options, tree, onChanged, onShowTurn }: TreeProps): ReactNode {
   const asked = options["entry"] ?? null;
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const [selectedId, setSelectedId] = useState(asked);
@@ -87,6 +94,7 @@ function Tree({ session, options, tree, onChanged }: TreeProps): ReactNode {
           part={part}
           onPart={setPart}
           onChanged={onChanged}
+          onShowTurn={onShowTurn}
           onClose={() => {
             setSelectedId(null);
             frame.current?.focus();

@@ -8,6 +8,7 @@ import { EntryDetails } from "./entry-details.tsx";
 import { captionOf, KIND_NAMES, kindOf } from "./node-kind.ts";
 import { NodeGlyph } from "./node-glyph.tsx";
 import { BranchForm, ForkForm, LabelForm, PruneForm } from "./selection-forms.tsx";
+import "./tree-selection.css";
 
 /** What is open below the buttons of a selection. */
 export type SelectionPart = "details" | "branch" | "label" | "prune" | "fork" | null;
@@ -19,6 +20,7 @@ interface SelectionProps {
   readonly part: SelectionPart;
   readonly onPart: (part: SelectionPart) => void;
   readonly onChanged: () => void;
+  readonly onShowTurn: () => void;
   readonly onClose: () => void;
   /** Where the focus goes when the selection is opened by a key. */
   readonly focusRef: RefObject<HTMLElement | null>;
@@ -26,7 +28,7 @@ interface SelectionProps {
 
 /** The node that is selected, and what can be done with it. */
 export function TreeSelection(props: SelectionProps): ReactNode {
-  const { session, tree, node, part, onPart, onChanged, onClose, focusRef } = props;
+  const { session, tree, node, part, onPart, onChanged, onShowTurn, onClose, focusRef } = props;
   const client = useClient();
   const id = session.header.id;
   const move = useAction(async () => {
@@ -83,7 +85,10 @@ export function TreeSelection(props: SelectionProps): ReactNode {
         <button
           type="button"
           className="button small"
-          onClick={() => goTo({ page: "session", id, view: "talk", options: { entry: node.id } })}
+          onClick={() => {
+            onShowTurn();
+            goTo({ page: "session", id, view: "talk", options: { entry: node.id } });
+          }}
         >
           Show in transcript
         </button>
@@ -98,7 +103,7 @@ export function TreeSelection(props: SelectionProps): ReactNode {
         {notice !== null && part === null && <p className="soft small">{notice}</p>}
       </div>
       {part === "details" && <EntryDetails sessionId={id} node={node} />}
-      {part === "branch" && <BranchForm {...form} />}
+      {part === "branch" && <BranchForm {...form} onShowTurn={onShowTurn} />}
       {part === "label" && <LabelForm {...form} />}
       {part === "fork" && <ForkForm {...form} />}
       {part === "prune" && <PruneForm {...form} />}

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { NodeGlyph } from "./node-glyph.tsx";
 import { KIND_NAMES, NODE_KINDS } from "./node-kind.ts";
 import type { TreeViewControl } from "./use-tree-view.ts";
+import "./tree-tools.css";
 
 /** Buttons for the window onto a tree, and what its shapes and colours mean. */
 export function TreeTools({

@@ -24,8 +24,8 @@ interface MeasuredSession {
   readonly sums: Awaited<ReturnType<Client["sessions"]["analytics"]>>;
 }
 
-/** How fast the latest sessions of a period went, and which tools they used. */
-export function LatencyTable({
+/** The latest sessions of a period: how long they took, and which tools they used. */
+export function LatestSessions({
   asked,
   messages,
 }: {
@@ -39,7 +39,7 @@ export function LatencyTable({
   return (
     <div className="analytics-card analytics-wide">
       <h2 id={id} className="analytics-heading">
-        Latency and tools of the latest sessions
+        The latest sessions
       </h2>
       <Shown requested={measured} what="the latest sessions">
         {(rows) =>

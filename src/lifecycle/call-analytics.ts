@@ -1,0 +1,69 @@
+import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
+import type { Entry } from "../session/entry.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { SessionStore } from "../session/store.ts";
+import { checkAggregateQuery } from "../stores/check-query.ts";
+
+/** The most sessions that are looked at, the latest first. */
+const SESSIONS_MAX = 1000;
+/** The most entries that are read in all, and of one session. */
+const ENTRIES_MAX = 20_000;
+const ENTRIES_MAX_EACH = 4000;
+const PAGE = 100;
+
+/** Which sessions, and which of their turns, to look at. */
+export interface CallQuery {
+  readonly userId?: string;
+  /** Turns from this time on (inclusive). */
+  readonly from?: string;
+  /** Turns before this time (exclusive). */
+  readonly to?: string;
+}
+
+/**
+ * The latency of models and the tools that were called, read from the latest sessions: at most 1,000 of them and 20,000
+ * of their entries, so that the cost does not grow with the store.
+ *
+ * An answer counts that a run got: from what it answers, or from the start of the run where that is later, to when it was
+ * put on record. Turns that a caller wrote have no latency. What a fork took over counts in its source.
+ *
+ * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for a query that makes no sense.
+ */
+export async function callAnalytics(store: SessionStore, query: CallQuery = {}): Promise<CallAnalytics> {
+  const { userId, from = "", to = "\uffff" } = checkAggregateQuery({ ...query, groupBy: [] });
+  const whose = userId === undefined ? {} : { userId };
+  const samples = new CallSamples();
+  let [sessions, left, complete] = [0, ENTRIES_MAX, true];
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<SessionStore["list"]>> = await store.list({
+      ...whose,
+      limit: PAGE,
+      ...(cursor === null ? {} : { cursor }),
+    });
+    for (const head of page.items) {
+      if (head.modifiedAt < from) return samples.sum({ sessions, complete });
+      if (head.header.createdAt >= to) continue;
+      if (sessions === SESSIONS_MAX || left <= 0) return samples.sum({ sessions, complete: false });
+      const entries = await latestEntries(store, head, Math.min(left, ENTRIES_MAX_EACH));
+      sessions += 1;
+      left -= entries.length;
+      if ((entries[0]?.seq ?? 0) > firstOwn(head)) complete = false;
+      samples.add(head, entries, (time) => time >= from && time < to);
+    }
+    cursor = page.next;
+  } while (cursor !== null);
+  return samples.sum({ sessions, complete });
+}
+
+async function latestEntries(store: SessionStore, head: SessionHead, limit: number): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  const range = { after: firstOwn(head) - 1, limit, reverse: true };
+  for await (const entry of store.read(head.header.id, range)) entries.push(entry);
+  return entries.reverse();
+}
+
+/** The position of the first entry that a session did not take over from another. */
+function firstOwn({ header: { forkedFrom } }: SessionHead): number {
+  return forkedFrom?.version ?? 0;
+}

@@ -1,0 +1,68 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { createClient } from "../../src/http/client/index.ts";
+import { browserTest } from "./browser-test.ts";
+import { TOKENS } from "./studio-server.ts";
+import { say } from "./talk.ts";
+
+/** The console names every answer of 401 as an error. */
+const mayFail = /401/;
+
+async function enter(page: Page, token: string): Promise<void> {
+  await page.getByLabel("API token").fill(token);
+  await page.getByRole("button", { name: "Enter" }).click();
+}
+
+browserTest(
+  "a server with tokens asks for one, refuses a wrong one, and shows each user their own sessions",
+  async ({ open, server }) => {
+    const ben = createClient({ url: server.url, token: TOKENS.ben });
+    const { header } = await ben.sessions.create({ name: "Ben's plans" });
+    const page = await open({ mayFail: /401|403|404/ });
+    await page.getByLabel("API token").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    await enter(page, "not-one-of-its-tokens");
+    await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
+    // What no header can hold is no lost connection.
+    await enter(page, "ключ");
+    await page.getByRole("alert").filter({ hasText: "no special characters" }).waitFor();
+    await enter(page, TOKENS.ann);
+    await page.getByText("There are no sessions yet.").waitFor();
+    await page.getByRole("button", { name: "Start a session" }).click();
+    await say(page, "Ann was here.");
+    await page.getByRole("list", { name: "Sessions" }).getByText("Ann was here.").waitFor();
+    expect(await page.getByText("Ben's plans").count()).toBe(0);
+    // Not by its address either.
+    await page.goto(`${server.url}/#/sessions/${header.id}/talk`);
+    await page.getByRole("alert").filter({ hasText: "Could not load the session" }).waitFor();
+  },
+  { server: "tokens" },
+);
+
+browserTest(
+  "the token is kept over a reload, forgotten when someone signs out, and unknown to another tab",
+  async ({ open, server }) => {
+    const ann = createClient({ url: server.url, token: TOKENS.ann });
+    const { header } = await ann.sessions.create({ name: "Ann's notes" });
+    const page = await open({ mayFail });
+    await enter(page, TOKENS.ann);
+    const list = page.getByRole("list", { name: "Sessions" });
+    await list.getByText("Ann's notes").click();
+    await page.getByRole("textbox", { name: "Message" }).fill("Not sent yet.");
+    await page.reload();
+    await page.getByRole("heading", { name: "Ann's notes" }).waitFor();
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/#/sessions/${header.id}/talk`);
+    await other.getByLabel("API token").waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("API token").waitFor();
+    expect(await page.getByText("Ann's notes").count()).toBe(0);
+    expect(await page.evaluate("JSON.stringify(sessionStorage)")).toBe("{}");
+    await enter(page, TOKENS.ben);
+    await page.getByRole("button", { name: "Start a session" }).waitFor();
+    await page.reload();
+    await page.getByRole("list", { name: "Sessions" }).getByText("Ben's plans").waitFor();
+    expect(await page.getByText("Ann's notes").count()).toBe(0);
+  },
+  { server: "tokens" },
+);
