@@ -4,7 +4,7 @@ import { defineConfig } from "vite";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-// biome-ignore lint/style/noDefaultExport: Vite reads the default export of its configuration.
+// Vite reads the default export.
 export default defineConfig({
   root: here("."),
   // The server may be behind a path of its own.

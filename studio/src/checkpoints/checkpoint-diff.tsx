@@ -10,6 +10,7 @@ import { addressOf } from "../shell/place.ts";
 import { CheckpointFiles } from "./checkpoint-files.tsx";
 import { noteOf } from "./checkpoint-place.ts";
 import { isNothing, stateChanges, type ValueChange, valueText } from "./state-changes.ts";
+import "./checkpoint-diff.css";
 
 const PAGE = 50;
 const LINE_CHARACTERS = 300;

@@ -6,6 +6,7 @@ import { NodeGlyph } from "../tree/node-glyph.tsx";
 import { captionOf, kindOf } from "../tree/node-kind.ts";
 import { type CheckpointPlace, noteOf, placeText } from "./checkpoint-place.ts";
 import { type CheckpointAct, CheckpointQuestion } from "./checkpoint-question.tsx";
+import "./checkpoint-row.css";
 
 interface RowProps {
   readonly sessionId: string;

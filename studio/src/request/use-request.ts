@@ -25,7 +25,7 @@ export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise
   const { returns } = useConnection();
   const latest = useRef(ask);
   latest.current = ask;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asking again is what `times` and `returns` are for.
+  // Asking again is what `times` and `returns` are for.
   useEffect(() => {
     const controller = new AbortController();
     setState((before) => ({ key, data: before.key === key ? before.data : null, error: null, loading: true }));

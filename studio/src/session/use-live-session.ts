@@ -22,7 +22,7 @@ export function useLiveSession(id: string): LiveSession {
   const { returns } = useConnection();
   const version = requested.data?.version ?? null;
   const known = version !== null;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version only says where to begin, and a server that is back need not be waited for.
+  // The version only says where to begin, and a server that is back need not be waited for.
   useEffect(() => {
     if (version === null) return;
     const controller = new AbortController();
