@@ -1,6 +1,7 @@
 import type { EncodedPlan, NewRow } from "../encode-plan.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
+import type { SqlValue } from "./postgres-connection.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
 import { encodeRest, encodeSettings, type LoadedSession, restChanged } from "./session-row.ts";
 
@@ -41,26 +42,25 @@ export class EntryWriter {
     { leaseToken, nowMs, idsAreNew }: WriteConditions,
   ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
-    const one = rows.length === 1;
-    // What is long, or seldom changes, stays where it is until it does.
-    const rest = restChanged(session, place);
-    const settings = head.path.settings !== session.head.path.settings;
-    const lease = leaseToken !== null;
     const [batch = []] = batchesOf(rows);
     const { id, state, body } = rows.at(-1) as NewRow;
-    const count = await writer.change(this.#statement({ one, rest, settings, lease, ids: idsAreNew }), [
-      session.key,
-      session.head.version,
-      head.version,
-      head.updatedAt,
-      head.modifiedAt,
-      id,
-      state,
-      one ? toJsonb(body) : recordsOf(batch),
-      ...(rest ? [encodeRest(place)] : []),
-      ...(settings ? [encodeSettings(head.path.settings)] : []),
-      ...(lease ? [leaseToken, nowMs] : []),
-    ]);
+    const parts: AppendParts = {
+      one: rows.length === 1,
+      modified: head.modifiedAt !== head.updatedAt,
+      // What is long, or seldom changes, stays where it is until it does.
+      rest: restChanged(session, place),
+      settings: head.path.settings !== session.head.path.settings,
+      lease: leaseToken !== null,
+      ids: idsAreNew,
+    };
+    const values: SqlValue[] = [session.key, session.head.version, head.updatedAt, id, state];
+    if (parts.one) values.push(toJsonb(body));
+    else values.push(recordsOf(batch), head.version);
+    if (parts.modified) values.push(head.modifiedAt);
+    if (parts.rest) values.push(encodeRest(place));
+    if (parts.settings) values.push(encodeSettings(head.path.settings));
+    if (parts.lease) values.push(leaseToken, nowMs);
+    const count = await writer.change(this.#statement(parts), values);
     return { written: count > 0, others: rows.slice(batch.length) };
   }
 
@@ -75,8 +75,8 @@ export class EntryWriter {
   }
 
   #statement(parts: AppendParts): string {
-    const { one, rest, settings, lease, ids } = parts;
-    const key = [one, rest, settings, lease, ids].reduce((bits, part) => bits * 2 + (part ? 1 : 0), 0);
+    const { one, modified, rest, settings, lease, ids } = parts;
+    const key = +one + 2 * +modified + 4 * +rest + 8 * +settings + 16 * +lease + 32 * +ids;
     let statement = this.#statements.get(key);
     if (statement === undefined) {
       statement = appendStatement(this.#handle, parts);
@@ -101,6 +101,8 @@ export class EntryWriter {
 /** What an append has to do beside the usual; each of it costs the database something even where it does nothing. */
 interface AppendParts {
   readonly one: boolean;
+  /** The last message is not from now. */
+  readonly modified: boolean;
   readonly rest: boolean;
   readonly settings: boolean;
   readonly lease: boolean;
@@ -113,12 +115,14 @@ interface AppendParts {
  * deleted session is not marked.
  */
 function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts): string {
-  let last = 8;
+  let last = 6;
   const next = (): string => `$${++last}`;
-  const records = (columns: string): string => `json_to_recordset($8::text::json) AS new (${columns})`;
+  const records = (columns: string): string => `json_to_recordset($6::text::json) AS new (${columns})`;
   const rows = parts.one
-    ? "(SELECT $2::bigint AS seq, $6::text AS id, $7::text AS state, $8::text::jsonb AS body) AS new"
+    ? "(SELECT $2::bigint AS seq, $4::text AS id, $5::text AS state, $6::text::jsonb AS body) AS new"
     : records("seq bigint, id text, state text, body jsonb");
+  const version = parts.one ? "version + 1" : next();
+  const modified = parts.modified ? next() : "$3";
   const rest = parts.rest ? `, rest = ${next()}` : "";
   const settings = parts.settings ? `, settings = ${next()}` : "";
   const lease = parts.lease
@@ -126,10 +130,11 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
     : "";
   const found = `SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id`;
   const taken = parts.one
-    ? `${found} = $6`
+    ? `${found} = $4`
     : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
   return `WITH grown AS (
-      UPDATE ${schema}.heads SET version = $3, updated_at = $4, modified_at = $5, last_id = $6, state = $7${rest}${settings}
+      UPDATE ${schema}.heads
+      SET version = ${version}, updated_at = $3, modified_at = ${modified}, last_id = $4, state = $5${rest}${settings}
       WHERE session_key = $1 AND version = $2 AND marked ${lease} ${parts.ids ? `AND NOT EXISTS (${taken})` : ""}
       RETURNING session_key, ${notifyIfWatched(channel)}
     )
