@@ -310,6 +310,9 @@ test("prune deletes what is old enough, archives it first, and purges it when to
   expect(await jsonOf("list", "--store", archive)).toMatchObject({ sessions: [{ id: "plan-b" }] });
   expect(await prune("--purge", "7d")).toMatchObject({ purged: 0 });
   expect(await prune("--purge", "0d", "--vacuum")).toMatchObject({ deleted: [], purged: 1, vacuumed: true });
+  expect(await prune("--older-than", "0s", "--purge", "1h")).toMatchObject({ deleted: ["plan"], purged: 0 });
+  await jsonOf("undelete", "plan", "--store", store);
+  expect(await prune("--older-than", "0s", "--purge", "0d")).toMatchObject({ deleted: ["plan"], purged: 1 });
   for (const args of [
     [],
     ["--older-than", "soon"],
