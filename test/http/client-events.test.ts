@@ -140,6 +140,38 @@ test("a refusal, an answer that is not the server's, and no answer at all are to
   await expect(client.me()).rejects.toMatchObject({ code: "CONNECTION_FAILED", status: null, problem: null });
 });
 
+test("what cannot be an address or a token is told as that, and neither is shown", async () => {
+  const wrong = ["", "nowhere", "ftp://host", "http://", "https://me:s3cret@host"];
+  for (const url of wrong) {
+    const refused = thrownBy(() => createClient({ url }));
+    expect([url, refused]).toMatchObject([url, { name: "ClientError", code: "INVALID_OPTION", status: null }]);
+    expect(String(refused)).not.toContain("s3cret");
+  }
+  const { url, asked } = await answer((response) => response.end("<html>"));
+  for (const token of ["s3cret\ns3cret", "s3cret s3cret", "s3cret…"]) {
+    const refused: unknown = await createClient({ url, token })
+      .me()
+      .catch((error: unknown) => error);
+    expect([token, refused]).toMatchObject([token, { code: "INVALID_OPTION" }]);
+    expect(String(refused)).not.toContain("s3cret");
+  }
+  expect(asked).toEqual([]);
+  await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(
+    `What ${url.slice(0, -1)} answered is no whole JSON;`,
+  );
+  await expect(createClient({ url: "http://127.0.0.1:1" }).me()).rejects.toThrow(
+    "http://127.0.0.1:1 cannot be reached",
+  );
+});
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return error;
+  }
+}
+
 test("an aborted call rejects with the reason of the signal", async () => {
   const { client } = await answer(() => {});
   const reason = new Error("Not needed any more.");
