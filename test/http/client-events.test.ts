@@ -77,7 +77,7 @@ test.for([
 
 test("takes a connection that has gone silent for lost", async () => {
   const { client, asked } = await answer(streaming(entry(1), "stay"), streaming(entry(2), "stay"));
-  expect(await seqsOf(client, 2, { idleMs: 50 })).toEqual([1, 2]);
+  expect(await seqsOf(client, 2, { idleMs: 500 })).toEqual([1, 2]);
   expect(asked).toHaveLength(2);
 });
 
@@ -155,6 +155,8 @@ test("what cannot be an address or a token is told as that, and neither is shown
     expect([token, refused]).toMatchObject([token, { code: "INVALID_OPTION" }]);
     expect(String(refused)).not.toContain("s3cret");
   }
+  const stream = createClient({ url, token: "s3cret…" }).runs.events("run");
+  await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "INVALID_OPTION" });
   expect(asked).toEqual([]);
   await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(
     `What ${url.slice(0, -1)} answered is no whole JSON;`,
