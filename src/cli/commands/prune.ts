@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import {
   applyRetention,
   openStore,
@@ -106,6 +107,9 @@ function print({ print: line }: CommandContext, report: RetentionReport, dryRun:
   for (const id of report.deleted) line(`${dryRun ? "would be deleted" : "deleted"}: ${id}`);
   for (const { sessionId, error } of report.failures) line(`left: ${sessionId}: ${error.message}`);
   const count = report.deleted.length;
-  if (dryRun) line(`${count} sessions would be deleted.`);
-  else line(`${count} sessions were deleted, ${report.archived} of them archived; ${report.purged} are gone for good.`);
+  if (dryRun) line(`${counted(count, "session", "sessions")} would be deleted.`);
+  else
+    line(
+      `${counted(count, "session was", "sessions were")} deleted, ${report.archived} of them archived; ${counted(report.purged, "is", "are")} gone for good.`,
+    );
 }
