@@ -36,6 +36,8 @@ export class NodeListener {
     this.#server = createServer(
       {
         maxHeaderSize: HEADER_BYTES_MAX,
+        // The adapter refuses a request without a Host, too, and then with a problem.
+        requireHostHeader: false,
         headersTimeout: headersTimeoutMs,
         requestTimeout: requestTimeoutMs,
         connectionsCheckingInterval: Math.min(1000, Math.ceil(headersTimeoutMs / 2)),
