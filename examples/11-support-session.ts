@@ -16,7 +16,7 @@ await using manager = new SessionManager({
     defaultSystemPrompt: "Help with orders.",
   },
   consolidator: {
-    consolidate: ({ turns }) => lessons.push(`${turns.length} turns, the last one: ${turns.at(-1)?.content}`),
+    consolidate: ({ turns }) => lessons.push(`${turns.length} turns, the last one: ${turns.at(-1)?.content ?? "none"}`),
   },
   clock: () => today,
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -30,6 +30,16 @@ test.for([
   await using again = await openStore(url);
   expect((await again.head("kept"))?.header.id).toBe("kept");
   expect(await readdir(directory)).toContain(name);
+});
+
+test("says of a file in the place of a directory of sessions that it is none", async () => {
+  const path = join(directory, "file");
+  await writeFile(path, "");
+  await using store = await openStore(`jsonl:${path}`);
+  await expect(store.list()).rejects.toMatchObject({
+    code: "STORE_FAILED",
+    message: `${path} is no directory, or lies in none; name a directory for the store.`,
+  });
 });
 
 test.for([

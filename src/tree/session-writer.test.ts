@@ -134,6 +134,18 @@ test("refuses a path that holds another session, another file, or a file beside 
   expect((await names()).sort()).toEqual(["notes.jsonl", "run.jsonl", "run.jsonl.__partial__"]);
 });
 
+test("says that nothing can be written where its file would be, and makes nothing", async () => {
+  await writeFile(join(directory, "file"), "");
+  const path = join(directory, "file", "run.jsonl");
+  const opening = openSessionWriter(Session.fromUserMessage("hi"), { path });
+  await expect(opening).rejects.toMatchObject({
+    name: "SessionError",
+    code: "STORE_FAILED",
+    message: `Nothing can be written beside "${path}.__partial__" (ENOTDIR); check the directory, or choose another path.`,
+  });
+  expect(await readdir(directory)).toEqual(["file"]);
+});
+
 test("never replaces a file that has taken its final name meanwhile", async () => {
   const path = join(directory, "run.jsonl");
   await using writer = await openSessionWriter(Session.create({ text: "x" }), { path });

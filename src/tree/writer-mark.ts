@@ -2,23 +2,36 @@ import { readdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { FileLock } from "../internal/file-lock.ts";
 import { uuidv7 } from "../internal/uuid.ts";
+import { SessionError, show } from "../session/errors.ts";
 
 const REFRESH_MS = 20_000;
 
 /** Shows the others that someone writes to a session's file, for as long as the process lives. */
 export class WriterMark {
+  readonly #path: string;
   readonly #directory: string;
   readonly #lock: FileLock;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(path: string) {
+    this.#path = path;
     this.#directory = join(dirname(path), ".index", `${basename(path)}.writers`);
     this.#lock = new FileLock(join(this.#directory, uuidv7()));
   }
 
-  /** Puts the mark up. */
+  /**
+   * Puts the mark up.
+   *
+   * @throws {SessionError} `STORE_FAILED` where no file can be made.
+   */
   async place(): Promise<void> {
-    await this.#lock.acquire(0);
+    try {
+      await this.#lock.acquire(0);
+    } catch (cause) {
+      const { code = String(cause) } = cause as NodeJS.ErrnoException;
+      const reason = `Nothing can be written beside ${show(this.#path)} (${code})`;
+      throw new SessionError("STORE_FAILED", `${reason}; check the directory, or choose another path.`, { cause });
+    }
     this.#timer = setInterval(() => void this.#lock.refresh().catch(() => {}), REFRESH_MS);
     this.#timer.unref();
   }

@@ -192,14 +192,14 @@ test("merge says what it would do, does it, and does nothing twice", async () =>
   expect(await merge("--strategy", "selective", "--turn", "q2", "--turn", "x")).toEqual([
     "+ message q2",
     "skipped: x: unknown",
-    "Session plan got 1 entries.",
+    "Session plan got 1 entry.",
   ]);
   expect(await merge("--strategy", "summary", "--dry-run")).toEqual([
     expect.stringMatching(/^\+ branch_summary /),
     expect.stringContaining("skipped: q2: present"),
-    "Session plan would get 1 entries.",
+    "Session plan would get 1 entry.",
   ]);
-  expect(await merge()).toEqual(["+ message a3", "skipped: q2: present", "Session plan got 1 entries."]);
+  expect(await merge()).toEqual(["+ message a3", "skipped: q2: present", "Session plan got 1 entry."]);
   expect((await merge()).at(-1)).toBe("Session plan got 0 entries.");
   expect(await runHere(["merge", "plan", "plan-b", "--turn", "q2", "--store", store])).toMatchObject({ code: 2 });
 });
@@ -310,6 +310,9 @@ test("prune deletes what is old enough, archives it first, and purges it when to
   expect(await jsonOf("list", "--store", archive)).toMatchObject({ sessions: [{ id: "plan-b" }] });
   expect(await prune("--purge", "7d")).toMatchObject({ purged: 0 });
   expect(await prune("--purge", "0d", "--vacuum")).toMatchObject({ deleted: [], purged: 1, vacuumed: true });
+  expect(await prune("--older-than", "0s", "--purge", "1h")).toMatchObject({ deleted: ["plan"], purged: 0 });
+  await jsonOf("undelete", "plan", "--store", store);
+  expect(await prune("--older-than", "0s", "--purge", "0d")).toMatchObject({ deleted: ["plan"], purged: 1 });
   for (const args of [
     [],
     ["--older-than", "soon"],
@@ -330,7 +333,7 @@ test("sweep ends what was idle for too long, and nothing else does", async () =>
   const { sessionId } = await jsonOf("fork", "old", "--store", store);
   const merged = await linesOf("merge", "old", sessionId as string, "--store", store);
   expect(merged).toEqual(["Session old got 0 entries."]);
-  expect(await linesOf("sweep", "--idle", "1w", "--store", store)).toEqual(["1 sessions expired."]);
+  expect(await linesOf("sweep", "--idle", "1w", "--store", store)).toEqual(["1 session expired."]);
   expect(await jsonOf("list", "--status", "expired", "--store", store)).toMatchObject({ sessions: [{ id: "old" }] });
   expect(await runHere(["merge", "old", "new", "--store", store])).toEqual({
     code: 1,

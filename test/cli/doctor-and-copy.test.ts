@@ -23,7 +23,7 @@ test("doctor says that nothing is wrong, or what is, and ends accordingly", asyn
   const found = await skein("doctor", "--store", `sqlite:${path}`);
   expect(found.code).toBe(1);
   expect(found.stdout).toMatch(/^listing: a: It is missing in the listing by userId "ann"\.$/m);
-  expect(found.stdout).toMatch(/: 1 findings\.\n$/);
+  expect(found.stdout).toMatch(/: 1 finding\.\n$/);
   const json = await skein("doctor", "--store", `sqlite:${path}`, "--json");
   expect(json.code).toBe(1);
   expect(JSON.parse(json.stdout)).toMatchObject({
@@ -62,7 +62,7 @@ test("copy moves a store to another kind, and goes on when it is run again", asy
   const one = await skein("copy", ...urls, "--session", "main", "--session", "nobody");
   expect([one.code, one.stdout]).toEqual([
     1,
-    'not copied: nobody: There is no session "nobody".\n1 sessions are the same in both stores; 9 entries were written.\n',
+    'not copied: nobody: There is no session "nobody".\n1 session is the same in both stores; 9 entries were written.\n',
   ]);
   const all = await skein("copy", ...urls, "--json");
   expect([all.code, JSON.parse(all.stdout)]).toMatchObject([0, { sessions: 7, failures: [] }]);

@@ -214,6 +214,33 @@ ownServerTest("says in one sentence why a server cannot be used, and never a pas
   }
 });
 
+ownServerTest(
+  "says that a server lacks a command, or that its user may not give it, and makes no session",
+  async () => {
+    const bare = await startServer(["--rename-command", "EVALSHA", ""]);
+    expect(await refusalOf(createAt(bare.url))).toMatchObject({
+      code: "STORE_FAILED",
+      message: `The Redis server redis://127.0.0.1:${bare.port} does not know a command that the store needs; use Redis 7 or Valkey.`,
+    });
+    const strict = await startServer();
+    const client = await openClient(strict.url);
+    await client.call("ACL", "SETUSER", "reader", "on", ">s3cret", "~*", "&*", "+@all", "-@scripting");
+    expect(await refusalOf(createAt(`redis://reader:s3cret@127.0.0.1:${strict.port}`))).toMatchObject({
+      code: "STORE_FAILED",
+      message: expect.stringMatching(
+        / does not allow this user a command or key that the store needs; extend [^.]+\.$/,
+      ),
+    });
+    expect(await (await openClient(bare.url)).keys("skein:s:*")).toEqual([]);
+    expect(await client.keys("skein:s:*")).toEqual([]);
+  },
+);
+
+async function createAt(url: string): Promise<void> {
+  await using store = await openRedisStore({ url });
+  await store.create(createHeader({ id: "a" }));
+}
+
 ownServerTest("refuses calls with a typed error while the server is away, and closes without it", async () => {
   const server = await startServer();
   const store = await openStore({ url: server.url });

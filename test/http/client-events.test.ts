@@ -77,7 +77,7 @@ test.for([
 
 test("takes a connection that has gone silent for lost", async () => {
   const { client, asked } = await answer(streaming(entry(1), "stay"), streaming(entry(2), "stay"));
-  expect(await seqsOf(client, 2, { idleMs: 50 })).toEqual([1, 2]);
+  expect(await seqsOf(client, 2, { idleMs: 500 })).toEqual([1, 2]);
   expect(asked).toHaveLength(2);
 });
 
@@ -139,6 +139,40 @@ test("a refusal, an answer that is not the server's, and no answer at all are to
   await expect(client.me()).rejects.toMatchObject({ code: "UNEXPECTED_ANSWER", status: 200 });
   await expect(client.me()).rejects.toMatchObject({ code: "CONNECTION_FAILED", status: null, problem: null });
 });
+
+test("what cannot be an address or a token is told as that, and neither is shown", async () => {
+  const wrong = ["", "nowhere", "ftp://host", "http://", "https://me:s3cret@host"];
+  for (const url of wrong) {
+    const refused = thrownBy(() => createClient({ url }));
+    expect([url, refused]).toMatchObject([url, { name: "ClientError", code: "INVALID_OPTION", status: null }]);
+    expect(String(refused)).not.toContain("s3cret");
+  }
+  const { url, asked } = await answer((response) => response.end("<html>"));
+  for (const token of ["s3cret\ns3cret", "s3cret s3cret", "s3cret…"]) {
+    const refused: unknown = await createClient({ url, token })
+      .me()
+      .catch((error: unknown) => error);
+    expect([token, refused]).toMatchObject([token, { code: "INVALID_OPTION" }]);
+    expect(String(refused)).not.toContain("s3cret");
+  }
+  const stream = createClient({ url, token: "s3cret…" }).runs.events("run");
+  await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  expect(asked).toEqual([]);
+  await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(
+    `What ${url.slice(0, -1)} answered is no whole JSON;`,
+  );
+  await expect(createClient({ url: "http://127.0.0.1:1" }).me()).rejects.toThrow(
+    "http://127.0.0.1:1 cannot be reached",
+  );
+});
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return error;
+  }
+}
 
 test("an aborted call rejects with the reason of the signal", async () => {
   const { client } = await answer(() => {});

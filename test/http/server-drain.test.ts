@@ -4,7 +4,7 @@ import { createServer } from "../../src/http/index.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { startTestServer, type TestServer } from "./server-support.ts";
+import { startTestServer, type TestServer, TOKENS } from "./server-support.ts";
 
 /** A server with one agent, and a session in which it is at work. */
 async function startBusy(
@@ -98,13 +98,19 @@ describe("closing a server", () => {
   });
 });
 
-test("a port that is taken is refused with a sentence", async () => {
+test("a port that is taken and a host that is not this machine's are refused with what to change", async () => {
   await using first = await startTestServer();
   await using store = openMemoryStore();
   const second = await createServer({ store, port: Number(new URL(first.url).port) });
   await expect(second.listen()).rejects.toMatchObject({
     code: "INVALID_OPTION",
-    message: expect.stringContaining("port"),
+    message: expect.stringMatching(/another program does, so choose another port\.$/),
+  });
+  // An address that is kept for documents belongs to no machine.
+  const elsewhere = await createServer({ store, tokens: TOKENS, host: "203.0.113.1" });
+  await expect(elsewhere.listen()).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: "The server cannot listen on 203.0.113.1:0; this machine has no such address, so check the host.",
   });
 });
 

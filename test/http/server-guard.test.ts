@@ -63,8 +63,9 @@ describe("without tokens, the server", () => {
   });
 
   test("gives every answer the headers that keep browsers from misusing it", async () => {
-    for (const path of ["/", "/api/me", "/api/nothing", "/openapi.json", "/api/sessions/x"]) {
-      const { headers } = await server.call("GET", path);
+    const paths = ["/", "/api/me", "/api/nothing", "/openapi.json", "/api/sessions/x"];
+    for (const [method, path] of paths.flatMap((path) => [["GET", path] as const, ["HEAD", path] as const])) {
+      const { headers } = await server.call(method, path);
       expect(headers.get("content-security-policy")).toMatch(/frame-ancestors 'none'/);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(headers.get("referrer-policy")).toBe("no-referrer");

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { copySession } from "../../stores/copy-session.ts";
 import { copyStore, type StoreCopy } from "../../stores/copy-store.ts";
 import { openStore, SessionError, type SessionStore } from "../../index.ts";
@@ -49,7 +50,7 @@ export const copy: Command = {
     else {
       for (const { sessionId, message } of failures) context.print(`not copied: ${sessionId ?? ""}: ${message}`);
       context.print(
-        `${result.sessions} sessions are the same in both stores; ${result.entriesWritten} entries were written.`,
+        `${counted(result.sessions, "session is", "sessions are")} the same in both stores; ${counted(result.entriesWritten, "entry was", "entries were")} written.`,
       );
     }
     return failures.length === 0 ? 0 : 1;

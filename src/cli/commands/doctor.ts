@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { checkStore, type StoreReport } from "../../stores/check-store.ts";
 import { type RepairReport, repairFile } from "../../stores/jsonl/index.ts";
 import { listPages } from "../../stores/list-pages.ts";
@@ -73,6 +74,9 @@ function print(report: StoreReport, repaired: readonly RepairReport[], { print: 
     line(`repaired: ${path}, in ${damage.length} places.${kept}`);
   }
   for (const { sessionId, kind, message } of report.findings) line(`${kind}: ${sessionId ?? "(store)"}: ${message}`);
-  const result = report.findings.length === 0 ? "nothing is wrong" : `${report.findings.length} findings`;
-  line(`${report.sessions} sessions with ${report.entries} entries: ${result}.`);
+  const result =
+    report.findings.length === 0 ? "nothing is wrong" : counted(report.findings.length, "finding", "findings");
+  line(
+    `${counted(report.sessions, "session", "sessions")} with ${counted(report.entries, "entry", "entries")}: ${result}.`,
+  );
 }

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { SessionError } from "../../index.ts";
 import { type Command, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
@@ -38,7 +39,10 @@ export const fork: Command = {
       ...(fromCheckpoint !== undefined && { fromCheckpoint }),
     });
     if (context.json) context.printJson({ sessionId, parentSessionId, branchName, version });
-    else context.print(`Session ${sessionId} begins with ${version} entries of session ${head.header.id}.`);
+    else
+      context.print(
+        `Session ${sessionId} begins with ${counted(version, "entry", "entries")} of session ${head.header.id}.`,
+      );
     return 0;
   },
 };

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { createReadStream } from "node:fs";
 import { importSession, readLines } from "../../export/index.ts";
 import { SessionError } from "../../index.ts";
@@ -31,7 +32,7 @@ export const importCommand: Command = {
       ...(id === undefined ? {} : { id }),
     });
     if (context.json) context.printJson({ session: header.id, version });
-    else context.print(`Session ${header.id} has been imported with ${version} entries.`);
+    else context.print(`Session ${header.id} has been imported with ${counted(version, "entry", "entries")}.`);
     return 0;
   },
 };

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import {
   AppendMerge,
   createModel,
@@ -78,5 +79,5 @@ function print({ terminal }: CommandContext, parentId: string, result: MergeResu
   for (const { turnId, reason } of result.skipped) terminal.line(`skipped: ${printable(turnId, 512)}: ${reason}`);
   for (const { key } of result.conflicts) terminal.line(`both changed: ${printable(key)}; the branch's value counts`);
   const verb = dryRun ? "would get" : "got";
-  terminal.line(`Session ${printable(parentId, 512)} ${verb} ${result.appended.length} entries.`);
+  terminal.line(`Session ${printable(parentId, 512)} ${verb} ${counted(result.appended.length, "entry", "entries")}.`);
 }

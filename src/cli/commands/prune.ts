@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import {
   applyRetention,
   openStore,
@@ -8,8 +9,11 @@ import {
   type SessionStore,
 } from "../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
-import { countOption, momentOption } from "../option-values.ts";
+import { ageOption, countOption, momentOption } from "../option-values.ts";
 import { STATUS_OPTION } from "./list.ts";
+
+/** Later than any deletion: this command's own, and one by a server's clock that is ahead. */
+const END_OF_TIME = new Date("9999-12-31T23:59:59.999Z");
 
 /** Deletes what was kept long enough. */
 export const prune: Command = {
@@ -23,7 +27,10 @@ export const prune: Command = {
     status: STATUS_OPTION,
     user: { value: "ID", what: "only sessions of this user" },
     archive: { value: "URL", what: "copy each session to this store first" },
-    purge: { value: "AGE", what: "remove for good what was deleted this long ago, as in 7d; 0d for all of it" },
+    purge: {
+      value: "AGE",
+      what: "remove for good what was deleted this long ago, as in 7d; 0d for all of it, also what is deleted now",
+    },
     vacuum: { what: "after --purge, give the space back to the file system where the store can" },
     limit: { value: "N", what: "delete at most so many" },
     "dry-run": { what: "only say what would be deleted" },
@@ -70,7 +77,8 @@ function archiveOf(archive: SessionStore | null): Pick<RetentionOptions, "archiv
 }
 
 function optionsOf({ values, signal, progress }: CommandContext): RetentionOptions {
-  const [olderThan, purge] = [momentOption(values, "older-than"), momentOption(values, "purge")];
+  const olderThan = momentOption(values, "older-than");
+  const purge = ageOption(values, "purge") === 0 ? END_OF_TIME : momentOption(values, "purge");
   const [userId, limit] = [textOption(values, "user"), countOption(values, "limit")];
   const status = textsOption(values, "status") as readonly SessionStatus[];
   if (olderThan === undefined && purge === undefined) {
@@ -99,6 +107,9 @@ function print({ print: line }: CommandContext, report: RetentionReport, dryRun:
   for (const id of report.deleted) line(`${dryRun ? "would be deleted" : "deleted"}: ${id}`);
   for (const { sessionId, error } of report.failures) line(`left: ${sessionId}: ${error.message}`);
   const count = report.deleted.length;
-  if (dryRun) line(`${count} sessions would be deleted.`);
-  else line(`${count} sessions were deleted, ${report.archived} of them archived; ${report.purged} are gone for good.`);
+  if (dryRun) line(`${counted(count, "session", "sessions")} would be deleted.`);
+  else
+    line(
+      `${counted(count, "session was", "sessions were")} deleted, ${report.archived} of them archived; ${counted(report.purged, "is", "are")} gone for good.`,
+    );
 }

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import type { Command } from "../command.ts";
 import { restoreWithFiles } from "../../lifecycle/session-files.ts";
 import { filesPlace, WORKSPACE_OPTION } from "../files-option.ts";
@@ -37,7 +38,9 @@ export const restore: Command = {
       context.printJson({ sessionId, leafId, turnCount, version, kept });
       return 0;
     }
-    context.print(`Session ${sessionId} stands after ${turnCount} turns again; its log has ${version} entries.`);
+    context.print(
+      `Session ${sessionId} stands after ${counted(turnCount, "turn", "turns")} again; its log has ${counted(version, "entry", "entries")}.`,
+    );
     if (kept !== null) context.print(`Its files are those of then; checkpoint ${kept.id} holds what they were.`);
     return 0;
   },

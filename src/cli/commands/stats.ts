@@ -18,6 +18,8 @@ const NUMBERS = ["SESSIONS", "TURNS", "TOOL CALLS", "TOKENS", "COST (USD)"].map(
 export const stats: Command = {
   name: "stats",
   summary: "Add up turns, tokens and cost, by day, by model and by user.",
+  details:
+    "What a fork took over counts once, in the session where it was said; a session that has said nothing of its own is not counted.",
   arguments: [],
   options: {
     by: {

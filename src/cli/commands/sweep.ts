@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { SessionManager, sessionConfigFromEnvironment } from "../../index.ts";
 import type { Command } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
@@ -32,7 +33,7 @@ export const sweep: Command = {
     if (context.json) context.printJson({ expired, failures });
     else {
       for (const { sessionId, message } of failures) context.print(`not expired: ${sessionId ?? ""}: ${message}`);
-      context.print(`${expired} sessions expired.`);
+      context.print(`${counted(expired, "session", "sessions")} expired.`);
     }
     return failures.length === 0 ? 0 : 1;
   },

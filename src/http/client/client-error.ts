@@ -2,8 +2,8 @@ import type { Problem } from "../wire.ts";
 
 /**
  * A call that the server refused or could not be asked. Branch on `code`: it is the problem's where the server gave one,
- * else `UNEXPECTED_ANSWER` for an answer that is not the server's, `CONNECTION_FAILED` for none, or `INVALID_ID` for an id
- * that no path can hold.
+ * else `UNEXPECTED_ANSWER` for an answer that is not the server's, `CONNECTION_FAILED` for none, `INVALID_ID` for an id
+ * that no path can hold, or `INVALID_OPTION` for an address or a token that cannot be one.
  */
 export class ClientError extends Error {
   readonly code: string;

@@ -75,7 +75,7 @@ export class Client {
   }
 }
 
-/** A client of the server at an address. Nothing is asked yet. */
+/** A client of the server at an address; nothing is asked yet. @throws {ClientError} `INVALID_OPTION`. */
 export function createClient(init: ClientInit): Client {
   return new Client(new Transport(init));
 }

@@ -22,7 +22,7 @@ export interface FollowOptions {
  *
  * - A connection that is lost is made again, after a growing pause, from the last event on: none is lost or repeated.
  * - It ends with the last event, when the signal aborts, and when the reader leaves; it throws a `ClientError` when the
- *   server refuses with a 4xx status (one that says "later" excepted).
+ *   server refuses with a 4xx status (one that says "later" excepted), or cannot be asked with this token.
  */
 export interface EventStream<T> extends AsyncIterable<T> {
   /** The id of the latest event, to go on from there later. */
@@ -113,8 +113,9 @@ async function* connect<T>(
 }
 
 /** A refusal that asking again does not change. */
-function isFinal({ status }: ClientError): boolean {
-  return status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429;
+function isFinal({ code, status }: ClientError): boolean {
+  if (status === null) return code === "INVALID_OPTION";
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -36,8 +36,10 @@ export class Transport {
   readonly #fetch: Fetch;
 
   constructor({ url, token, fetch: given }: TransportInit) {
-    this.#url = new URL(url).href.replace(/[?#].*$/, "").replace(/\/+$/, "");
-    this.#token = token;
+    this.#url = addressOf(url)
+      .replace(/[?#].*$/, "")
+      .replace(/\/+$/, "");
+    this.#token = token?.trim();
     // A browser's fetch must not be called as a method of something else.
     this.#fetch = given ?? ((input, init) => fetch(input, init));
   }
@@ -50,7 +52,8 @@ export class Transport {
     } catch (cause) {
       ask.signal?.throwIfAborted();
       const { status } = response;
-      throw new ClientError("UNEXPECTED_ANSWER", "The server's answer is not whole.", { status, cause });
+      const message = `What ${this.#url} answered is no whole JSON; check that a Skein server is there.`;
+      throw new ClientError("UNEXPECTED_ANSWER", message, { status, cause });
     }
   }
 
@@ -64,7 +67,7 @@ export class Transport {
     const init: RequestInit = {
       method,
       headers: {
-        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(this.#token === undefined ? {} : { authorization: `Bearer ${checkToken(this.#token)}` }),
         ...(json === undefined ? {} : { "content-type": "application/json" }),
         ...(body === undefined ? {} : { "content-type": body.type }),
         ...headers,
@@ -78,11 +81,33 @@ export class Transport {
       response = await this.#fetch(`${this.#url}${path}${searchOf(query)}`, init);
     } catch (cause) {
       signal?.throwIfAborted();
-      throw new ClientError("CONNECTION_FAILED", "The server cannot be reached.", { cause });
+      const message = `The server at ${this.#url} cannot be reached; check the address, and that it runs.`;
+      throw new ClientError("CONNECTION_FAILED", message, { cause });
     }
     if (!response.ok) throw await errorOf(response);
     return response;
   }
+}
+
+/** @throws {ClientError} `INVALID_OPTION` for what is no address that can be asked. */
+function addressOf(url: string | URL): string {
+  try {
+    const { protocol, username, password, href } = new URL(url);
+    if (/^https?:$/.test(protocol) && username === "" && password === "") return href;
+  } catch {
+    // Told below, without what may be a secret in it.
+  }
+  const message = "The url of a client must look like https://host:4117, without a user or a password.";
+  throw new ClientError("INVALID_OPTION", message);
+}
+
+/** @throws {ClientError} `INVALID_OPTION` for a token that no header can carry, which would look like a lost server. */
+function checkToken(token: string): string {
+  if (/^[\x21-\x7e]*$/.test(token)) return token;
+  throw new ClientError(
+    "INVALID_OPTION",
+    "The token of a client holds spaces or signs that no token has; copy it anew.",
+  );
 }
 
 /** A path with ids in it, each as one segment. @throws {ClientError} `INVALID_ID` for an id that no path can hold. */

@@ -75,9 +75,10 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
     context.set("requestId", requestId);
     context.set("route", "none");
     await next();
-    const { headers, status } = context.res;
-    // Nobody will read what comes after the headers, and a file or a stream would stay open for it.
+    // Nobody will read what comes after the headers, and a file or a stream would stay open for it. It goes first, since
+    // the adapter's answer has other headers once its body was asked for.
     if (context.req.method === "HEAD") await context.res.body?.cancel();
+    const { headers, status } = context.res;
     for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
     headers.set("x-request-id", requestId);
     const shared = gate.sharedWith(context.req.raw);

@@ -36,6 +36,8 @@ export class NodeListener {
     this.#server = createServer(
       {
         maxHeaderSize: HEADER_BYTES_MAX,
+        // The adapter refuses a request without a Host, too, and then with a problem.
+        requireHostHeader: false,
         headersTimeout: headersTimeoutMs,
         requestTimeout: requestTimeoutMs,
         connectionsCheckingInterval: Math.min(1000, Math.ceil(headersTimeoutMs / 2)),
@@ -55,16 +57,15 @@ export class NodeListener {
     return `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
   }
 
-  /** @throws {SessionError} `INVALID_OPTION` when the port cannot be had. */
+  /** @throws {SessionError} `INVALID_OPTION` when the host or the port cannot be had. */
   listen(): Promise<string> {
     this.#listening ??= new Promise((resolve, reject) => {
       const { host, port } = this.#options;
-      const failed = (cause: Error): void => {
+      const failed = (cause: NodeJS.ErrnoException): void => {
         this.#listening = null;
+        const advice = LISTEN_ADVICE[cause.code ?? ""] ?? "choose another port";
         reject(
-          new SessionError("INVALID_OPTION", `The server cannot listen on ${host}:${port}; choose another port.`, {
-            cause,
-          }),
+          new SessionError("INVALID_OPTION", `The server cannot listen on ${host}:${port}; ${advice}.`, { cause }),
         );
       };
       this.#server.once("error", failed);
@@ -120,6 +121,18 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }
+
+const NO_SUCH_HOST = "this machine has no such address, so check the host";
+
+/** What helps, by the system's reason for not listening. */
+const LISTEN_ADVICE: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program does, so choose another port",
+  EACCES: "the system does not allow it, so choose a port from 1024 on",
+  EADDRNOTAVAIL: NO_SUCH_HOST,
+  ENOTFOUND: NO_SUCH_HOST,
+  EAI_AGAIN: NO_SUCH_HOST,
+  EINVAL: NO_SUCH_HOST,
+};
 
 const STATUS_LINES: Readonly<Record<string, readonly [number, string]>> = {
   HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large"],

@@ -12,7 +12,17 @@ export function asStoreError(error: unknown): unknown {
   if (error instanceof StaleView)
     return storeFailed("The session's file changed again and again while it was read", error);
   const fromSystem = error instanceof Error && !(error instanceof SessionError) && "syscall" in error;
-  return fromSystem ? storeFailed("The store's files could not be used", error) : error;
+  if (!fromSystem) return error;
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (code === "ENOTDIR" && path !== undefined)
+    return new SessionError(
+      "STORE_FAILED",
+      `${path} is no directory, or lies in none; name a directory for the store.`,
+      {
+        cause: error,
+      },
+    );
+  return storeFailed("The store's files could not be used", error);
 }
 
 /** Runs a task; what the file system or a changing file makes of it becomes a `SessionError`. */
