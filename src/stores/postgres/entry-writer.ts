@@ -119,8 +119,8 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
   const next = (): string => `$${++last}`;
   const records = (columns: string): string => `json_to_recordset($6::text::json) AS new (${columns})`;
   const rows = parts.one
-    ? "(SELECT $2::bigint AS seq, $4::text AS id, $5::text AS state, $6::text::jsonb AS body) AS new"
-    : records("seq bigint, id text, state text, body jsonb");
+    ? "$2, $4, $5, $6::text::jsonb FROM grown"
+    : `new.* FROM grown CROSS JOIN ${records("seq bigint, id text, state text, body jsonb")}`;
   const version = parts.one ? "version + 1" : next();
   const modified = parts.modified ? next() : "$3";
   const rest = parts.rest ? `, rest = ${next()}` : "";
@@ -132,14 +132,17 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
   const taken = parts.one
     ? `${found} = $4`
     : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
-  return `WITH grown AS (
+  const ids = parts.ids ? `AND NOT EXISTS (${taken})` : "";
+  const statement = `WITH grown AS (
       UPDATE ${schema}.heads
       SET version = ${version}, updated_at = $3, modified_at = ${modified}, last_id = $4, state = $5${rest}${settings}
-      WHERE session_key = $1 AND version = $2 AND marked ${lease} ${parts.ids ? `AND NOT EXISTS (${taken})` : ""}
+      WHERE session_key = $1 AND version = $2 AND marked ${lease} ${ids}
       RETURNING session_key, ${notifyIfWatched(channel)}
     )
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT grown.session_key, new.seq, new.id, new.state, new.body FROM grown CROSS JOIN ${rows}`;
+    SELECT session_key, ${rows}`;
+  // A client finds its prepared statement by the whole text, each time.
+  return statement.replace(/\s+/g, " ");
 }
 
 function recordsOf(rows: readonly NewRow[]): string {
