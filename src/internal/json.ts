@@ -32,6 +32,16 @@ export function copyJson(value: unknown, path = "value"): JsonValue {
   return freeze(copyJsonInside(value, path));
 }
 
+/** The same of an object's fields but some, whatever made the object. */
+export function copyJsonWithout(value: object, fields: ReadonlySet<string>, path = "value"): JsonObject {
+  try {
+    return freeze(copyFields(value, path, 0, fields)) as JsonObject;
+  } catch (cause) {
+    if (cause instanceof NotJson) throw cause;
+    throw new NotJson(path, "cannot be read", { cause });
+  }
+}
+
 /** The same, with all that is in it frozen, but not the value itself: for whoever has something to do to it first. */
 export function copyJsonInside(value: unknown, path = "value"): JsonValue {
   try {
@@ -93,8 +103,15 @@ function copyObject(value: object, path: string, depth: number): JsonValue {
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     throw new NotJson(path, `is a ${value.constructor?.name || "class instance"}, which JSON cannot carry`);
   }
+  return copyFields(value, path, depth, NO_FIELDS);
+}
+
+const NO_FIELDS: ReadonlySet<string> = new Set();
+
+function copyFields(value: object, path: string, depth: number, without: ReadonlySet<string>): JsonValue {
   const out: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
+    if (without.size > 0 && without.has(key)) continue;
     if (key === "__proto__") throw new NotJson(`${path}.__proto__`, "is a key that is not allowed");
     const item: unknown = (value as Record<string, unknown>)[key];
     if (item !== undefined) out[key] = copyItem(item, path, key, depth + 1);

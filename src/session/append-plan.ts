@@ -67,8 +67,10 @@ export function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], op
  */
 export function planAppend(input: AppendInput): AppendPlan {
   const { head, drafts, options } = input;
-  const existing = drafts.map((draft) => existingEntry(head.header.id, draft, input.found));
-  if (drafts.length > 0 && existing.every((entry) => entry !== null))
+  // Drafts are nearly always new, and then none of them has an entry.
+  const existing =
+    input.found.size === 0 ? [] : drafts.map((draft) => existingEntry(head.header.id, draft, input.found));
+  if (existing.length > 0 && existing.every((entry) => entry !== null))
     return { entries: existing as Entry[], added: [], head };
   checkGuard(input);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {
@@ -94,7 +96,8 @@ class Chain {
   head: SessionHead;
   readonly #input: AppendInput;
   readonly #sessionId: string;
-  readonly #own = new Map<string, StoredEntry>();
+  /** Those that were added; null while there is none, as often one is all. */
+  #own: Map<string, StoredEntry> | null = null;
   #cursor: string | null;
 
   constructor(input: AppendInput) {
@@ -110,7 +113,7 @@ class Chain {
   }
 
   add(draft: CheckedDraft): Entry {
-    const own = this.#own.get(draft.id);
+    const own = this.#own?.get(draft.id);
     if (own !== undefined) return checkSame(this.#sessionId, draft, own.entry);
     const node = isNode(draft.body);
     const parentId = draft.parentId === undefined ? this.#cursor : draft.parentId;
@@ -128,6 +131,7 @@ class Chain {
     else if (entry.type === "leaf") this.#cursor = entry.targetId;
     const stored = { entry, path };
     this.added.push(stored);
+    this.#own ??= new Map();
     this.#own.set(entry.id, stored);
     return entry;
   }
@@ -155,7 +159,7 @@ class Chain {
   }
 
   #find(id: string): StoredEntry {
-    const stored = this.#own.get(id) ?? this.#input.found.get(id);
+    const stored = this.#own?.get(id) ?? this.#input.found.get(id);
     if (stored === undefined) throw new UnknownEntryError(this.#sessionId, id);
     return stored;
   }

@@ -1,7 +1,7 @@
-import { copyJson, NotJson } from "../internal/json.ts";
+import { copyJsonWithout, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { isCheckedMessage } from "./checked-message.ts";
-import { bodyOf, type EntryBody, type EntryDraft, isKnownType } from "./entry.ts";
+import { type EntryBody, type EntryDraft, isKnownType, STAMP_FIELDS } from "./entry.ts";
 import { bodyProblem } from "./entry-check.ts";
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
@@ -89,7 +89,7 @@ function checkBody(body: EntryBody, what: string, verbatim: boolean): void {
 
 function copyBody(draft: EntryDraft, what: string): EntryBody {
   try {
-    const body = checkedBody(draft) ?? (copyJson(bodyOf(draft), "entry") as unknown as EntryBody);
+    const body = checkedBody(draft) ?? (copyJsonWithout(draft, STAMP_FIELDS, "entry") as unknown as EntryBody);
     checkSize(body, what);
     return body;
   } catch (cause) {

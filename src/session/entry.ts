@@ -141,6 +141,9 @@ export function isKnownType(type: string): boolean {
   return NODE_TYPES.has(type) || FACT_TYPES.has(type);
 }
 
+/** The fields of an entry that are not its own. */
+export const STAMP_FIELDS: ReadonlySet<string> = new Set(["id", "parentId", "timestamp", "seq"]);
+
 /** The own fields of an entry: all but id, parent, time and position. */
 export function bodyOf(entry: EntryDraft | Entry): EntryBody {
   const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry as Entry;

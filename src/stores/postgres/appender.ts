@@ -3,7 +3,7 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
-import type { EntryWriter } from "./entry-writer.ts";
+import type { EntryWriter, WriteConditions } from "./entry-writer.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";
 import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
@@ -68,10 +68,15 @@ export class Appender {
     const attempt = { drafts, options, now: this.#clock().toISOString() };
     const known = this.#log.cached(sessionId);
     try {
-      const planned = known === undefined ? null : this.#planOn(known, attempt);
-      if (known !== undefined && planned !== null) {
-        const done = await this.#appendTo(known, planned instanceof Promise ? await planned : planned, options);
-        if (done !== null) return done;
+      const planning = known === undefined ? null : this.#planOn(known, attempt);
+      const planned = planning instanceof Promise ? await planning : planning;
+      if (known !== undefined && planned !== null && this.#fits(known, planned)) {
+        const leaseToken = options.guard?.leaseToken ?? null;
+        const conditions = { leaseToken, nowMs: this.#leases.nowMs(), idsAreNew: planned.idsAreNew };
+        if (await this.#writes(known, planned, conditions)) {
+          this.#log.remember(movedTo(known, planned.encoded));
+          return resultOf(planned.plan);
+        }
       }
       const { result, session } = await this.#handle.transaction((transaction) =>
         this.#appendLocked(sessionId, attempt, transaction),
@@ -85,26 +90,21 @@ export class Appender {
     }
   }
 
-  /** Null when the remembered head is behind, or when a refusal must be checked on the current one. */
-  async #appendTo(
-    session: LoadedSession,
-    planned: Planned | null,
-    options: AppendOptions,
-  ): Promise<AppendResult | null> {
-    if (planned === null || planned.plan.added.length === 0 || !this.#writer.fits(planned.encoded)) return null;
-    const { plan, encoded, idsAreNew } = planned;
-    if (plan.head.status !== session.head.status) return null;
-    const leaseToken = options.guard?.leaseToken ?? null;
-    const conditions = { leaseToken, nowMs: this.#leases.nowMs(), idsAreNew };
-    try {
-      if (!(await this.#writer.append(this.#handle, session, encoded, conditions)).written) return null;
-    } catch (error) {
-      // A database whose transactions are stricter by default refuses instead of looking at the row again.
-      if (isRetryable(error)) return null;
-      throw error;
-    }
-    this.#log.remember(movedTo(session, encoded));
-    return resultOf(plan);
+  /** Whether one statement is all that a plan takes. */
+  #fits({ head }: LoadedSession, { plan, encoded }: Planned): boolean {
+    return plan.added.length > 0 && plan.head.status === head.status && this.#writer.fits(encoded);
+  }
+
+  /** False when the remembered head is behind, or a condition must be checked on the current one. */
+  #writes(session: LoadedSession, { encoded }: Planned, conditions: WriteConditions): Promise<boolean> {
+    return this.#writer.append(this.#handle, session, encoded, conditions).then(
+      ({ written }) => written,
+      (error: unknown) => {
+        // A database whose transactions are stricter by default refuses instead of looking at the row again.
+        if (isRetryable(error)) return false;
+        throw error;
+      },
+    );
   }
 
   /** At once where nothing has to be looked up, as an append seldom has; null when it does not fit the head. */

@@ -28,7 +28,7 @@ export class EntryWriter {
 
   /** Whether a plan fits into the one statement that `append` is. */
   fits({ rows }: EncodedPlan): boolean {
-    return batchesOf(rows).length === 1;
+    return rows.length === 1 || batchesOf(rows).length === 1;
   }
 
   /**
@@ -42,8 +42,8 @@ export class EntryWriter {
     { leaseToken, nowMs, idsAreNew }: WriteConditions,
   ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
-    const [batch = []] = batchesOf(rows);
-    const { id, state, body } = rows.at(-1) as NewRow;
+    const { id, state, body } = rows[rows.length - 1] as NewRow;
+    const batch = rows.length === 1 ? rows : (batchesOf(rows)[0] ?? []);
     const parts: AppendParts = {
       one: rows.length === 1,
       modified: head.modifiedAt !== head.updatedAt,
