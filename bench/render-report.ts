@@ -34,9 +34,9 @@ ${renderSetting(sizes)}
 - Bytes read are what read calls returned, from the page cache or from the disk (\`rchar\`).
 - A turn in the section "peers" is a user message and a reply. Each peer runs in a process of its own.
 - The sections "postgres" and "redis" use servers on this machine that were started for the run, unless others were named
-  to it. Theirs wait for no disk: PostgreSQL with \`fsync\` off, Redis without an append-only file. That is the hardest
-  measure, as waiting for a disk is the same on both sides. An append there is the store's \`append\` of one message. Long
-  sessions are made with 1,000 entries in an append, and sessions for listings with 64 creations at once.
+  to it, with the settings that they come with: PostgreSQL waits for the disk with each commit, Redis does not. An append
+  there is the store's \`append\` of one message. Long sessions are made with 1,000 entries in an append, and sessions for
+  listings with 64 creations at once.
 - Bytes of a turn there are what PostgreSQL wrote to its write-ahead log, and the memory that Redis took.
 - The section "studio" drives Chromium, without a GPU and in a window of 1280 by 800 pixels, against a server in a process of
   its own; each opening is in a tab with an empty cache. Its sessions have Markdown, tool calls, an answer of twenty thousand

@@ -74,7 +74,12 @@ const peers = [
  * @type {readonly Server[]}
  */
 const servers = [
-  { section: "postgres", variable: "SKEIN_TEST_POSTGRES_URL", name: "PostgreSQL", start: startPostgres },
+  {
+    section: "postgres",
+    variable: "SKEIN_TEST_POSTGRES_URL",
+    name: "PostgreSQL",
+    start: () => startPostgres({ synced: true }),
+  },
   {
     section: "redis",
     variable: "SKEIN_TEST_REDIS_URL",

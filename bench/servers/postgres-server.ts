@@ -3,9 +3,13 @@ import postgres from "postgres";
 import { openPostgresStore } from "skein/postgres";
 import type { BenchServer } from "./bench-server.ts";
 
-/** A PostgreSQL database with a client that the store and the bare inserts share. */
-export async function openPostgresServer(url: string): Promise<BenchServer> {
-  const sql = postgres(url, { max: 10, onnotice: () => {} });
+/**
+ * A PostgreSQL database with a client that the store and the bare inserts share. Unless `synced`, a commit does not wait for
+ * the disk.
+ */
+export async function openPostgresServer(url: string, { synced = true } = {}): Promise<BenchServer> {
+  const connection = synced ? {} : { synchronous_commit: "off" };
+  const sql = postgres(url, { max: 10, onnotice: () => {}, connection });
   const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
   const schemas = new Set([prefix]);
   await sql.unsafe(`CREATE SCHEMA ${prefix}`);
