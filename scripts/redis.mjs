@@ -17,9 +17,10 @@ export function redisMissing() {
 /**
  * Starts a Redis of this checkout's own.
  * @param {readonly string[]} [flags] settings beside those that every test needs
+ * @param {import("./small-disk.mjs").SmallDisk} [disk] that holds its data
  * @returns {Promise<RedisServer>}
  */
-export async function startRedis(flags = []) {
+export async function startRedis(flags = [], disk) {
   const program = redisProgram();
   if (program === null)
     throw new SetupError("There is no Redis here; install redis-server or set SKEIN_TEST_REDIS_URL.");
@@ -28,12 +29,10 @@ export async function startRedis(flags = []) {
     signal: "TERM",
     pidFile: "redis.pid",
     prepare: async (directory) => mkdirSync(join(directory, "data")),
-    command: (directory, port) => [
-      ...[program, "--bind", "127.0.0.1", "--port", String(port), "--requirepass", password, "--masterauth", password],
-      ...["--dir", join(directory, "data"), "--pidfile", join(directory, "redis.pid")],
-      // It writes its process id only where it is told to run apart or, as here, where a pidfile is named.
-      ...["--daemonize", "no", "--save", "", "--appendonly", "no", ...flags],
-    ],
+    command: (directory, port) => {
+      const command = commandOf(program, directory, port, flags);
+      return disk?.hold(join(directory, "data"), command) ?? command;
+    },
   });
   return { ...server, url: `redis://:${password}@127.0.0.1:${server.port}` };
 }
@@ -48,6 +47,21 @@ export async function startRedis(flags = []) {
 export async function withRedis(body) {
   if (redisMissing() !== null) return body();
   return withServer({ variable: "SKEIN_TEST_REDIS_URL", name: "Redis", start: startRedis }, body);
+}
+
+/**
+ * @param {string} program
+ * @param {string} directory
+ * @param {number} port
+ * @param {readonly string[]} flags
+ */
+function commandOf(program, directory, port, flags) {
+  return [
+    ...[program, "--bind", "127.0.0.1", "--port", String(port), "--requirepass", password, "--masterauth", password],
+    ...["--dir", join(directory, "data"), "--pidfile", join(directory, "redis.pid")],
+    // It writes its process id only where it is told to run apart or, as here, where a pidfile is named.
+    ...["--daemonize", "no", "--save", "", "--appendonly", "no", ...flags],
+  ];
 }
 
 function redisProgram() {

@@ -11,7 +11,10 @@ import type { SessionLog } from "./session-log.ts";
 const MEMBERS_AT_ONCE_MIN = 32;
 const MEMBERS_AT_ONCE_MAX = 1001;
 
-/** Lists and counts sessions. The index says which; what is shown of each is read from the session itself. */
+/**
+ * Lists and counts sessions. The index says which; what is shown of each is read from the session itself. While the server
+ * takes no writes, sessions that the index could not be brought up to date with are looked at one by one instead.
+ */
 export class Listing {
   readonly #handle: RedisHandle;
   readonly #names: KeyNames;
@@ -26,41 +29,44 @@ export class Listing {
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
-    await this.#index.settle();
+    const unsettled = await this.#index.settleIfWritable();
     const { key } = partFor(this.#names, query);
+    // A session that was written to since the index was read may have moved.
+    const isWanted = (head: SessionHead): boolean =>
+      matchesQuery(head, query) && (after === null || compareForListing(listPosition(head), after) > 0);
     const items: SessionHead[] = [];
     const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
     for await (const ids of this.#pages(key, from, true, limit)) {
-      const heads = await this.#heads(await this.#matching(ids, query), query.deleted === true);
-      // A session that was written to since the index was read may have moved.
-      const here = (head: SessionHead): boolean => after === null || compareForListing(listPosition(head), after) > 0;
-      items.push(...heads.filter((head) => matchesQuery(head, query) && here(head)));
+      const matching = await this.#matching(without(ids, unsettled), query);
+      items.push(...(await this.#heads(matching, query.deleted === true)).filter(isWanted));
       if (items.length >= limit) break;
     }
+    items.push(...(await this.#heads([...unsettled], query.deleted === true)).filter(isWanted));
     return items.sort((a, b) => compareForListing(listPosition(a), listPosition(b))).slice(0, limit);
   }
 
   async count(query: SessionQuery): Promise<number> {
-    await this.#index.settle();
+    const unsettled = await this.#index.settleIfWritable();
     const { key, exact } = partFor(this.#names, query);
-    if (exact) return Number(await this.#handle.command(key, ["ZCARD", key]));
-    let count = 0;
+    if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
+    const heads = await this.#heads([...unsettled], query.deleted === true);
+    let count = heads.filter((head) => matchesQuery(head, query)).length;
     for await (const ids of this.#pages(key, "+", true, MEMBERS_AT_ONCE_MAX))
-      count += (await this.#matching(ids, query)).length;
+      count += (await this.#matching(without(ids, unsettled), query)).length;
     return count;
   }
 
   /** Open sessions that were last appended to before a time, the longest idle first. */
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
-    await this.#index.settle();
+    const unsettled = await this.#index.settleIfWritable();
+    const isIdle = ({ status, updatedAt }: SessionHead): boolean =>
+      (status === "active" || status === "suspended") && updatedAt < before;
     const heads: SessionHead[] = [];
     for await (const ids of this.#pages(this.#names.index("idle"), "-", false, limit, `(${before}`)) {
-      const open = (await this.#heads(ids, false)).filter(
-        ({ status, updatedAt }) => (status === "active" || status === "suspended") && updatedAt < before,
-      );
-      heads.push(...open);
+      heads.push(...(await this.#heads(without(ids, unsettled), false)).filter(isIdle));
       if (heads.length >= limit) break;
     }
+    heads.push(...(await this.#heads([...unsettled], false)).filter(isIdle));
     return heads.sort(compareIdle).slice(0, limit);
   }
 
@@ -105,6 +111,10 @@ export class Listing {
       session !== null && (session.deletedAt !== null) === deleted ? session.head : [],
     );
   }
+}
+
+function without(ids: readonly string[], others: ReadonlySet<string>): readonly string[] {
+  return others.size === 0 ? ids : ids.filter((id) => !others.has(id));
 }
 
 function compareIdle(a: SessionHead, b: SessionHead): number {

@@ -25,6 +25,11 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "does not answer; check the URL and the network",
 };
 
+/** Refusals of a server that can still be read. */
+const WRITES_REFUSED: ReadonlySet<string> = new Set(
+  ["OOM", "READONLY", "MISCONF"].map((word) => REPLIES[word] as string),
+);
+
 const LOST = "whether the call was carried out is not known, so make it again with the same ids";
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
@@ -39,6 +44,12 @@ export function redisFailure(error: unknown, place: string): unknown {
 /** Whether a server says that it does not know a script any more. */
 export function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
+}
+
+/** Whether an error of ours says that the server takes no writes, though it can be read. */
+export function isWriteRefused(error: unknown): boolean {
+  if (!(error instanceof SessionError) || !(error.cause instanceof Error)) return false;
+  return WRITES_REFUSED.has(problemOf(error.cause) ?? "");
 }
 
 /** Whether a server was just not there, or not ready yet, so that it may answer in a moment. */

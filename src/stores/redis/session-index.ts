@@ -1,6 +1,7 @@
 import type { KeyNames } from "./key-names.ts";
 import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
 import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
+import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
 import { readStamp, readStatus, readTimes, type Stamp } from "./stored-session.ts";
@@ -18,6 +19,9 @@ interface Mark {
   /** As text, or empty. */
   readonly record: string;
 }
+
+/** What becomes of the work on one session. */
+type SettleEach = (task: Promise<void>, id: string) => Promise<void>;
 
 /** What a session says of itself. */
 interface SessionState {
@@ -60,13 +64,34 @@ export class SessionIndex {
 
   /** Brings the index up to date with everything that was written until now. */
   async settle(): Promise<void> {
+    await this.#settleAll((task) => task);
+  }
+
+  /**
+   * Does the same as far as the server takes writes, and resolves to the sessions of which the index may be wrong because it
+   * does not: a full disk is no reason not to list.
+   */
+  async settleIfWritable(): Promise<ReadonlySet<string>> {
+    const unsettled = new Set<string>();
+    await this.#settleAll(async (task, id) => {
+      try {
+        await task;
+      } catch (error) {
+        if (!isWriteRefused(error)) throw error;
+        unsettled.add(id);
+      }
+    });
+    return unsettled;
+  }
+
+  async #settleAll(each: SettleEach): Promise<void> {
     const keys = [this.#names.index("unsettled"), this.#names.index("records")];
     const reply = (await this.#handle.run(READ_UNSETTLED, keys, [])) as [string, string, string | null][];
     const marks = reply.map(([id, gen, record]): Mark => ({ id, gen, record: record ?? "" }));
     for (let first = 0; first < marks.length; first += AT_ONCE) {
-      await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => this.#settleMark(mark)));
+      await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => each(this.#settleMark(mark), mark.id)));
     }
-    if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds);
+    if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds, each);
   }
 
   /** Brings the index up to date with one session. */
@@ -103,14 +128,15 @@ export class SessionIndex {
   }
 
   /** Sessions whose time has run out are gone without having said so. */
-  async #settleRunOut(ttlSeconds: number): Promise<void> {
+  async #settleRunOut(ttlSeconds: number, each: SettleEach): Promise<void> {
     const key = this.#names.index("updated");
     const end = new Date(this.#clock().getTime() - ttlSeconds * 1000).toISOString();
     let start = "-";
     for (;;) {
       const limit = ["BYLEX", "LIMIT", "0", String(RUN_OUT_AT_ONCE)];
       const members = (await this.#handle.command(key, ["ZRANGE", key, start, `(${end}`, ...limit])) as string[];
-      await Promise.all(members.map((member) => this.settleOne(member.slice(timedMember(end, "").length))));
+      const ids = members.map((member) => member.slice(timedMember(end, "").length));
+      await Promise.all(ids.map((id) => each(this.settleOne(id), id)));
       if (members.length < RUN_OUT_AT_ONCE) return;
       start = `(${members.at(-1)}`;
     }
