@@ -27,7 +27,7 @@ export async function startRedis(flags = [], disk) {
   const server = await startServer({
     name: "Redis",
     signal: "TERM",
-    pidFile: "redis.pid",
+    pidFile: "data/redis.pid",
     prepare: async (directory) => mkdirSync(join(directory, "data")),
     command: (directory, port) => {
       const command = commandOf(program, directory, port, flags);
@@ -58,7 +58,7 @@ export async function withRedis(body) {
 function commandOf(program, directory, port, flags) {
   return [
     ...[program, "--bind", "127.0.0.1", "--port", String(port), "--requirepass", password, "--masterauth", password],
-    ...["--dir", join(directory, "data"), "--pidfile", join(directory, "redis.pid")],
+    ...["--dir", join(directory, "data"), "--pidfile", join(directory, "data/redis.pid")],
     // It writes its process id only where it is told to run apart or, as here, where a pidfile is named.
     ...["--daemonize", "no", "--save", "", "--appendonly", "no", ...flags],
   ];

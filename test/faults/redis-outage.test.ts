@@ -114,6 +114,7 @@ ownServerTest(
       null,
       null,
     ]);
+    expect((await store.list()).items.map(({ version: each }) => each)).toEqual([version]);
     await checkHeadIsFold(store, "a");
     await client.config("SET", "maxmemory", "0");
     await store.append("a", [large]);
@@ -150,6 +151,7 @@ ownServerTest("reads a replica, and refuses to write to one with the reason", as
   await until(async () => (await client.exists("skein:s:{a}")) === 1, "the copy");
   const copy = await openStore({ url: replica.url });
   await until(async () => (await copy.head("a"))?.version === 1, "the copy");
+  expect((await copy.list()).items.map(({ header, version }) => [header.id, version])).toEqual([["a", 1]]);
   const writes = [
     () => copy.append("a", [message]),
     () => copy.create(createHeader({ id: "b" })),

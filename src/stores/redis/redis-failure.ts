@@ -4,7 +4,8 @@ import { SessionError } from "../../session/errors.ts";
 const REPLIES: Readonly<Record<string, string>> = {
   OOM: "has no memory left for another write (maxmemory); make room or give it more, and try again",
   READONLY: "is a replica that may only be read; connect to the primary",
-  MISCONF: "takes no writes because it cannot save to its disk; make room there and try again",
+  MISCONF:
+    "takes no writes because it cannot save to its disk; make room there, let it write to its directory, and try again",
   NOAUTH: "asks for a password; put one in the URL, as in redis://:password@host:6379",
   WRONGPASS: "does not accept this user name and password; check those in the URL",
   NOPERM: "does not allow this user a command or key that the store needs; extend the user's access list",
