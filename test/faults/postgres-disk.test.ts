@@ -43,7 +43,7 @@ diskTest("loses nothing when the server ends because its log has no room, and go
   expect(await refusalOf(store.append("a", during))).toMatchObject({
     code: "STORE_FAILED",
     message: expect.stringMatching(
-      /^The PostgreSQL database [\w.:/]+ (?:lost the connection|is starting up|cannot be reached)[^.]+\.$/,
+      /^The PostgreSQL database [\w.:/]+ (?:lost the connection|is starting up|cannot be reached|has no room left)[^.]+\.$/,
     ),
   });
   disk.makeRoom();

@@ -169,6 +169,21 @@ ownServerTest("reads a replica, and refuses to write to one with the reason", as
   });
 });
 
+ownServerTest("refuses to write while too few replicas follow, and lists all the same", async () => {
+  const server = await startServer();
+  const [store, client] = [await openStore({ url: server.url }), await openClient(server.url)];
+  await store.create(createHeader({ id: "a" }));
+  await client.config("SET", "min-replicas-to-write", "1");
+  expect(await refusalOf(store.append("a", [message]))).toMatchObject({
+    code: "STORE_FAILED",
+    message: `The Redis server redis://127.0.0.1:${server.port} takes no writes because too few replicas follow it; try again when they do.`,
+  });
+  expect((await store.list()).items.map(({ header, version }) => [header.id, version])).toEqual([["a", 0]]);
+  await client.config("SET", "min-replicas-to-write", "0");
+  await store.append("a", [message]);
+  expect((await store.list()).items[0]?.version).toBe(1);
+});
+
 ownServerTest("opens on no server that removes keys to make room", async () => {
   const server = await startServer(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
   expect(await refusalOf(openRedisStore({ url: server.url }))).toMatchObject({

@@ -28,7 +28,7 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
 
 /** Refusals of a server that can still be read. */
 const WRITES_REFUSED: ReadonlySet<string> = new Set(
-  ["OOM", "READONLY", "MISCONF"].map((word) => REPLIES[word] as string),
+  ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word] as string),
 );
 
 const LOST = "whether the call was carried out is not known, so make it again with the same ids";
