@@ -17,6 +17,8 @@ export interface ExpiryInit {
 /** Decides when a session has been idle for too long, by the store's time of its last append, and records it. */
 export class Expiry {
   readonly #init: ExpiryInit;
+  #cutoffMs = Number.NaN;
+  #cutoff = "";
 
   constructor(init: ExpiryInit) {
     this.#init = init;
@@ -25,7 +27,12 @@ export class Expiry {
   /** Sessions whose last append is before this time have expired; null when none ever does. */
   cutoff(): string | null {
     const { ttlSeconds, clock } = this.#init;
-    return ttlSeconds === 0 ? null : new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
+    if (ttlSeconds === 0) return null;
+    const cutoffMs = clock().getTime() - ttlSeconds * 1000;
+    // Many requests fall into one millisecond, and writing a time down is not cheap.
+    if (cutoffMs !== this.#cutoffMs) this.#cutoff = new Date(cutoffMs).toISOString();
+    this.#cutoffMs = cutoffMs;
+    return this.#cutoff;
   }
 
   /** Whether a session has expired and its log does not say so yet. */

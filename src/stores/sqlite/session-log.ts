@@ -56,16 +56,21 @@ export class SessionLog {
   readonly #handle: SqliteHandle;
   readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
   readonly #locate: SqliteStatement;
+  readonly #locateAll: SqliteStatement;
   readonly #sessions: SqliteStatement;
   readonly #find: SqliteStatement;
   readonly #row: SqliteStatement;
 
   constructor(handle: SqliteHandle) {
     this.#handle = handle;
+    const last = "(SELECT seq FROM entries WHERE session_key = sessions.key ORDER BY seq DESC LIMIT 1)";
     this.#locate = handle.prepare(
-      `SELECT key, origin_version, (
-         SELECT seq FROM entries WHERE session_key = key ORDER BY seq DESC LIMIT 1
-       ) AS last FROM sessions WHERE id = ? AND deleted_at IS NULL`,
+      `SELECT key, coalesce(${last} + 1, origin_version) AS version FROM sessions WHERE id = ? AND deleted_at IS NULL`,
+    );
+    // A cross join, so that each id is looked up, and not all sessions for the ids. One row, as drivers take long for several.
+    this.#locateAll = handle.prepare(
+      `SELECT json_group_array(json_array(sessions.id, sessions.key, coalesce(${last} + 1, origin_version))) AS found
+       FROM json_each(?) AS wanted CROSS JOIN sessions ON sessions.id = wanted.value WHERE deleted_at IS NULL`,
     );
     this.#sessions = handle.prepare(
       `SELECT sessions.key AS key, origin_key, origin_version, updated_at, header,
@@ -99,13 +104,16 @@ export class SessionLog {
 
   /** A live session as it stands now, or null. */
   load(sessionId: string): LoadedSession | null {
-    const row = this.#locate.get<{ key: number; origin_version: number; last: number | null }>([sessionId]);
-    if (row === undefined) return null;
-    return this.loadVersion({
-      id: sessionId,
-      key: row.key,
-      version: row.last === null ? row.origin_version : row.last + 1,
-    });
+    const row = this.#locate.get<Omit<SessionVersion, "id">>([sessionId]);
+    return row === undefined ? null : this.loadVersion({ id: sessionId, key: row.key, version: row.version });
+  }
+
+  /** Live sessions as they all stand at one moment, by their ids. */
+  loadAll(sessionIds: readonly string[]): ReadonlyMap<string, LoadedSession> {
+    const row = this.#locateAll.get<{ readonly found: string }>([JSON.stringify(sessionIds)]);
+    const found = JSON.parse(row?.found ?? "[]") as [id: string, key: number, version: number][];
+    const sessions = this.loadVersions(found.map(([id, key, version]) => ({ id, key, version })));
+    return new Map(sessions.map((session) => [session.head.header.id, session]));
   }
 
   /** A session, live or deleted, at a version; null when it has been purged. */
