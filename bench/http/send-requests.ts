@@ -1,8 +1,8 @@
 import autocannon from "autocannon";
 import type { Contender } from "../race.ts";
 
-/** How many connections send requests at the same time. */
-export const CONNECTIONS = 10;
+/** How many connections send requests at the same time, unless told otherwise. */
+export const CONNECTIONS = 32;
 const SAMPLE_MS = 20;
 
 /** What is asked for, again and again. */
@@ -11,10 +11,11 @@ export interface Requests {
   readonly count: number;
   /** What each connection sends along, as so many visitors. */
   readonly cookies?: readonly string[];
+  readonly connections?: number;
 }
 
-/** Sends requests over ten connections, each as soon as the one before it was answered; an answer that is no 200 fails. */
-export function requestSender({ url, count, cookies = [] }: Requests): Contender {
+/** Sends requests over some connections, each as soon as the one before it was answered; an answer that is no 200 fails. */
+export function requestSender({ url, count, cookies = [], connections = CONNECTIONS }: Requests): Contender {
   let ended: Promise<autocannon.Result>;
   return {
     async run() {
@@ -24,7 +25,7 @@ export function requestSender({ url, count, cookies = [] }: Requests): Contender
           const options = {
             url,
             amount: count,
-            connections: CONNECTIONS,
+            connections,
             sampleInt: SAMPLE_MS,
             setupClient: (client: autocannon.Client) => {
               const cookie = cookies[connected++];

@@ -13,6 +13,8 @@ import { openStoreOf } from "../store-kind.ts";
 
 const section = "http";
 const SESSION_MIN = 0.5;
+/** The fewer requests come in together, the fewer share a look into the store. */
+const CONNECTIONS_FEW = 10;
 const PAGE_MIN = 0.4;
 const RUN_RATIO_MAX = 1.5;
 const STREAM_KB_MAX = 64;
@@ -38,17 +40,29 @@ async function sessionRows({ sizes, fixtures, progress }: Bench): Promise<Row[]>
   await using plain = await startApp({ kind: "plain", folder, sessionId });
   await using session = await startApp({ kind: "session", folder, sessionId });
   const count = sizes.requests;
-  const sender = (url: string): Contender =>
-    requestSender({ url, count, cookies: sessionIds.map((id) => `skein_session=${id}`) });
+  const sender = (url: string, connections: number): Contender =>
+    requestSender({ url, count, connections, cookies: sessionIds.map((id) => `skein_session=${id}`) });
   const samples = await race(
-    { plain: sender(plain.url), found: sender(session.url), read: sender(`${session.url}/state`) },
+    {
+      plain: sender(plain.url, CONNECTIONS),
+      found: sender(session.url, CONNECTIONS),
+      read: sender(`${session.url}/state`, CONNECTIONS),
+      plainFew: sender(plain.url, CONNECTIONS_FEW),
+      foundFew: sender(session.url, CONNECTIONS_FEW),
+    },
     sizes,
   );
-  const bare = { label: "the same application without sessions", samples: samples.plain, limit: SESSION_MIN };
+  const label = "the same application without sessions";
+  const bare = { label, samples: samples.plain, limit: SESSION_MIN };
   const what = "Hono and sqlite, a session found by its cookie";
   return [
-    rateRow(what, count, samples.found, bare),
+    rateRow(`${what}, ${CONNECTIONS} connections`, count, samples.found, bare),
     rateRow(`${what}, and its state read anew by the handler`, count, samples.read, { ...bare, limit: null }),
+    rateRow(`${what}, ${CONNECTIONS_FEW} connections`, count, samples.foundFew, {
+      label,
+      samples: samples.plainFew,
+      limit: null,
+    }),
   ];
 }
 
