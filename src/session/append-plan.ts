@@ -45,9 +45,15 @@ export interface AppendInput {
 }
 
 /** The ids that a store must look up before it can plan an append; none for the common case of new entries at the leaf. */
-export function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], options: AppendOptions): string[] {
+export function idsToFind(
+  head: SessionHead,
+  drafts: readonly CheckedDraft[],
+  options: AppendOptions,
+): readonly string[] {
+  const { onto } = options;
+  if ((typeof onto !== "string" || onto === head.leafId) && drafts.every(namesNothing)) return NO_IDS;
   const ids = new Set<string>();
-  if (typeof options.onto === "string") ids.add(options.onto);
+  if (typeof onto === "string") ids.add(onto);
   for (const { id, fresh, parentId, body } of drafts) {
     if (!fresh) ids.add(id);
     if (typeof parentId === "string" && isNode(body)) ids.add(parentId);
@@ -58,6 +64,13 @@ export function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], op
   if (head.leafId !== null && !drafts.some(({ id, body }) => id === head.leafId || targetOf(body) === head.leafId))
     ids.delete(head.leafId);
   return [...ids];
+}
+
+const NO_IDS: readonly string[] = [];
+
+/** Whether a draft can only be new, and says nothing of other entries. */
+function namesNothing({ fresh, parentId, body }: CheckedDraft): boolean {
+  return fresh && typeof parentId !== "string" && targetOf(body) === null;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
@@ -38,7 +39,7 @@ export class Appender {
   readonly #log: SessionLog;
   readonly #writer: EntryWriter;
   readonly #leases: LeaseColumns;
-  readonly #clock: () => Date;
+  readonly #clock: TimestampClock;
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -49,7 +50,7 @@ export class Appender {
     this.#log = parts.log;
     this.#writer = parts.writer;
     this.#leases = parts.leases;
-    this.#clock = parts.clock;
+    this.#clock = new TimestampClock(parts.clock);
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -65,7 +66,7 @@ export class Appender {
   }
 
   async #append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    const attempt = { drafts, options, now: this.#clock().toISOString() };
+    const attempt = { drafts, options, now: this.#clock.now() };
     const known = this.#log.cached(sessionId);
     try {
       const planning = known === undefined ? null : this.#planOn(known, attempt);

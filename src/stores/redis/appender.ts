@@ -1,3 +1,4 @@
+import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import { setTimeout as wait } from "node:timers/promises";
 import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
@@ -61,12 +62,14 @@ interface SessionNames {
  */
 export class Appender {
   readonly #parts: AppenderParts;
+  readonly #clock: TimestampClock;
   readonly #last = new Map<string, Promise<unknown>>();
   /** By unique names, as a text that was just put together costs more to send than one that was sent before. */
   readonly #names = new LruCache<string, SessionNames>(CACHED_SESSIONS);
 
   constructor(parts: AppenderParts) {
     this.#parts = parts;
+    this.#clock = new TimestampClock(parts.clock);
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -84,8 +87,8 @@ export class Appender {
   }
 
   async #append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    const { log, clock } = this.#parts;
-    const attempt = { drafts, options, now: clock().toISOString() };
+    const { log } = this.#parts;
+    const attempt = { drafts, options, now: this.#clock.now() };
     try {
       const known = log.cached(sessionId);
       let session = known?.deletedAt === null ? known : await log.load(sessionId);
