@@ -25,7 +25,8 @@ export function requestSender({ url, count, cookies = [], connections = CONNECTI
           const options = {
             url,
             amount: count,
-            connections,
+            // Each sends one request at least.
+            connections: Math.min(connections, count),
             sampleInt: SAMPLE_MS,
             setupClient: (client: autocannon.Client) => {
               const cookie = cookies[connected++];
