@@ -18,7 +18,8 @@ import { APPEND, APPEND_ONE, ONE_KINDS } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
 import { nextStamp, settingsOf, type Stamp, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
 
-const ATTEMPTS_MAX = 200;
+// A writer on a busy machine may lose many times in a row to others that are quicker.
+const ATTEMPTS_MAX = 1000;
 const ATTEMPTS_WITHOUT_WAIT = 4;
 const WAIT_MS_MAX = 20;
 const NOTHING_FOUND: Found = new Map();
