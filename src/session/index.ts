@@ -108,6 +108,7 @@ export {
   SandboxError,
   type SandboxFailure,
   type SandboxFile,
+  type SandboxReach,
   type SandboxSpec,
 } from "./sandbox.ts";
 export { parseSearch, type SearchTerm } from "./search.ts";

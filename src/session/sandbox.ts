@@ -35,7 +35,11 @@ export interface SandboxSpec {
   readonly env?: Readonly<Record<string, string>>;
   /** Paths outside of the root that may be read and written too. */
   readonly allowPaths?: readonly string[];
-  readonly isolation?: "none" | "bubblewrap";
+  /**
+   * Whether commands are kept apart from the rest of the machine: where that works (`auto`), always or not at all
+   * (`required`), or never (`off`). `bubblewrap` and `none` are older words for the last two.
+   */
+  readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
   readonly image?: string;
   readonly entrypoint?: readonly string[];
   /** The limit of a command that names none of its own. */
@@ -137,8 +141,20 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
+/** What commands can reach from a sandbox, for whoever is asked to let one run. */
+export interface SandboxReach {
+  /** The directory that they start in, as the host knows it; null where it is not one of this machine. */
+  readonly directory: string | null;
+  /** Whether they are kept apart from the rest of the machine. */
+  readonly isolated: boolean;
+  /** Whether they can use the network. */
+  readonly network: boolean;
+}
+
 /** Opens sandboxes of one kind. */
 export interface SandboxBackend {
+  /** What commands of a sandbox with this spec could reach, without opening one (default: nothing is known). */
+  reach?(spec: SandboxSpec): Promise<SandboxReach>;
   open(spec: SandboxSpec): Promise<Sandbox>;
   /** A sandbox that was left open, by its id. @throws {SandboxError} `file_not_found` when it is gone. */
   attach?(id: string, spec: SandboxSpec): Promise<Sandbox>;

@@ -1,11 +1,11 @@
 import type { ApiToken } from "../api-token.ts";
 import { HttpError } from "./http-error.ts";
 import { type RateLimit, RateLimiter } from "./rate-limiter.ts";
-import type { Caller } from "./server-services.ts";
+import { ALL_RIGHTS, type Caller } from "./server-services.ts";
 import { TokenTable } from "./token-table.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
-const LOCAL: Caller = Object.freeze({ userId: "local", admin: true });
+const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIGHTS });
 
 /** Who is let in, and how often. */
 export interface GateOptions {

@@ -4,7 +4,7 @@ import { isTimestamp } from "../../session/header.ts";
 import { checkName } from "../../session/id.ts";
 import { type ApiToken, hashToken } from "../api-token.ts";
 import { HttpError } from "./http-error.ts";
-import type { Caller } from "./server-services.ts";
+import { ALL_RIGHTS, type Caller } from "./server-services.ts";
 
 interface KeptToken {
   readonly digest: Buffer;
@@ -49,7 +49,7 @@ function keep({ token, hash, userId, admin = false, expiresAt }: ApiToken): Kept
   }
   return {
     digest: Buffer.from(digest, "hex"),
-    caller: Object.freeze({ userId, admin }),
+    caller: Object.freeze({ userId, admin, may: ALL_RIGHTS }),
     expiresAtMs: expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt),
   };
 }
