@@ -1,4 +1,4 @@
-import { addUsage, NO_USAGE } from "../session/usage.ts";
+import { addCost, addUsage, NO_USAGE } from "../session/usage.ts";
 import type { Budget, LoopOptions, Spending } from "./loop-options.ts";
 
 /** Watches what a run spends. */
@@ -20,7 +20,7 @@ export class BudgetWatch {
     if (this.#crossed) return false;
     const { totalTokens = Number.POSITIVE_INFINITY, cost: costMax = Number.POSITIVE_INFINITY } = this.#budget;
     const usage = addUsage(this.#before.usage, own.usage ?? NO_USAGE);
-    const cost = this.#before.cost + (own.cost ?? 0);
+    const cost = addCost(this.#before.cost, own.cost);
     if (usage.totalTokens <= totalTokens && cost <= costMax) return false;
     this.#crossed = true;
     return this.#onBudget === undefined || this.#onBudget({ usage, cost }) === "stop";

@@ -2,7 +2,7 @@ import { type CompactionPlan, type CompactionSettings, prepareCompaction } from 
 import type { Entry } from "../session/entry.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SessionHooks } from "../session/hooks.ts";
-import { addUsage } from "../session/usage.ts";
+import { addCost, addUsage } from "../session/usage.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import type { Model } from "./model.ts";
 import { type Summary, spendingOf, summarize } from "./summarize.ts";
@@ -87,7 +87,7 @@ export async function summarizePlan(
     text: `${whole.text}\n\n${part.text}`,
     ...spendingOf({
       ...(whole.usage === undefined ? part : { usage: addUsage(whole.usage, part.usage) }),
-      ...(whole.cost === undefined && part.cost === undefined ? {} : { cost: (whole.cost ?? 0) + (part.cost ?? 0) }),
+      ...(whole.cost === undefined && part.cost === undefined ? {} : { cost: addCost(whole.cost ?? 0, part.cost) }),
     }),
   }));
 }

@@ -204,8 +204,9 @@ export class Loop {
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
     const open = openCalls(this.#progress.output);
     if (open.length === 0) return;
-    if (resume === null) {
-      // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started.
+    if (resume === null || resume.inherited) {
+      // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started,
+      // or a file that came from elsewhere only says that they were called.
       return this.#answerCalls(open, "The call has no result here; it may have run. Check before you repeat it.");
     }
     const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, open, resume);

@@ -19,6 +19,8 @@ export interface ResumeState {
   /** The session, and how long its log was when this was read. */
   readonly sessionId: string;
   readonly version: number;
+  /** Whether the calls without a result came with a fork or an import: they are another's, and never run here. */
+  readonly inherited: boolean;
   /** Calls without a result whose effect may have happened. */
   readonly effects: ReadonlySet<string>;
   /** Calls without a result that a person was asked about, with the decision once there is one. */
@@ -39,6 +41,12 @@ export function setResumeState(transcript: Transcript, state: ResumeState): void
 /** How the run that wrote a transcript stopped, where a resume has found that out. */
 export function resumeStateOf(transcript: Transcript): ResumeState | null {
   return states.get(transcript) ?? null;
+}
+
+/** Forgets what was decided about the open calls of a transcript, so that a person is asked anew. */
+export function forgetDecisions(transcript: Transcript): void {
+  const state = resumeStateOf(transcript);
+  if (state !== null) setResumeState(transcript, { ...state, approvals: new Map() });
 }
 
 /** The key under which a delivered message names the `queued` entry it came from, in its metadata. */

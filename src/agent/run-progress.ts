@@ -5,7 +5,7 @@ import type { SandboxPlacement } from "../session/header.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { Session } from "../session/session.ts";
 import { type Row, rowOf, Transcript } from "../session/transcript.ts";
-import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { RunSink } from "./run-sink.ts";
 import { RunWriter } from "./run-writer.ts";
@@ -113,7 +113,7 @@ export class RunProgress {
     const { output } = this;
     Session.grow(output, {
       ...(usage === undefined ? {} : { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
-      ...(cost === undefined ? {} : { cost: (output.cost ?? 0) + cost }),
+      ...(cost === undefined ? {} : { cost: addCost(output.cost ?? 0, cost) }),
     });
   }
 

@@ -17,11 +17,24 @@ export async function* exportJsonl(source: ExportSource, onlyPath: boolean): Asy
     sanitizer.learn(head.header);
     for await (const entry of readEntries(source)) sanitizer.learn(entry);
   }
-  yield `${JSON.stringify(sanitizer === null ? head.header : sanitizeHeader(head.header, sanitizer))}\n`;
+  const header = onPath === null ? head.header : await headerOfPath(source, onPath);
+  yield `${JSON.stringify(sanitizer === null ? header : sanitizeHeader(header, sanitizer))}\n`;
   for await (const entry of readEntries(source)) {
     if (onPath !== null && !belongs(entry, onPath)) continue;
     yield `${formatEntry(sanitizer === null ? entry : sanitizer.sanitize(entry))}\n`;
   }
+}
+
+/** The header with the number of entries that the path itself has from an import. */
+async function headerOfPath(source: ExportSource, onPath: ReadonlySet<string>): Promise<SessionHeader> {
+  const { header } = source.head;
+  const { inherited } = header;
+  if (inherited === undefined) return header;
+  let entries = 0;
+  for await (const entry of readEntries(source)) {
+    if (entry.seq < inherited.entries && belongs(entry, onPath)) entries += 1;
+  }
+  return { ...header, inherited: { ...inherited, entries } };
 }
 
 function belongs(entry: Entry, onPath: ReadonlySet<string>): boolean {

@@ -1,43 +1,67 @@
+import type { JsonObject } from "../internal/json.ts";
+import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
+import { spendingProblem } from "../session/entry-check.ts";
 import { SessionError } from "../session/errors.ts";
-import type { Entry } from "../session/entry.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
+import { UNKNOWN_LINEAGE } from "../session/lineage-scope.ts";
 import type { SessionStore } from "../session/store.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
-/** What to change of an imported session. */
+/** How a session is imported. */
 export interface ImportOptions {
   /** Whose session it becomes; the user of the file when this is not given. */
   readonly userId?: string | null;
   /** Its id in this store; the id of the file when this is not given. */
   readonly id?: string;
+  /**
+   * Takes the log as one's own, with its open runs, its approvals, its place and where it came from, exactly as the file
+   * has it (default false). For moving sessions between stores of one's own; never for a file that someone else may have
+   * written.
+   */
+  readonly trust?: boolean;
+  /** Whether what the file says was spent counts in sums (default true). */
+  readonly counts?: boolean;
 }
+
+/** The type of the `custom` entry that keeps what an import has taken out of a header. */
+export const IMPORTED_NOTE = "skein.imported";
+
+const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
  * Makes a session of the lines of a JSONL export or of a jsonl store's file, each with or without its newline.
  *
  * - Ids, order, parents, times, labels and entry types that this version does not know stay as they are.
  * - All lines are read and checked first, and the session is made in one step: it is there as a whole, or not at all.
+ * - A log that comes in is words. The header's `inherited` says so of every entry of it: what they approved, ran or left
+ *   waiting does not count, and a call without a result never runs. Where tools acted and which sessions it came from
+ *   becomes a note, a `custom` entry at the end. `trust` takes the log as it is instead.
  *
  * @throws {SessionError} `NOT_A_SESSION` when the first line is no session's header, `UNSUPPORTED_VERSION` for a later
  * format, `DAMAGED` for a line that is cut off or not valid, `UNKNOWN_ENTRY` for an entry that names one that is not
- * there, `SESSION_EXISTS` for an id that is taken.
+ * there, `INVALID_VALUE` for a value that nests too deep or has a key that is not allowed, `SESSION_EXISTS` for an id that
+ * is taken.
  */
 export async function importSession(
   store: SessionStore,
   lines: AsyncIterable<string> | Iterable<string>,
   options: ImportOptions = {},
 ): Promise<SessionHead> {
+  const trust = options.trust === true;
   let header: SessionHeader | null = null;
   const entries: Entry[] = [];
   const ids = new Set<string>();
   let number = 0;
   for await (const line of lines) {
     number++;
-    if (header === null) header = parseHeader(line);
-    else {
+    if (header === null) {
+      header = parseHeader(line);
+      if (!trust && isAhead(header.createdAt)) throw damaged(number, AHEAD);
+    } else {
       for (const entry of parseEntries(line, number)) {
-        if (ids.has(entry.id)) throw damaged(number, "it repeats the id of an earlier entry");
+        const problem = ids.has(entry.id) ? "it repeats the id of an earlier entry" : trust ? null : excessOf(entry);
+        if (problem !== null) throw damaged(number, problem);
         ids.add(entry.id);
         entries.push(entry);
       }
@@ -45,7 +69,51 @@ export async function importSession(
   }
   if (header === null) throw notASession("it is empty");
   const { id = header.id, userId = header.userId } = options;
-  return store.create(checkHeader({ ...header, id, userId }), { entries });
+  const named = { ...header, id, userId };
+  if (trust) return store.create(checkHeader(named), { entries });
+  const words = wordsOf(named, entries);
+  const inherited = { entries: words.entries.length, counts: options.counts !== false };
+  return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries });
+}
+
+/** What a log is without what only this store can say: where tools act, and which sessions it came from. */
+function wordsOf(
+  header: SessionHeader,
+  entries: readonly Entry[],
+): { readonly header: SessionHeader; readonly entries: readonly EntryDraft[] } {
+  const { sandbox, forkedFrom, lineage } = header;
+  // What has neither parents nor anything that refers to them says only who began it.
+  const began = lineage.parents.length === 0 && lineage.extras.length === 0 && !lineage.kind.startsWith("op_");
+  const taken: JsonObject = {
+    ...(sandbox === null ? {} : { sandbox: { ...sandbox } }),
+    ...(forkedFrom === null ? {} : { forkedFrom: { ...forkedFrom } }),
+    ...(began ? {} : { lineage: { ...lineage } }),
+  };
+  if (Object.keys(taken).length === 0) return { header, entries };
+  const words = { ...header, sandbox: null, forkedFrom: null, lineage: began ? lineage : UNKNOWN_LINEAGE };
+  const note: EntryDraft = { type: "custom", customType: IMPORTED_NOTE, data: taken, parentId: leafOf(entries) };
+  return { header: words, entries: [...entries, note] };
+}
+
+/** Where a log's leaf is at its end. */
+function leafOf(entries: readonly Entry[]): string | null {
+  let leafId: string | null = null;
+  for (const entry of entries) {
+    if (entry.type === "leaf") leafId = entry.targetId;
+    else if (isNode(entry) && entry.parentId === leafId) leafId = entry.id;
+  }
+  return leafId;
+}
+
+const AHEAD = "its time is more than a day ahead of this machine's clock";
+
+/** What is too much of an entry that someone else may have made up: it would be the latest for ever, or spoil every sum. */
+function excessOf(entry: Entry): string | null {
+  return isAhead(entry.timestamp) ? AHEAD : spendingProblem(entry);
+}
+
+function isAhead(time: string): boolean {
+  return Date.parse(time) > Date.now() + AHEAD_MAX_MS;
 }
 
 function parseHeader(line: string): SessionHeader {

@@ -1,6 +1,7 @@
 import { contextPath } from "../session/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
+import { inheritedCount } from "../session/fold.ts";
 import type { Guard } from "../session/store.ts";
 import { readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
@@ -104,10 +105,13 @@ export class GroupLog {
     this.#leafId = head.leafId;
     const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
     this.#items = [...contextItems({ compaction, entries: visible })];
-    this.#progress = entries.reduce(stepProgress, null);
+    // A group that came with a fork or an import works elsewhere, if at all.
+    const stepOwn = (progress: GroupProgress | null, entry: Entry): GroupProgress | null =>
+      entry.seq < inheritedCount(head.header) ? progress : stepProgress(progress, entry);
+    this.#progress = entries.reduce(stepOwn, null);
     // A compaction may have left the message behind that the group still answers.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {
-      this.#progress = (await readBranch(store, id, head.leafId)).reduce(stepProgress, null);
+      this.#progress = (await readBranch(store, id, head.leafId)).reduce(stepOwn, null);
     }
     if (this.#messageId !== null && this.#progress?.messageId !== this.#messageId) throw this.#movedAway();
   }

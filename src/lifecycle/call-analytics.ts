@@ -1,6 +1,6 @@
 import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
 import type { Entry } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
+import { firstSummed, type SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkAggregateQuery } from "../stores/check-query.ts";
 
@@ -48,7 +48,7 @@ export async function callAnalytics(store: SessionStore, query: CallQuery = {}):
       const entries = await latestEntries(store, head, Math.min(left, ENTRIES_MAX_EACH));
       sessions += 1;
       left -= entries.length;
-      if ((entries[0]?.seq ?? 0) > firstOwn(head)) complete = false;
+      if ((entries[0]?.seq ?? 0) > firstSummed(head.header)) complete = false;
       samples.add(head, entries, (time) => time >= from && time < to);
     }
     cursor = page.next;
@@ -58,12 +58,7 @@ export async function callAnalytics(store: SessionStore, query: CallQuery = {}):
 
 async function latestEntries(store: SessionStore, head: SessionHead, limit: number): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
-  const range = { after: firstOwn(head) - 1, limit, reverse: true };
+  const range = { after: firstSummed(head.header) - 1, limit, reverse: true };
   for await (const entry of store.read(head.header.id, range)) entries.push(entry);
   return entries.reverse();
-}
-
-/** The position of the first entry that a session did not take over from another. */
-function firstOwn({ header: { forkedFrom } }: SessionHead): number {
-  return forkedFrom?.version ?? 0;
 }

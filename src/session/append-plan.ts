@@ -136,7 +136,7 @@ class Chain {
       timestamp: draft.timestamp ?? this.#input.now,
       seq: this.head.version,
     });
-    const path = node ? stepPath(this.#pathOf(parentId), entry) : null;
+    const path = node ? stepPath(this.#pathOf(parentId), entry, this.head.header) : null;
     this.#checkTarget(entry);
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : EMPTY_PATH;
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);

@@ -37,7 +37,10 @@ export function buildContext(entries: Iterable<Entry>, leafId?: string | null): 
   if (entry === undefined) throw new UnknownEntryError(null, leaf);
   if (!isNode(entry)) throw notANode(null, leaf);
   const path = branchTo(index, leaf);
-  return contextOf(path.reduce(stepPath, EMPTY_PATH), contextPath(path, undoneIds(all)));
+  return contextOf(
+    path.reduce((summary, entry) => stepPath(summary, entry, {}), EMPTY_PATH),
+    contextPath(path, undoneIds(all)),
+  );
 }
 
 /** The context that a path adds up to, given its summary and the part of it that a model sees. */

@@ -1,6 +1,7 @@
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
 import { checkName } from "./id.ts";
+import { COST_MAX, TOKENS_MAX } from "./limits.ts";
 import { USAGE_FIELDS } from "./usage.ts";
 
 type Fields = { readonly [key: string]: unknown };
@@ -154,6 +155,21 @@ export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
   const rules = Object.hasOwn(RULES, body.type) ? RULES[body.type] : undefined;
   return rules === undefined ? null : fieldProblem(body, rules);
+}
+
+/**
+ * What is wrong with what a new entry says was spent, or null: more than any answer of a model comes to. A stored log
+ * stays readable with whatever it says.
+ */
+export function spendingProblem(body: { readonly type: string; readonly message?: unknown }): string | null {
+  const spent: unknown = body.type === "message" ? body.message : body;
+  if (!isFields(spent)) return null;
+  if (typeof spent.cost === "number" && spent.cost > COST_MAX) return `cost is more than ${COST_MAX}`;
+  if (!isFields(spent.usage)) return null;
+  for (const field of USAGE_FIELDS) {
+    if ((spent.usage[field] as number) > TOKENS_MAX) return `usage.${field} is more than ${TOKENS_MAX}`;
+  }
+  return null;
 }
 
 /** What is wrong with what every stored entry carries, or null. */

@@ -1,9 +1,9 @@
 import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
-import type { SessionHeader } from "./header.ts";
+import type { Inherited, SessionHeader } from "./header.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX, OPEN_RUNS_MAX } from "./limits.ts";
 import { textOf } from "./message.ts";
-import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
 /** What the `variables` entries of a path add up to. */
 export interface Settings {
@@ -103,13 +103,13 @@ export function emptyHead(header: SessionHeader): SessionHead {
   };
 }
 
-/** The path that a node ends, given its parent's. */
-export function stepPath(parent: PathSummary, node: Entry): PathSummary {
+/** The path that a node ends, given its parent's and the header of the log that it stands in. */
+export function stepPath(parent: PathSummary, node: Entry, header: Pick<SessionHeader, "inherited">): PathSummary {
   const path = copyPath(parent);
   path.depth += 1;
   switch (node.type) {
     case "message":
-      stepMessage(path, node);
+      stepMessage(path, node, node.seq >= uncountedCount(header));
       break;
     case "compaction":
       path.compactionId = node.id;
@@ -137,6 +137,7 @@ export function stepPath(parent: PathSummary, node: Entry): PathSummary {
  */
 export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
   const next = copyHead(head);
+  const counts = head.version >= uncountedCount(head.header);
   next.version += 1;
   next.updatedAt = updatedAt;
   if (isNode(entry)) {
@@ -149,12 +150,11 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
   }
   switch (entry.type) {
     case "message":
-      foldMessage(next, entry);
+      foldMessage(next, entry, counts);
       break;
     case "compaction":
     case "branch_summary":
-      next.usage = addUsage(head.usage, entry.usage);
-      next.cost += entry.cost ?? 0;
+      if (counts) spend(next, entry);
       break;
     case "leaf":
       next.leafId = entry.targetId;
@@ -184,18 +184,42 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
   return next;
 }
 
-/** How many of a session's first entries it has from the session that it was forked from. */
-export function inheritedCount({ forkedFrom }: SessionHeader): number {
-  return forkedFrom?.version ?? 0;
+/**
+ * How many of a session's first entries are not its own: they came with a fork or an import. What they approve, run or
+ * leave waiting is another's, and never counts in this session.
+ */
+export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number {
+  return Math.max(forkedFrom?.version ?? 0, inherited?.entries ?? 0);
+}
+
+/** How many of a session's first entries spend nothing here: those of an import that does not count. */
+export function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
+  return inherited?.counts === false ? inherited.entries : 0;
+}
+
+/** The position of the first entry that a sum over many sessions takes from this one: what a fork took over counts once. */
+export function firstSummed(header: SessionHeader): number {
+  return Math.max(header.forkedFrom?.version ?? 0, uncountedCount(header));
+}
+
+/** The `inherited` of a session that begins with another's first entries, as the fields of a header. */
+export function inheritedUpTo({ inherited }: SessionHeader, version: number): { readonly inherited?: Inherited } {
+  return inherited === undefined ? {} : { inherited: { ...inherited, entries: Math.min(inherited.entries, version) } };
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">): void {
+type Spending = { readonly usage?: Usage; readonly cost?: number };
+
+function spend(sum: { usage: Usage; cost: number }, { usage, cost }: Spending): void {
+  sum.usage = addUsage(sum.usage, usage);
+  sum.cost = addCost(sum.cost, cost);
+}
+
+function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">, counts: boolean): void {
   path.turnCount += 1;
   if (message.role !== "assistant") return;
-  path.usage = addUsage(path.usage, message.usage);
-  path.cost += message.cost ?? 0;
+  if (counts) spend(path, message);
   const { provider, model } = message;
   if (provider !== undefined && model !== undefined) path.model = { provider, modelId: model };
 }
@@ -211,17 +235,14 @@ function stepSettings(settings: Settings, node: EntryOf<"variables">): Settings 
   };
 }
 
-function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">): void {
+function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, counts: boolean): void {
   const { message } = entry;
   head.messageCount += 1;
   head.modifiedAt = entry.timestamp;
   if (message.role === "user" && head.firstMessage === null) {
     head.firstMessage = firstLineOf(textOf(message.content)) || null;
   }
-  if (message.role === "assistant") {
-    head.usage = addUsage(head.usage, message.usage);
-    head.cost += message.cost ?? 0;
-  }
+  if (message.role === "assistant" && counts) spend(head, message);
 }
 
 function stepRuns(open: readonly string[], entry: EntryOf<"run">): readonly string[] {

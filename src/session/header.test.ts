@@ -151,6 +151,20 @@ describe("checkHeader", () => {
   });
 });
 
+describe("inherited", () => {
+  test("stays absent where it is absent, and is kept where it is there", () => {
+    expect(header()).not.toHaveProperty("inherited");
+    expect(header({ inherited: { entries: 2, counts: false } }).inherited).toEqual({ entries: 2, counts: false });
+  });
+
+  test.for<unknown>([null, 3, [], {}, { entries: -1, counts: true }, { entries: 1.5, counts: true }, { entries: 1 }])(
+    "is not %j",
+    (inherited) => {
+      expect(() => checkHeader({ ...header(), inherited })).toThrow(/inherited/);
+    },
+  );
+});
+
 describe("isTimestamp", () => {
   test.for(["2024-02-29T23:59:59.999Z", "0001-01-01T00:00:00.000Z", timeAt(0)])("takes %s", (time) => {
     expect(isTimestamp(time)).toBe(true);

@@ -43,6 +43,17 @@ export interface SandboxPlacement {
   readonly handleId: string | null;
 }
 
+/**
+ * What a session has from a log that came in from outside. These entries say what was said; what they approve, run or
+ * leave waiting does not count here.
+ */
+export interface Inherited {
+  /** How many of the session's first entries came in. */
+  readonly entries: number;
+  /** Whether what they spent is part of the sums. */
+  readonly counts: boolean;
+}
+
 /** The first record of a session. It never changes. */
 export interface SessionHeader {
   readonly type: "session";
@@ -55,6 +66,8 @@ export interface SessionHeader {
   readonly forkedFrom: ForkPoint | null;
   readonly sandbox: SandboxPlacement | null;
   readonly metadata: JsonObject;
+  /** Only in a session that was imported, and in forks of one; written by the import, whatever the file says. */
+  readonly inherited?: Inherited;
 }
 
 const LINEAGE_KINDS: ReadonlySet<string> = new Set<LineageKind>([
@@ -83,6 +96,7 @@ export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
     forkedFrom: init.forkedFrom ?? null,
     sandbox: init.sandbox ?? null,
     metadata: init.metadata ?? {},
+    ...(init.inherited === undefined ? {} : { inherited: init.inherited }),
   });
 }
 
@@ -109,6 +123,7 @@ export function checkHeader(value: unknown): SessionHeader {
   checkForkPoint(header.forkedFrom);
   checkSandbox(header.sandbox);
   if (!isObject(header.metadata)) throw invalid("metadata is not an object");
+  checkInherited(header.inherited);
   return header as unknown as SessionHeader;
 }
 
@@ -162,6 +177,14 @@ function checkForkPoint(value: unknown): void {
     throw invalid("forkedFrom.version is not a count");
   if (value.branchName !== undefined && typeof value.branchName !== "string")
     throw invalid("forkedFrom.branchName is not a text");
+}
+
+function checkInherited(value: unknown): void {
+  if (value === undefined) return;
+  if (!isObject(value)) throw invalid("inherited is not an object");
+  if (!Number.isSafeInteger(value.entries) || (value.entries as number) < 0)
+    throw invalid("inherited.entries is not a count");
+  if (typeof value.counts !== "boolean") throw invalid("inherited.counts is not true or false");
 }
 
 function checkSandbox(value: unknown): void {

@@ -50,13 +50,16 @@ export {
   type PathSummary,
   type SessionHead,
   type Settings,
+  inheritedCount,
   stepHead,
   stepPath,
 } from "./fold.ts";
+export { forkedHeader } from "./forked-header.ts";
 export {
   createHeader,
   FORMAT_VERSION,
   type ForkPoint,
+  type Inherited,
   type Lineage,
   type LineageKind,
   type SandboxPlacement,

@@ -13,6 +13,12 @@ export const CWD_CHARACTERS_MAX = 4096;
 /** The most bytes of a header as JSON, its metadata included. */
 export const HEADER_BYTES_MAX: number = 256 * 1024;
 
+/** The most that one new entry may say it cost. */
+export const COST_MAX = 1_000_000_000;
+
+/** The most tokens that one new entry may say it used, of each kind. */
+export const TOKENS_MAX = 1_000_000_000_000;
+
 /** How many characters of the first user message a listing shows. */
 export const FIRST_MESSAGE_CHARACTERS_MAX = 200;
 

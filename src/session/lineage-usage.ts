@@ -1,5 +1,5 @@
 import { ancestors, indexOf, lineageOf, type SessionLike } from "./lineage.ts";
-import { addUsage, NO_USAGE, type Usage } from "./usage.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
 /** A session that may say what the operation which made it spent. */
 export type SpendingSession = SessionLike & { readonly usage?: Usage | null; readonly cost?: number | null };
@@ -20,7 +20,7 @@ export function lineageUsage(sessions: Iterable<SpendingSession>, id: string): {
   for (const session of [byId.get(id) as SpendingSession, ...above]) {
     if (lineageOf(session).kind === "op_merge") continue;
     usage = addUsage(usage, session.usage ?? undefined);
-    cost += session.cost ?? 0;
+    cost = addCost(cost, session.cost);
   }
   return { usage, cost };
 }

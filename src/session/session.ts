@@ -11,7 +11,7 @@ import type { SandboxTarget } from "./sandbox-opening.ts";
 import { SandboxSlot } from "./sandbox-slot.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
-import { addUsage, type Usage } from "./usage.ts";
+import { addCost, addUsage, type Usage } from "./usage.ts";
 
 /** What a session made from rows may carry beside them. */
 export interface SessionInit {
@@ -175,7 +175,7 @@ export class Session implements AsyncDisposable {
       );
     }
     const usage = other.usage === null ? this.usage : addUsage(other.usage, this.usage ?? undefined);
-    const cost = this.cost === null && other.cost === null ? null : (this.cost ?? 0) + (other.cost ?? 0);
+    const cost = this.cost === null && other.cost === null ? null : addCost(this.cost ?? 0, other.cost);
     return Session.derive(this, this.transcript.concat(other.transcript), {
       lineage: operation("op_merge", "merge", [this.id, other.id]),
       usage,

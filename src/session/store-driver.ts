@@ -53,7 +53,7 @@ export interface StoreDriver {
   readJson?(sessionId: string, range: ReadRange): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
-  /** Fills in the header's `forkedFrom`, keeping a `branchName` that is there. An unknown `at` is an `UnknownEntryError`. */
+  /** Makes the header with `forkedHeader`, which says where the fork begins. An unknown `at` is an `UnknownEntryError`. */
   fork(
     sourceId: string,
     header: SessionHeader,

@@ -21,16 +21,24 @@ export const USAGE_FIELDS = [
 /** Nothing spent. */
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0, totalTokens: 0 });
 
+/** The most that a sum of tokens or of cost comes to: beyond it, numbers are not exact, and then not finite. */
+export const SPENT_MAX: number = Number.MAX_SAFE_INTEGER;
+
+/** The sum of two costs, which is finite whatever they are. */
+export function addCost(a: number, b: number | null | undefined): number {
+  return Math.min(a + (b ?? 0), SPENT_MAX);
+}
+
 /** The sum of two usages; optional counters appear once one side has them. */
 export function addUsage(a: Usage, b: Usage | undefined): Usage {
   if (b === undefined) return a;
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    totalTokens: a.totalTokens + b.totalTokens,
+    inputTokens: Math.min(a.inputTokens + b.inputTokens, SPENT_MAX),
+    outputTokens: Math.min(a.outputTokens + b.outputTokens, SPENT_MAX),
+    totalTokens: Math.min(a.totalTokens + b.totalTokens, SPENT_MAX),
   };
   for (const field of ["cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const) {
-    const value = (a[field] ?? 0) + (b[field] ?? 0);
+    const value = Math.min((a[field] ?? 0) + (b[field] ?? 0), SPENT_MAX);
     if (a[field] !== undefined || b[field] !== undefined) sum[field] = value;
   }
   return sum;

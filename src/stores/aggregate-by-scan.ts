@@ -1,8 +1,8 @@
 import type { Entry } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
+import { firstSummed, type SessionHead } from "../session/fold.ts";
 import type { Message } from "../session/message.ts";
 import type { AggregateKey, AggregateQuery, AggregateRow } from "../session/store.ts";
-import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import { readRange } from "./check-arguments.ts";
 import { type ScanSource, scanSessions } from "./session-scan.ts";
 
@@ -25,7 +25,7 @@ export async function aggregateByScan(source: ScanSource, query: AggregateQuery)
   const sums = new Map<string, Sum>();
   if (groupBy.length === 0) sumOf(sums, {});
   for await (const head of scanSessions(source, filter)) {
-    const after = (head.header.forkedFrom?.version ?? 0) - 1;
+    const after = firstSummed(head.header) - 1;
     for await (const entry of source.read(head.header.id, readRange({ after }))) {
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
       addMessage(sumOf(sums, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
@@ -76,5 +76,5 @@ function addMessage(sum: Sum, sessionId: string, message: Message): void {
   if (message.role !== "assistant") return;
   sum.toolCalls += message.toolCalls?.length ?? 0;
   sum.usage = addUsage(sum.usage, message.usage);
-  sum.cost += message.cost ?? 0;
+  sum.cost = addCost(sum.cost, message.cost);
 }

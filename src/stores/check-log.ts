@@ -86,7 +86,9 @@ class LogFold {
       );
     this.#position = entry.seq + 1;
     if (this.places.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
-    const path = isNode(entry) ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry) : null;
+    const path = isNode(entry)
+      ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry, this.#head.header)
+      : null;
     const target =
       entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : this.#checkTarget(entry, EMPTY_PATH);
     this.places.set(entry.id, { seq: entry.seq, path });

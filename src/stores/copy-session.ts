@@ -1,6 +1,6 @@
 import type { Entry } from "../session/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import { inheritedUpTo, type SessionHead } from "../session/fold.ts";
 import type { Checkpoint, SessionStore } from "../session/store.ts";
 import { canonicalJson, firstDifference, LogHash } from "./log-digest.ts";
 
@@ -114,6 +114,9 @@ class SessionCopy {
     if (forkedFrom === null || !this.#to.capabilities.forkByReference) return null;
     const source = await this.#to.head(forkedFrom.sessionId);
     if (source === null || source.version < forkedFrom.version) return null;
+    // A fork has what its source has from an import; where the target's source says otherwise, it would be another one.
+    const { inherited } = inheritedUpTo(source.header, forkedFrom.version);
+    if (canonicalJson(inherited ?? null) !== canonicalJson(header.inherited ?? null)) return null;
     // A session made of one path of another's has a fork point too, but does not begin with the other's first entries.
     const own = { store: this.#from, sessionId: this.#sessionId };
     const other = { store: this.#to, sessionId: forkedFrom.sessionId };

@@ -14,7 +14,7 @@ export async function checkHeadIsFold(store: SessionStore, sessionId: string): P
   let folded: SessionHead = { ...emptyHead(head.header), updatedAt: head.updatedAt };
   for await (const entry of store.read(sessionId)) {
     assert.equal(entry.seq, folded.version, `entry ${entry.id} is at another position than its own`);
-    folded = stepHead(folded, entry, stepOf(entry, paths), head.updatedAt);
+    folded = stepHead(folded, entry, stepOf(entry, paths, head), head.updatedAt);
   }
   assert.deepEqual(head, folded, `the head of session ${sessionId} is not the fold of its entries`);
   for (const [id, path] of paths) {
@@ -22,9 +22,9 @@ export async function checkHeadIsFold(store: SessionStore, sessionId: string): P
   }
 }
 
-function stepOf(entry: Entry, paths: Map<string, PathSummary>): PathSummary {
+function stepOf(entry: Entry, paths: Map<string, PathSummary>, { header }: SessionHead): PathSummary {
   if (isNode(entry)) {
-    const path = stepPath(pathOf(entry.parentId, entry, paths), entry);
+    const path = stepPath(pathOf(entry.parentId, entry, paths), entry, header);
     paths.set(entry.id, path);
     return path;
   }

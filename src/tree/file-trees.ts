@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Entry } from "../session/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import { inheritedUpTo, type SessionHead } from "../session/fold.ts";
 import { createHeader } from "../session/header.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { FileBacking, openFiles } from "./file-backing.ts";
@@ -82,6 +82,8 @@ export function derivedHeader(
     readonly cwd: string | null;
     readonly entryId: string | null;
     readonly version: number;
+    /** How many of its entries the source has from an import, where these are not simply the first ones. */
+    readonly imported?: number;
     readonly operator: string;
   },
   options: FileOptions,
@@ -95,5 +97,6 @@ export function derivedHeader(
     metadata,
     lineage: { parents: [id], operator: from.operator, kind: "op_fork", extras: [] },
     forkedFrom: { sessionId: id, entryId: from.entryId, version: from.version },
+    ...inheritedUpTo(source.header, from.imported ?? from.version),
   });
 }

@@ -222,9 +222,10 @@ export class SessionTree implements AsyncDisposable {
     const path = await this.getBranch(entryId);
     if (!path.every(isNode)) throw notANode(this.id, entryId);
     const labels = labelsOn(path, await this.entries());
+    const imported = path.filter(({ seq }) => seq < (this.header.inherited?.entries ?? 0)).length;
     const header = derivedHeader(
       this.#head,
-      { cwd: this.header.cwd, entryId, version: path.length, operator: "createBranchedSession" },
+      { cwd: this.header.cwd, entryId, version: path.length, imported, operator: "createBranchedSession" },
       options,
     );
     const tree = new SessionTree(await this.#backing.derive(header, [...path, ...labels], options), options);

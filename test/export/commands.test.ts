@@ -121,12 +121,16 @@ test("export leaves nothing behind when it is interrupted", async () => {
   expect((await readdir(directory)).filter((name) => name.includes("talk"))).toEqual([]);
 });
 
+const AS_WORDS =
+  "It was imported as words: what it approved or was running does not count; --trust takes it as your own.\n";
+
 test("import makes the session of a file, for another user when asked to", async () => {
   const file = inDirectory("talk.jsonl");
   await skein("export", "talk", "--store", store, "--output", file);
   const other = inDirectory("other.db");
   const ended = await skein("import", file, "--store", `sqlite:${other}`, "--user", "bob");
-  expect([ended.code, ended.out]).toEqual([0, "Session talk has been imported with 12 entries.\n"]);
+  expect(ended.code).toBe(0);
+  expect(ended.out).toBe(`Session talk has been imported with 12 entries.\n${AS_WORDS}`);
   await using opened = await openSqliteStore({ path: other });
   expect((await opened.head("talk"))?.header.userId).toBe("bob");
 });
@@ -141,7 +145,7 @@ test("import reads the standard input", async () => {
     );
     child.stdin?.end(out);
   });
-  expect(printed).toBe("Session copy has been imported with 12 entries.\n");
+  expect(printed).toBe(`Session copy has been imported with 12 entries.\n${AS_WORDS}`);
 });
 
 test.for<readonly [string, number, string | null]>([

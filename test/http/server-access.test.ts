@@ -130,7 +130,7 @@ test("only an administrator makes a session for someone else", async () => {
   expect((await api.call("GET", "/api/me", undefined, root)).body).toEqual({ userId: "root", admin: true });
 });
 
-test("an imported log says neither where tools act nor which sessions it came from, but for an administrator", async () => {
+test("an imported log says neither where tools act nor which sessions it came from, also for an administrator", async () => {
   const { server, api } = await startGuarded();
   await using _ = server;
   const secret = (await api.call("POST", "/api/sessions", {}, bob)).body;
@@ -146,12 +146,21 @@ test("an imported log says neither where tools act nor which sessions it came fr
   const run = { type: "run", id: "r", ...stamp, runId: "r", phase: "started", sandbox: place };
   const file = `${JSON.stringify(header)}\n${JSON.stringify(run)}\n`;
   const headers = { "content-type": "application/jsonl" };
-  const mine = await api.call("POST", "/api/import", file, { ...ann, headers });
-  expect(mine.body.header).toMatchObject({ userId: "ann", sandbox: null, forkedFrom: null, lineage: { parents: [] } });
-  const entries = await api.call("GET", `/api/sessions/${mine.body.header.id}/entries`, undefined, ann);
-  expect(entries.body.items[0]).not.toHaveProperty("sandbox");
-  const trusted = await api.call("POST", "/api/import", file, { ...root, headers });
-  expect(trusted.body.header.sandbox).toEqual(place);
+  for (const [who, userId, counts] of [
+    [ann, "ann", false],
+    [root, "root", true],
+  ] as const) {
+    const made = await api.call("POST", "/api/import", file, { ...who, headers });
+    expect(made.body.header).toMatchObject({ userId, sandbox: null, forkedFrom: null, lineage: { parents: [] } });
+    expect(made.body.header.inherited).toEqual({ entries: 2, counts });
+    const entries = await api.call("GET", `/api/sessions/${made.body.header.id}/entries`, undefined, who);
+    const { forkedFrom, lineage } = header;
+    expect(entries.body.items[1]).toMatchObject({
+      type: "custom",
+      customType: "skein.imported",
+      data: { sandbox: place, forkedFrom, lineage },
+    });
+  }
 });
 
 describe("a token", () => {

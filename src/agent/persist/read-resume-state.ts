@@ -10,8 +10,9 @@ import { type ApprovalDecision, QUEUED_KEY, type QueuedInput, type ResumeState }
  * How the run that wrote a session's last rows stopped. Reads the log backward, as far as that run goes and the last
  * answer stands; `entries` are those of the context.
  *
- * The run that a fork was made in is its source's, and may go on there: what waits for it is not the fork's, and its open
- * calls may run any time. They are the fork's only where a run of the fork has taken them up.
+ * What came with a fork or an import is another's. The run that a fork was made in may go on in its source, and an import
+ * says what it likes: input that waits there is not delivered, what was approved there does not count, and calls that are
+ * open there never run here, whatever has started since.
  */
 export async function readResumeState(
   store: SessionStore,
@@ -53,13 +54,14 @@ class Scan {
   readonly #openRuns: Set<string>;
   /** How many of the first entries are another session's. */
   readonly #inherited: number;
+  /** How many of the first entries came with an import, which cannot say where tools act. */
+  readonly #imported: number;
   readonly #effects = new Set<string>();
   readonly #approvals = new Map<string, ApprovalDecision | null>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
   #sandbox: SandboxPlacement | null = null;
   #runIsOver = false;
-  #ranHere = false;
 
   constructor(
     openCalls: ReadonlySet<string>,
@@ -73,6 +75,7 @@ class Scan {
     this.#contextSeq = context[0]?.seq ?? 0;
     this.#openRuns = new Set(openRuns);
     this.#inherited = inheritedCount(header);
+    this.#imported = header.inherited?.entries ?? 0;
   }
 
   /** Whether nothing that counts stands at that entry or before it. */
@@ -113,10 +116,10 @@ class Scan {
       .map(({ id, kind, content }) => ({ id, kind, content }))
       .reverse();
     const sandbox = this.#sandbox;
-    if (this.#answerSeq < this.#inherited && !this.#ranHere) {
-      return { effects: this.#openCalls, approvals: new Map(), queued, sandbox };
+    if (this.#answerSeq < this.#inherited) {
+      return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
     }
-    return { effects: this.#effects, approvals: this.#approvals, queued, sandbox };
+    return { inherited: false, effects: this.#effects, approvals: this.#approvals, queued, sandbox };
   }
 
   /** Some models count their calls anew in every answer, so only what came after the last one is about its calls. */
@@ -126,8 +129,7 @@ class Scan {
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
   #takeRun({ seq, runId, phase, sandbox }: EntryOf<"run">): void {
-    if (phase === "started" && seq >= this.#inherited) this.#ranHere = true;
-    this.#sandbox ??= sandbox ?? null;
+    if (seq >= this.#imported) this.#sandbox ??= sandbox ?? null;
     if (phase === "started" && sandbox === undefined) this.#openRuns.delete(runId);
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
   }

@@ -6,7 +6,7 @@ import { SessionError } from "../../session/errors.ts";
 import { operation, Session } from "../../session/session.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
-import { addUsage } from "../../session/usage.ts";
+import { addCost, addUsage } from "../../session/usage.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
@@ -157,7 +157,7 @@ export function commonRows(one: Transcript, other: Transcript): number {
 /** What the log says and what the user session adds, in the user session's sandbox if it has a place for one. */
 function merged(stored: Session, user: Session): Session {
   const usage = user.usage === null ? stored.usage : addUsage(user.usage, stored.usage ?? undefined);
-  const cost = stored.cost === null && user.cost === null ? null : (stored.cost ?? 0) + (user.cost ?? 0);
+  const cost = stored.cost === null && user.cost === null ? null : addCost(stored.cost ?? 0, user.cost);
   const place = user.sandboxBackend === null ? stored : user;
   return Session.derive(place, stored.transcript.concat(user.transcript), {
     lineage: operation("op_merge", "merge", [stored.id, user.id]),

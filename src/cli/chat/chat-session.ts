@@ -28,6 +28,8 @@ export interface ChatInit {
   /** The directory that the tools act in, and that new sessions belong to. */
   readonly workspace: string;
   readonly approve: ApprovalPolicy;
+  /** Whether a person is there to be asked (default: yes). Where nobody is, what the log says was allowed does not count. */
+  readonly attended?: boolean;
   /** The model to ask (default: the session's last one, else one that needs no key). */
   readonly model?: string;
   /** The instructions (default: the session's own, else those of every chat). */
@@ -137,10 +139,10 @@ export class ChatSession implements AsyncDisposable {
 
   /** What answers the next turn of the session. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
-    const { system, workspace, approve } = this.#init;
+    const { system, workspace, approve, attended = true } = this.#init;
     const { path } = await tree.refresh();
     const prompt = system ?? path.settings.systemPrompt ?? DEFAULT_PROMPT;
-    return { model: this.#model, prompt, tools: toolsUnder(approve), workspace };
+    return { model: this.#model, prompt, tools: toolsUnder(approve), workspace, attended };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

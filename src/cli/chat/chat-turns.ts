@@ -10,6 +10,7 @@ import {
   type SessionTree,
   type Tool,
 } from "../../index.ts";
+import { forgetDecisions } from "../../agent/resume-state.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";
 
@@ -20,6 +21,8 @@ export interface Answerer {
   readonly tools: readonly Tool[];
   /** The directory that the tools act in. */
   readonly workspace: string;
+  /** Whether a person is there to be asked. */
+  readonly attended: boolean;
 }
 
 interface Started {
@@ -53,11 +56,12 @@ export class ChatTurns {
    * no answer.
    */
   async *goOn(tree: SessionTree, by: Answerer, from?: string): AsyncGenerator<ChatOutput> {
-    const { model, prompt, tools, workspace } = by;
+    const { model, prompt, tools, workspace, attended } = by;
     yield* this.#follow(tree, async (signal) => {
       if (from !== undefined) await tree.branch(from);
       const { store, id: sessionId } = tree;
       const { user, agent } = await resumeSession({ store, sessionId }, { agentPrompt: prompt });
+      if (!attended) forgetDecisions(user.transcript);
       const source = user.to("local", workspace);
       return {
         source,

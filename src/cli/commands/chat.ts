@@ -52,15 +52,16 @@ export const chat: Command = {
     await using store = await context.openStore();
     const sessionId = await sessionFor(store, context, workspace);
     await using manager = openManager(store);
+    const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
     await using session = new ChatSession({
       manager,
+      attended: atTerminal,
       models: (name) => createModel(name),
       workspace,
       approve: (textOption(values, "approve") ?? "none") as ApprovalPolicy,
       ...(model === undefined ? {} : { model }),
       ...(system === undefined ? {} : { system }),
     });
-    const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
     using lines = new ChatLines({
       input: process.stdin,
       terminal: atTerminal ? process.stdout : null,

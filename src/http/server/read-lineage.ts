@@ -1,5 +1,5 @@
 import { SessionCapacityError } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type SessionHead, stepHead } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../../session/fold.ts";
 import type { Lineage } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
@@ -73,7 +73,7 @@ export async function readLineage(
 
 /** What a session spent since it was forked. */
 async function ownSpending(store: SessionStore, head: SessionHead): Promise<Pick<SessionHead, "usage" | "cost">> {
-  const taken = head.header.forkedFrom?.version ?? 0;
+  const taken = firstSummed(head.header);
   if (taken === 0) return head;
   let own = emptyHead(head.header);
   for await (const entry of store.read(head.header.id, { after: taken - 1 })) {

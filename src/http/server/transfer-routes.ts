@@ -2,7 +2,6 @@ import { z } from "zod";
 import { exportSession, importSession, readLines } from "../../export/index.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionCapacityError, SessionError } from "../../session/errors.ts";
-import { UNKNOWN_LINEAGE } from "../../session/lineage-scope.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { ExportFormat } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
@@ -19,6 +18,18 @@ const TYPES: Readonly<Record<ExportFormat, { readonly contentType: string; reado
   markdown: { contentType: "text/markdown; charset=utf-8", ending: "md" },
   html: { contentType: "text/html; charset=utf-8", ending: "html" },
 };
+
+/** What can be wrong with the file that a request carries. */
+const FILE_FAULTS: ReadonlySet<string> = new Set([
+  "DAMAGED",
+  "NOT_A_SESSION",
+  "UNSUPPORTED_VERSION",
+  "UNKNOWN_ENTRY",
+  "INVALID_HEADER",
+  "INVALID_ENTRY",
+  "INVALID_VALUE",
+  "INVALID_ID",
+]);
 
 /** Sessions as files. */
 export function mountTransfer(app: ServerApp, services: ServerServices): void {
@@ -51,15 +62,17 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/import",
     operationId: "importSession",
-    summary: "Makes a session of the caller's from an exported log, with an id of its own.",
+    summary:
+      "Makes a session of the caller's from an exported log, with an id of its own. The log is taken as words: what it approved, ran or left waiting does not count here.",
     bodyType: JSONL,
     answers: { 201: { description: "The new session.", schema: sessionView } },
     async handle({ request, caller }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
       await checkRoom(services, caller);
-      const given = readLines(streamBody(request, app.limits.bodyBytesMax));
-      const lines = caller.admin ? given : mapLines(given, withoutPlaces);
-      const head = await importSession(services.store, lines, { userId: caller.userId, id: uuidv7() }).catch(asRefusal);
+      const lines = readLines(streamBody(request, app.limits.bodyBytesMax));
+      // Always as words: no request makes a log this server's own.
+      const options = { userId: caller.userId, id: uuidv7(), counts: caller.admin };
+      const head = await importSession(services.store, lines, options).catch(asRefusal);
       const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
       return answer(await readView(services, head.header.id, caller), { status: 201, headers });
     },
@@ -68,8 +81,7 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
 
 /** What is wrong with a file is the request's fault; the same code for a stored session is the server's. */
 function asRefusal(error: unknown): never {
-  const codes = ["DAMAGED", "NOT_A_SESSION", "UNSUPPORTED_VERSION", "UNKNOWN_ENTRY"];
-  if (!(error instanceof SessionError) || !codes.includes(error.code)) throw error;
+  if (!(error instanceof SessionError) || !FILE_FAULTS.has(error.code)) throw error;
   throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
     problems: [{ path: "body", message: error.message }],
   });
@@ -96,29 +108,4 @@ async function streamOf(pieces: AsyncIterable<string>): Promise<ReadableStream<U
       await iterator.return?.();
     },
   });
-}
-
-/**
- * A line without what only the server may say: where tools act, and which sessions it came from. Whoever could say so
- * would reach files and sessions that are not theirs.
- */
-function withoutPlaces(line: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    // The import says what is wrong with it.
-    return line;
-  }
-  return JSON.stringify(Array.isArray(value) ? value.map(withoutPlace) : withoutPlace(value));
-}
-
-function withoutPlace(item: unknown): unknown {
-  if (typeof item !== "object" || item === null) return item;
-  const { sandbox: _sandbox, ...rest } = item as { sandbox?: unknown; type?: unknown };
-  return rest.type === "session" ? { ...rest, sandbox: null, forkedFrom: null, lineage: UNKNOWN_LINEAGE } : rest;
-}
-
-async function* mapLines(lines: AsyncIterable<string>, change: (line: string) => string): AsyncGenerator<string> {
-  for await (const line of lines) yield change(line);
 }

@@ -111,6 +111,7 @@ const header = z.object({
     .nullable(),
   sandbox: z.object({ backend: text, spec: json, handleId: nullableText }).nullable(),
   metadata: jsonObject,
+  inherited: z.object({ entries: count, counts: z.boolean() }).optional(),
 });
 
 const headFields = {

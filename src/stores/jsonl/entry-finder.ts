@@ -113,7 +113,7 @@ export class EntryFinder {
     }
     for (const seq of positions.reverse()) {
       const node = await this.#at(handle, table, seq);
-      path = stepPath(path ?? EMPTY_PATH, node);
+      path = stepPath(path ?? EMPTY_PATH, node, this.#identity.header);
       this.#paths.set(node.id, path);
     }
     return path;

@@ -46,7 +46,7 @@ function sampleHead() {
     const entry = { ...body, id: `e${seq}`, parentId: head.leafId, timestamp: TIME, seq } as Entry;
     const target = entry.type === "leaf" ? entry.targetId : null;
     const path = isNode(entry)
-      ? stepPath(paths.get(entry.parentId) as PathSummary, entry)
+      ? stepPath(paths.get(entry.parentId) as PathSummary, entry, HEADER)
       : (paths.get(target) as PathSummary);
     paths.set(entry.id, path);
     head = stepHead(head, entry, path, TIME);

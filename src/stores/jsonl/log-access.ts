@@ -1,5 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { SessionDamagedError } from "../../session/errors.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import type { RawLine } from "./log-line.ts";
 import type { Places } from "./places.ts";
 import { countLines } from "./read-lines.ts";
@@ -10,6 +11,7 @@ export class StaleView extends Error {}
 /** Which file a log is, and what its first line is. */
 export interface LogIdentity {
   readonly places: Places;
+  readonly header: SessionHeader;
   readonly ino: number;
   /** Where the first line ends. */
   readonly headerEnd: number;

@@ -226,7 +226,7 @@ export class LogFile {
     const handle = small ? await readAhead(file, stamp.size) : file;
     await this.#judge(handle, stamp, async () => {
       const { header, end, check } = await readHeader(handle, this.places.log);
-      const identity = { places: this.places, ino: stamp.ino, headerEnd: end, headerCheck: check };
+      const identity = { places: this.places, header, ino: stamp.ino, headerEnd: end, headerCheck: check };
       const head = emptyHead(header);
       const start = options.useIndex && !small ? await startFromIndex(handle, identity, head, stamp) : null;
       try {

@@ -113,7 +113,7 @@ export class LogState {
     if (entries.length > 1 || entry.type === "leaf" || this.finder.mayHold(entry.id)) return false;
     if (!isNode(entry)) this.advance(line, entries, stepHead(this.#head, entry, EMPTY_PATH, this.#head.updatedAt));
     else if (entry.parentId === this.#head.leafId) {
-      const path = stepPath(this.#head.path, entry);
+      const path = stepPath(this.#head.path, entry, this.#head.header);
       this.finder.addPath(entry.id, path);
       this.advance(line, entries, stepHead(this.#head, entry, path, this.#head.updatedAt));
     } else return false;
@@ -140,7 +140,7 @@ export class LogState {
       const parent = await this.#pathOf(head, entry.parentId, own);
       if (parent === undefined) throw this.#damage(line, `its parent ${show(entry.parentId)} does not stand before it`);
       if (parent === null) throw this.#damage(line, `its parent ${show(entry.parentId)} is a fact, not a node`);
-      return stepPath(parent, entry);
+      return stepPath(parent, entry, head.header);
     }
     if (entry.type !== "leaf") return EMPTY_PATH;
     const target = await this.#pathOf(head, entry.targetId, own);

@@ -5,7 +5,8 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { forkedHeader } from "../../session/forked-header.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { copyLog } from "./copy-log.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
@@ -58,16 +59,10 @@ export async function forkSession(
   const last = await lastEntry(source, sourceId, options.at);
   await checkFree(files, header.id);
   await checkForks(files, sourceId, options.maxForks);
-  const branchName = header.forkedFrom?.branchName;
-  const forkedFrom: ForkPoint = {
-    sessionId: sourceId,
-    entryId: last?.id ?? null,
-    version: last === null ? 0 : last.seq + 1,
-    ...(branchName !== undefined && { branchName }),
-  };
-  const forked = { ...header, forkedFrom };
+  const version = last === null ? 0 : last.seq + 1;
+  const forked = forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version });
   const path = join(files.options.directory, sessionFileName(header));
-  await makeFile(path, (handle) => copyLog(source.state, forkedFrom.version, forked, handle), files.options);
+  await makeFile(path, (handle) => copyLog(source.state, version, forked, handle), files.options);
   return readNew(files, path, header.id);
 }
 

@@ -1,6 +1,7 @@
 import { type Entry, isNode } from "../../session/entry.ts";
 import { show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import type { RecoveredItem } from "./recover-line.ts";
 import type { Damage } from "./salvage.ts";
 
@@ -14,8 +15,8 @@ export interface RelinkedLog {
  * Puts what was recovered in a form that folds: a `lost` node for each entry that cannot be read or cannot stand
  * where it does, chained where its neighbours say it was. Each one is added to `damage`.
  */
-export function relink(items: readonly RecoveredItem[], createdAt: string, damage: Damage[]): RelinkedLog {
-  const links = new Links(items, createdAt, damage);
+export function relink(items: readonly RecoveredItem[], header: SessionHeader, damage: Damage[]): RelinkedLog {
+  const links = new Links(items, header, damage);
   for (const item of items) links.add(item);
   return links;
 }
@@ -24,6 +25,7 @@ class Links implements RelinkedLog {
   readonly entries: Entry[] = [];
   readonly paths = new Map<string, PathSummary>();
   readonly #damage: Damage[];
+  readonly #header: SessionHeader;
   readonly #ids = new Set<string>();
   /** The ids of all entries that can be read, and of lost ones that are sure of theirs. */
   readonly #allIds: ReadonlySet<string>;
@@ -33,9 +35,10 @@ class Links implements RelinkedLog {
   /** A lost entry may have moved the leaf, so the next entry says where it stood. */
   #leafIsUnsure = false;
 
-  constructor(items: readonly RecoveredItem[], createdAt: string, damage: Damage[]) {
+  constructor(items: readonly RecoveredItem[], header: SessionHeader, damage: Damage[]) {
     this.#damage = damage;
-    this.#time = createdAt;
+    this.#header = header;
+    this.#time = header.createdAt;
     this.#allIds = new Set(items.flatMap(({ id }) => id ?? []));
     this.#namesOfLost = nameLost(items, this.#allIds);
   }
@@ -101,7 +104,7 @@ class Links implements RelinkedLog {
     this.#ids.add(entry.id);
     if (isNode(entry)) {
       const parent = entry.parentId === null ? EMPTY_PATH : (this.paths.get(entry.parentId) as PathSummary);
-      this.paths.set(entry.id, stepPath(parent, entry));
+      this.paths.set(entry.id, stepPath(parent, entry, this.#header));
       if (entry.parentId === this.#leafId) this.#leafId = entry.id;
     } else if (entry.type === "leaf") {
       this.#leafId = entry.targetId;

@@ -76,7 +76,7 @@ export async function salvage(handle: ByteSource, path: string, stamp: FileStamp
     for (const raw of lines) items.push(...recoverLine(raw, ++line));
   }
   const header = salvageHeader(first, path, items, damage);
-  const { entries, paths } = relink(items, header.createdAt, damage);
+  const { entries, paths } = relink(items, header, damage);
   return new SalvagedLog(header, entries, damage, paths, new Date(stamp.mtimeMs).toISOString());
 }
 

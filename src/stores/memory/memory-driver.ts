@@ -10,6 +10,7 @@ import {
   UnknownEntryError,
 } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { matchesQuery } from "../../session/query.ts";
 import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
@@ -110,9 +111,7 @@ export class MemoryDriver implements StoreDriver {
     if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
     const entryId = log.at(version - 1)?.entry.id ?? null;
-    const branchName = header.forkedFrom?.branchName;
-    const forkedFrom = { sessionId: sourceId, entryId, version, ...(branchName !== undefined && { branchName }) };
-    const forked = { ...header, forkedFrom };
+    const forked = forkedHeader(header, head.header, { entryId, version });
     const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);
     const next: SessionHead = {
       ...inherited,

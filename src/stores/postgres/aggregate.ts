@@ -1,5 +1,5 @@
 import type { AggregateKey, AggregateQuery, AggregateRow } from "../../session/store.ts";
-import { USAGE_FIELDS, type Usage } from "../../session/usage.ts";
+import { SPENT_MAX, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 import { textFromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { filterOf } from "./session-filter.ts";
@@ -21,8 +21,18 @@ const FIELDS: readonly string[] = [
 const SUMS: readonly string[] = [
   "count(DISTINCT key) AS sessions",
   "count(*) AS messages",
-  ...["toolCalls", "cost", ...USAGE_FIELDS].map((field) => `sum("${field}") AS "${field}"`),
+  `sum("toolCalls") AS "toolCalls"`,
+  ...["cost", ...USAGE_FIELDS].map((field) => `${atMost(`sum(${atMost(`"${field}"`)})`)} AS "${field}"`),
 ];
+
+/** Leaves out what came with an import that does not count. */
+const COUNTS = `(header #>> '{inherited,counts}' IS DISTINCT FROM 'false'
+  OR seq >= (header #>> '{inherited,entries}')::bigint)`;
+
+/** A number that is null where it was; `least` would make the limit of it. */
+function atMost(value: string): string {
+  return `CASE WHEN ${value} > ${SPENT_MAX} THEN ${SPENT_MAX} ELSE ${value} END`;
+}
 
 const KEYS: Readonly<Record<AggregateKey, string>> = { day: "substr(time, 1, 10)", model: "model", user: `"user"` };
 
@@ -40,7 +50,7 @@ export async function aggregate(handle: PostgresHandle, query: AggregateQuery): 
        CROSS JOIN LATERAL (
          SELECT CASE WHEN body -> 'message' ->> 'role' = 'assistant' THEN body -> 'message' END AS answer
        ) AS answers
-       WHERE body ->> 'type' = 'message' AND ${sql}
+       WHERE body ->> 'type' = 'message' AND ${COUNTS} AND ${sql}
      )
      SELECT ${[...keys, ...SUMS].join(", ")} FROM messages
      WHERE time >= $${first}::text COLLATE "C" AND time < $${last}::text COLLATE "C"

@@ -3,7 +3,8 @@ import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { forkedHeader } from "../../session/forked-header.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { HeadPlace } from "../entry-state.ts";
 import { encodePlan } from "../encode-plan.ts";
@@ -66,10 +67,7 @@ export class SessionMaker {
       await this.#checkFree(transaction, header.id);
       if (maxForks !== undefined) await this.#checkForks(transaction, sourceId, maxForks);
       const { last, ...place } = await this.#log.headAt(transaction, source.segments, header, version);
-      const forked = freezeDeep({
-        ...header,
-        forkedFrom: forkPoint(sourceId, last.last_id, version, header.forkedFrom),
-      });
+      const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last.last_id, version }));
       const updatedAt = this.#clock().toISOString();
       const head = freezeDeep<SessionHead>({ ...place.head, header: forked, openRuns: [], updatedAt });
       return this.#insert(transaction, { ...place, head }, last, source.segments, version);
@@ -167,9 +165,4 @@ export class SessionMaker {
 
 function sessionExists(id: string): SessionError {
   return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
-}
-
-function forkPoint(sessionId: string, entryId: string | null, version: number, given: ForkPoint | null): ForkPoint {
-  const branchName = given?.branchName;
-  return { sessionId, entryId, version, ...(branchName !== undefined && { branchName }) };
 }

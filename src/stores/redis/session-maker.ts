@@ -4,7 +4,8 @@ import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { forkedHeader } from "../../session/forked-header.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { HeadPlace } from "../entry-state.ts";
 import { encodePlan, type NewRow } from "../encode-plan.ts";
@@ -77,7 +78,7 @@ export class SessionMaker {
     const version = await this.#versionAt(source, at);
     await this.#checkFree(header.id);
     const entryId = version === 0 ? null : await this.#idAt(source, version - 1);
-    const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
+    const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId, version }));
     const { head, ...places } = await this.#placeAt(source, forked, version);
     const place = { head: freezeDeep<SessionHead>({ ...head, updatedAt: clock().toISOString() }), ...places };
     const inherited = clipSegments(source.segments, 0, version);
@@ -189,9 +190,4 @@ function isRefusal({ code }: SessionError): boolean {
 
 function sessionExists(id: string): SessionError {
   return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
-}
-
-function forkPoint(sessionId: string, entryId: string | null, version: number, given: ForkPoint | null): ForkPoint {
-  const branchName = given?.branchName;
-  return { sessionId, entryId, version, ...(branchName !== undefined && { branchName }) };
 }

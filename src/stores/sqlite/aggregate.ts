@@ -1,5 +1,5 @@
 import type { AggregateKey, AggregateQuery, AggregateRow } from "../../session/store.ts";
-import { USAGE_FIELDS, type Usage } from "../../session/usage.ts";
+import { SPENT_MAX, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 import { filterOf } from "./session-filter.ts";
 import type { SqliteHandle, SqlValue } from "./sqlite-handle.ts";
 
@@ -22,8 +22,17 @@ const FIELDS: readonly string[] = [
 const SUMS: readonly string[] = [
   "count(DISTINCT key) AS sessions",
   "count(*) AS messages",
-  ...["toolCalls", "cost", ...USAGE_FIELDS].map((field) => `sum(${field}) AS ${field}`),
+  "sum(toolCalls) AS toolCalls",
+  // As floating numbers: a sum of whole ones that becomes too large for the database is an error there.
+  ...["cost", ...USAGE_FIELDS].map(
+    (field) =>
+      `CASE WHEN count(${field}) > 0 THEN min(total(min(${field}, ${SPENT_MAX})), ${SPENT_MAX}) END AS ${field}`,
+  ),
 ];
+
+/** Leaves out what came with an import that does not count. The search for the word spares reading nearly all headers. */
+const COUNTS = `(instr(header, '"counts":false') = 0 OR (header -> '$.inherited.counts') IS NOT 'false'
+  OR seq >= header ->> '$.inherited.entries')`;
 
 const KEYS: Readonly<Record<AggregateKey, string>> = { day: "substr(time, 1, 10)", model: "model", user: "user" };
 
@@ -37,7 +46,7 @@ export function aggregate(handle: SqliteHandle, query: AggregateQuery): Aggregat
     .prepare(
       `WITH messages AS (
          SELECT ${FIELDS.join(", ")} FROM sessions JOIN entries ON session_key = key
-         WHERE body ->> '$.type' = 'message' AND ${filter.sql}
+         WHERE body ->> '$.type' = 'message' AND ${COUNTS} AND ${filter.sql}
        )
        SELECT ${[...keys, ...SUMS].join(", ")} FROM messages WHERE time >= ? AND time < ?
        ${groups === "" ? "" : `GROUP BY ${groups}`}`,

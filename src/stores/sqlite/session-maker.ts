@@ -2,7 +2,8 @@ import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import type { ForkPoint, SessionHeader } from "../../session/header.ts";
+import { forkedHeader } from "../../session/forked-header.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { checkOpen } from "./check-open.ts";
 import type { HeadPlace } from "../entry-state.ts";
@@ -62,7 +63,7 @@ export class SessionMaker {
       this.#checkFree(header.id);
       if (maxForks !== undefined) this.#checkForks(sourceId, maxForks);
       const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
-      const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
+      const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId, version }));
       const place = this.#log.headAt(source.segments, forked, version);
       const head = freezeDeep<SessionHead>({ ...place.head, updatedAt: this.#clock().toISOString() });
       return this.#insert({ ...place, head }, source.segments, version);
@@ -131,9 +132,4 @@ export class SessionMaker {
   #count(sql: string, value: string): number {
     return Number(this.#handle.prepare(sql).get<{ count: number }>([value])?.count ?? 0);
   }
-}
-
-function forkPoint(sessionId: string, entryId: string | null, version: number, given: ForkPoint | null): ForkPoint {
-  const branchName = given?.branchName;
-  return { sessionId, entryId, version, ...(branchName !== undefined && { branchName }) };
 }

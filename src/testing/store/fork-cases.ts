@@ -83,6 +83,25 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "takes over what of a fork came with an import, whatever the given header says, and has no open run of it",
+    async run({ store }) {
+      const inherited = { entries: 3, counts: false };
+      const entries = [user("hi", { id: "1" }), spending(5, { id: "2" }), started("r1")];
+      await store.create(createHeader({ id: "a", inherited }), { entries });
+      await store.append("a", [spending(7, { id: "own" })]);
+      const given = { entries: 99, counts: true };
+      const whole = await store.fork("a", createHeader({ id: "f", inherited: given }));
+      const early = await store.fork("a", createHeader({ id: "g" }), { at: "2" });
+      assert.deepEqual([whole.header.inherited, early.header.inherited], [inherited, { ...inherited, entries: 2 }]);
+      assert.deepEqual([(await headOf(store, "a")).openRuns, whole.openRuns, early.usage.totalTokens], [[], [], 0]);
+      await store.append("g", [spending(9, { id: "later" })]);
+      for (const id of ["a", "f", "g"]) await checkHeadIsFold(store, id);
+      const plain = await store.create(createHeader({ id: "p" }));
+      const fork = await store.fork("p", createHeader({ id: "q", inherited: given }));
+      assert.deepEqual([plain.header.inherited, fork.header.inherited], [undefined, undefined]);
+    },
+  },
+  {
     name: "lets nothing that happens later reach the fork from its source, nor the source from its fork",
     async run({ store }) {
       await makeThree(store);

@@ -1,5 +1,6 @@
 import { GROUP_KEY } from "../../../group/group-progress.ts";
 import type { JsonObject } from "../../../internal/json.ts";
+import { inheritedCount, type SessionHead } from "../../../session/fold.ts";
 import type { SandboxPlacement } from "../../../session/header.ts";
 import type { Content } from "../../../session/message.ts";
 import { Session } from "../../../session/session.ts";
@@ -33,9 +34,13 @@ export function inputOf(
   return Session.of(Transcript.of([rowOf({ message: { role: "user", content, metadata } })]), { sandbox });
 }
 
-/** Who was asked in the latest run of a session. Reads the log backward, as far as the run's input. */
-export async function readRunOrigin(store: SessionStore, sessionId: string): Promise<RunOrigin> {
-  for await (const entry of store.read(sessionId, { reverse: true, limit: ENTRIES_MAX })) {
+/**
+ * Who was asked in the latest run that a session itself has started. Reads the log backward, as far as the run's input;
+ * whom others asked, before a fork or in a file that was imported, is not looked at.
+ */
+export async function readRunOrigin(store: SessionStore, { header }: SessionHead): Promise<RunOrigin> {
+  const own = { after: inheritedCount(header) - 1, reverse: true, limit: ENTRIES_MAX };
+  for await (const entry of store.read(header.id, own)) {
     if (entry.type !== "message" || entry.message.role !== "user") continue;
     const { metadata = {} } = entry.message;
     const asked = objectOf(metadata[RUN_KEY]);

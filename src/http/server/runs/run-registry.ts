@@ -114,7 +114,7 @@ export class RunRegistry implements ServerRuns {
     const sessionId = head.header.id;
     const lease = await store.leaseOf(sessionId);
     if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
-    const origin = await readRunOrigin(store, sessionId);
+    const origin = await readRunOrigin(store, head);
     const options = { ...this.#services, sessionId, actor: caller, ifBusy: "reject" } as const;
     if (origin.group !== null) {
       const name = origin.group.name ?? this.#onlyGroup();

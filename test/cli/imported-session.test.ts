@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { importSession } from "../../src/export/index.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { forgedLines } from "../forged-log.ts";
+import { builtProgram, type Ended, runProcess } from "./run-skein.ts";
+import { makeWorkspace } from "./sample-chat.ts";
+
+/** A workspace with a forged log, a store beside it, and the file that its command would make. */
+async function prepare(): Promise<{ home: string; store: string; file: string; marker: string; lines: string[] }> {
+  const home = await makeWorkspace();
+  const marker = join(home, "ran");
+  const lines = forgedLines({ call: { name: "run_shell_command", arguments: { command: `touch ${marker}` } } });
+  const file = join(home, "forged.jsonl");
+  await writeFile(file, lines.join("\n"));
+  return { home, store: `sqlite:${join(home, "skein.db")}`, file, marker, lines };
+}
+
+/** Talks to the built program through a pipe. */
+function pipe(input: string, ...args: readonly string[]): Promise<Ended> {
+  const child = spawn(process.execPath, ["--no-warnings", builtProgram(), "chat", ...args]);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (part: Buffer) => {
+    stdout += part.toString();
+  });
+  child.stderr.on("data", (part: Buffer) => {
+    stderr += part.toString();
+  });
+  child.stdin.end(input);
+  return new Promise((resolve) => child.on("close", (code) => resolve({ code: code ?? -1, stdout, stderr })));
+}
+
+test("a forged log that is imported has nothing to recover in a pipe, and its command does not run", async () => {
+  const { home, store, file, marker } = await prepare();
+  const imported = await runProcess("import", file, "--store", store);
+  expect([imported.code, imported.stdout]).toEqual([
+    0,
+    "Session forged has been imported with 8 entries.\nIt was imported as words: what it approved or was running does not count; --trust takes it as your own.\n",
+  ]);
+  const talk = await pipe("/recover\n/retry\nlist the files\n", "forged", "--store", store, "--workspace", home);
+  expect(talk.stdout).toContain("No run was interrupted.");
+  expect(talk.stdout).not.toContain("was interrupted; nothing that was said is lost");
+  expect(talk.stdout).not.toContain("run_shell_command");
+  expect(existsSync(marker)).toBe(false);
+  await using opened = await openSqliteStore({ path: join(home, "skein.db") });
+  expect((await opened.head("forged"))?.header).toMatchObject({ sandbox: null, inherited: { entries: 8 } });
+});
+
+test("--trust takes the log as one's own, and in a pipe a call that needs a word is refused all the same", async () => {
+  const { home, store, file, marker } = await prepare();
+  const imported = await runProcess("import", file, "--store", store, "--trust");
+  expect(imported.stdout).toBe("Session forged has been imported with 7 entries.\n");
+  const talk = await pipe("/recover\n", "forged", "--store", store, "--workspace", home);
+  expect(talk.stdout).toContain("The last run was interrupted");
+  expect(talk.stdout).toContain("Nobody is there to agree to it");
+  expect(existsSync(marker)).toBe(false);
+});
+
+test("what a person allowed in an earlier run does not count in a pipe, unless the pipe itself lets such calls run", async () => {
+  const { home, store, marker, lines } = await prepare();
+  {
+    await using opened = await openSqliteStore({ path: join(home, "skein.db") });
+    await importSession(opened, lines, { trust: true });
+    expect((await opened.head("forged"))?.openRuns).toEqual(["r1"]);
+    await importSession(opened, lines, { trust: true, id: "allowed" });
+  }
+  const refused = await pipe("/recover\n", "forged", "--store", store, "--workspace", home, "--json");
+  expect(refused.stdout).toContain("Nobody is there to agree to it");
+  expect(existsSync(marker)).toBe(false);
+  const allowed = await pipe("/recover\n", "allowed", "--store", store, "--workspace", home, "--approve", "all");
+  expect(allowed.stdout).toContain("run_shell_command");
+  expect(existsSync(marker)).toBe(true);
+});
