@@ -6,6 +6,7 @@ import type { Model } from "./model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 import type { Tool } from "./tool.ts";
+import { checkUnasked, stricterOf } from "./unasked.ts";
 
 /** What an agent is made of. Everything else that a loop takes can be given too, and holds for every run. */
 export interface AgentInit extends Omit<LoopOptions, "signal" | "onEvent" | "persist" | "agentName"> {
@@ -25,15 +26,19 @@ export interface Agent {
   readonly tools?: readonly Tool[];
   /** The instructions as a session. */
   readonly session: Session;
-  /** Answers a session, a run that will come to one, or a text. Options given here go before the agent's own. */
+  /**
+   * Answers a session, a run that will come to one, or a text. Options given here go before the agent's own; of two
+   * words for `unasked`, the stricter one holds.
+   */
   run(input: SessionInput | Content, options?: Partial<LoopOptions>): SessionRun;
 }
 
-/** An agent. @throws {SessionError} `INVALID_OPTION` without a prompt or a model. */
+/** An agent. @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `unasked`. */
 export function createAgent(init: AgentInit): Agent {
   const { name, prompt, ...own } = init;
   if (typeof prompt !== "string") throw new SessionError("INVALID_OPTION", "An agent needs a prompt, as a text.");
   if (typeof own.model?.complete !== "function") throw new SessionError("INVALID_OPTION", "An agent needs a model.");
+  checkUnasked(own.unasked);
   const session = Session.fromAgentPrompt(prompt);
   return {
     name: name ?? null,
@@ -43,7 +48,8 @@ export function createAgent(init: AgentInit): Agent {
     run(input, options = {}) {
       const user = isContent(input) ? Session.create({ kind: "user", text: input }) : input;
       const named = name === undefined ? {} : { agentName: name };
-      return runSessionLoop(user, session, { ...own, ...options, ...named });
+      const unasked = stricterOf(own.unasked, options.unasked);
+      return runSessionLoop(user, session, { ...own, ...options, ...named, ...(unasked && { unasked }) });
     },
   };
 }

@@ -2,6 +2,7 @@ import { shouldCompact } from "../session/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
 import { type OfferedTools, offerTools } from "./offer-tools.ts";
+import { checkUnasked } from "./unasked.ts";
 
 const RETRY_LIMITS = {
   attempts: { least: 1, most: 20 },
@@ -20,6 +21,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   if (!Number.isInteger(maxToolRounds) || maxToolRounds < 1) {
     throw invalid(`maxToolRounds is ${show(maxToolRounds)}; give a whole number of 1 or more.`);
   }
+  checkUnasked(options.unasked);
   checkBudget(options.budget);
   if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
   if (compaction !== undefined && compaction !== false) {

@@ -194,6 +194,14 @@ describe("what a tool says of itself", () => {
     expect(Object.keys(defineTool(plain)).sort()).toEqual(["check", "execute", "schema"]);
   });
 
+  test("may say what it can do, and that it stays in the sandbox", () => {
+    expect(defineTool({ ...plain, effects: "reads", sandboxed: true })).toMatchObject({
+      effects: "reads",
+      sandboxed: true,
+    });
+    expect(defineTool(plain)).not.toHaveProperty("effects");
+  });
+
   test("may ask for approval always, never, or by the arguments", async () => {
     expect(defineTool({ ...plain, needsApproval: true }).needsApproval?.({})).toBe(true);
     expect(defineTool({ ...plain, needsApproval: false }).needsApproval).toBeUndefined();
@@ -215,6 +223,8 @@ describe("a definition that cannot work", () => {
     ["no execute", { execute: undefined }, "has no execute"],
     ["a resource key that is a text", { resourceKey: "key" }, "has a resourceKey"],
     ["an approval that is a text", { needsApproval: "yes" }, "has a needsApproval"],
+    ["effects that there are not", { effects: "read" }, 'has the effects "read"'],
+    ["effects that are no word", { effects: null }, "has the effects null"],
     ["a timeout of nothing", { timeoutMs: 0 }, "has a timeoutMs"],
     ["a timeout that timers cannot keep", { timeoutMs: 2 ** 31 }, "has a timeoutMs"],
     ["no parameters", { parameters: undefined }, "are no schema"],

@@ -6,6 +6,7 @@ import { isKeyed } from "./json-schema-reference.ts";
 import type { FromJsonSchema } from "./json-schema-type.ts";
 import { checkStandardSchema, isStandardSchema, jsonSchemaOf, type StandardSchema } from "./standard-schema.ts";
 import type { CheckedArguments, Tool, ToolContext } from "./tool.ts";
+import { isToolEffects, type ToolEffects } from "./tool-effects.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
@@ -33,7 +34,11 @@ export interface ToolDefinition<S extends ToolParameters> {
   readonly exclusive?: boolean;
   /** Running it again does no harm, so that a resumed run may do so. */
   readonly idempotent?: boolean;
-  /** Whether a person must agree before it runs. */
+  /** What its calls can do: only look, change files or other data, or anything (default `commands`). */
+  readonly effects?: ToolEffects;
+  /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
+  readonly sandboxed?: boolean;
+  /** Whether a person must agree before it runs, whatever else runs unasked. */
   readonly needsApproval?: boolean | ((args: ToolArguments<S>) => boolean | Promise<boolean>);
   readonly timeoutMs?: number;
 }
@@ -49,7 +54,8 @@ export interface ToolDefinition<S extends ToolParameters> {
  */
 export function defineTool<const S extends ToolParameters>(definition: ToolDefinition<S>): Tool {
   checkDefinition(definition as ToolDefinition<never>);
-  const { name, description, parameters, exclusive, idempotent, needsApproval, timeoutMs } = definition;
+  const { name, description, parameters, exclusive, idempotent, effects, sandboxed, needsApproval, timeoutMs } =
+    definition;
   const schema = Object.freeze({ name, description, parameters: describeParameters(definition) });
   const asks = typeof needsApproval === "function" ? needsApproval : () => needsApproval === true;
   return Object.freeze<Tool>({
@@ -65,6 +71,8 @@ export function defineTool<const S extends ToolParameters>(definition: ToolDefin
     }),
     ...(exclusive !== undefined && { exclusive }),
     ...(idempotent !== undefined && { idempotent }),
+    ...(effects !== undefined && { effects }),
+    ...(sandboxed !== undefined && { sandboxed }),
     ...(needsApproval && { needsApproval: (args: unknown) => asks(args as ToolArguments<S>) }),
     ...(timeoutMs !== undefined && { timeoutMs }),
   });
@@ -76,7 +84,7 @@ function checkArguments(schema: JsonObject, args: unknown): CheckedArguments {
 }
 
 function checkDefinition(definition: ToolDefinition<never>): void {
-  const { name, description, execute, resourceKey, needsApproval, timeoutMs } = definition;
+  const { name, description, execute, resourceKey, effects, needsApproval, timeoutMs } = definition;
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new SessionError(
       "INVALID_TOOL",
@@ -89,6 +97,9 @@ function checkDefinition(definition: ToolDefinition<never>): void {
   if (typeof execute !== "function") throw invalidTool(name, "has no execute function; give one");
   if (resourceKey !== undefined && typeof resourceKey !== "function") {
     throw invalidTool(name, "has a resourceKey that is not a function; make it one that takes the arguments");
+  }
+  if (effects !== undefined && !isToolEffects(effects)) {
+    throw invalidTool(name, `has the effects ${show(effects)}; say "reads", "writes" or "commands"`);
   }
   if (needsApproval !== undefined && typeof needsApproval !== "boolean" && typeof needsApproval !== "function") {
     throw invalidTool(name, "has a needsApproval that is neither a boolean nor a function; make it one of these");

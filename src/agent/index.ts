@@ -31,4 +31,6 @@ export type { StandardSchema } from "./standard-schema.ts";
 export { summarizeBranch } from "./summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tool.ts";
+export type { ToolEffects } from "./tool-effects.ts";
 export { TOOL_RESULT_CHARACTERS_MAX, type ToolFailure } from "./tool-result.ts";
+export { UNASKED, type Unasked } from "./unasked.ts";

@@ -9,6 +9,7 @@ import type { RunEvent } from "./run-event.ts";
 import type { Persist } from "./run-sink.ts";
 import type { TelemetryOptions } from "./telemetry.ts";
 import type { Tool } from "./tool.ts";
+import type { Unasked } from "./unasked.ts";
 
 /** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
 export type RequestParameters = Omit<ModelRequest, "messages" | "tools">;
@@ -62,6 +63,13 @@ export interface LoopOptions extends RunOptions {
   readonly tools?: readonly Tool[];
   /** The workspace tools to offer: all (default), none, or these. */
   readonly builtInTools?: boolean | readonly string[];
+  /**
+   * Which calls run without a person's word, by the `effects` of their tools; `needsApproval` of a tool asks all the same.
+   * Left out, all calls of built-in tools and your own do, and no call of a tool that nobody vouched for, as those of MCP
+   * servers; `"all"` covers these too. An agent's own word, a server's and that of a run around this one can only make it
+   * stricter.
+   */
+  readonly unasked?: Unasked;
   /** How many rounds may call tools (default 64). */
   readonly maxToolRounds?: number;
   readonly budget?: Budget;

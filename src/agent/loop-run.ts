@@ -11,14 +11,15 @@ import { trackRun } from "./active-runs.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { EventLog } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
-import type { RunOptions } from "./loop-options.ts";
+import type { LoopOptions } from "./loop-options.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
-import { isInside, runInside } from "./run-inside.ts";
+import { isInside, runInside, runsAround } from "./run-inside.ts";
 import { RunProgress } from "./run-progress.ts";
 import type { RunOutcome } from "./run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
+import { stricterOf, type Unasked } from "./unasked.ts";
 
 /** What a run does once its input is there. */
 export interface RunWork {
@@ -33,7 +34,7 @@ export interface RunStart {
   /** The session that the run starts from. */
   readonly source: Session;
   readonly output: Session;
-  readonly options: Pick<RunOptions, "onEvent" | "signal" | "persist" | "register">;
+  readonly options: Pick<LoopOptions, "onEvent" | "signal" | "persist" | "register" | "unasked">;
   readonly work: RunWork;
 }
 
@@ -42,6 +43,8 @@ export class LoopRun implements SessionRun {
   readonly progress: RunProgress;
   readonly inputs: RunInputs;
   readonly approvals: RunApprovals;
+  /** Which calls run without a question: a run that a tool starts is never freer than the run of that tool. */
+  readonly unasked: Unasked | undefined;
   readonly #controller = new AbortController();
   readonly #done: Promise<Session>;
   readonly #work: RunWork;
@@ -61,7 +64,9 @@ export class LoopRun implements SessionRun {
     followAbort(signal, () => {});
     this.progress = new RunProgress({ runId: uuidv7(), output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
-    this.approvals = new RunApprovals(this.progress);
+    const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
+    this.unasked = stricterOf(options.unasked, around?.unasked);
+    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null);
     this.#work = work;
     this.#source = source;
     if (register) sessionRegistry.register(output);

@@ -43,10 +43,12 @@ export function resumeStateOf(transcript: Transcript): ResumeState | null {
   return states.get(transcript) ?? null;
 }
 
-/** Forgets what was decided about the open calls of a transcript, so that a person is asked anew. */
-export function forgetDecisions(transcript: Transcript): void {
+/** Forgets that open calls of a transcript were allowed, so that a person is asked anew. What was denied stays denied. */
+export function forgetConsent(transcript: Transcript): void {
   const state = resumeStateOf(transcript);
-  if (state !== null) setResumeState(transcript, { ...state, approvals: new Map() });
+  if (state === null) return;
+  const approvals = [...state.approvals].map(([id, word]) => [id, word?.approved === true ? null : word] as const);
+  setResumeState(transcript, { ...state, approvals: new Map(approvals) });
 }
 
 /** The key under which a delivered message names the `queued` entry it came from, in its metadata. */

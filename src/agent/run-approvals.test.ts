@@ -38,7 +38,13 @@ describe("a call that needs approval", () => {
     });
     const run = runOf([callOf("small", "pay", { amount: 5 }), callOf("large", "pay", { amount: 50 })], [pay]);
     const { approval } = await nextEvent(run, "approval-required");
-    expect(approval).toEqual({ callId: "large", name: "pay", arguments: { amount: 50 } });
+    expect(approval).toEqual({
+      callId: "large",
+      name: "pay",
+      arguments: { amount: 50 },
+      effects: "commands",
+      reach: null,
+    });
     expect(run.pendingApprovals).toEqual([approval]);
     await nextEvent(run, "tool-finished", ({ callId }) => callId === "small");
     expect(ran).toEqual([{ amount: 5 }]);

@@ -11,25 +11,41 @@ interface Waiting {
   deciding: boolean;
 }
 
-/** The calls of a run that a person must agree to. */
+/** A question of a run inside of a tool. */
+interface Relayed {
+  readonly approval: Approval;
+  readonly settle: (decision: ApprovalDecision) => Promise<void>;
+}
+
+/**
+ * The calls of a run that a person must agree to.
+ *
+ * A run that a tool starts asks in the run of that tool too, and so on outwards, since whoever can answer follows the
+ * outermost one. There, the id of the inner run stands before the call's, as both may have a call of one id.
+ */
 export class RunApprovals {
+  /** The round that the run is in. */
+  round = 0;
   readonly #progress: RunProgress;
+  readonly #around: RunApprovals | null;
   readonly #waiting = new Map<string, Waiting>();
+  readonly #relayed = new Map<string, Relayed>();
   #ended = false;
 
-  constructor(progress: RunProgress) {
+  constructor(progress: RunProgress, around: RunApprovals | null = null) {
     this.#progress = progress;
+    this.#around = around;
   }
 
   get pending(): readonly Approval[] {
-    return [...this.#waiting.values()].filter(({ deciding }) => !deciding).map(({ approval }) => approval);
+    const own = [...this.#waiting.values()].filter(({ deciding }) => !deciding);
+    return [...own, ...this.#relayed.values()].map(({ approval }) => approval);
   }
 
   /** Asks for a person's word; what an earlier run was told already counts. */
   async ask(
-    asked: { readonly callId: string; readonly name: string; readonly arguments: unknown },
+    asked: Omit<Approval, "arguments"> & { readonly arguments: unknown },
     earlier: ApprovalDecision | null | undefined,
-    round: number,
   ): Promise<void> {
     const { runId } = this.#progress;
     const approval: Approval = { ...asked, arguments: asked.arguments as JsonValue };
@@ -40,7 +56,8 @@ export class RunApprovals {
     if (earlier != null) {
       await this.#decide(waiting, earlier);
     } else {
-      this.#progress.events.add({ type: "approval-required", round, approval });
+      this.#progress.events.add({ type: "approval-required", round: this.round, approval });
+      this.#tellAround(approval);
     }
   }
 
@@ -56,6 +73,8 @@ export class RunApprovals {
   async settle(callId: string, decision: ApprovalDecision): Promise<void> {
     const waiting = this.#waiting.get(callId);
     if (this.#ended) throw new SessionError("RUN_ENDED", `Run ${this.#progress.runId} has ended; resume it first.`);
+    const relayed = this.#relayed.get(callId);
+    if (waiting === undefined && relayed !== undefined) return relayed.settle(decision);
     if (waiting === undefined || waiting.deciding) {
       throw new SessionError(
         "INVALID_OPTION",
@@ -68,7 +87,36 @@ export class RunApprovals {
   /** Nothing waits any longer. What was asked stays on record, for a resume. */
   end(): void {
     this.#ended = true;
+    for (const callId of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(callId);
     this.#waiting.clear();
+    this.#relayed.clear();
+  }
+
+  #tellAround(approval: Approval): void {
+    const { callId } = approval;
+    const settle = (decision: ApprovalDecision): Promise<void> => this.settle(callId, decision);
+    if (this.#around === null) return;
+    const innerRunId = approval.innerRunId ?? this.#progress.runId;
+    this.#around.#relay({ approval: { ...approval, callId: this.#idAround(callId), innerRunId }, settle });
+  }
+
+  #relay(relayed: Relayed): void {
+    if (this.#ended) return;
+    this.#relayed.set(relayed.approval.callId, relayed);
+    this.#progress.events.add({ type: "approval-required", round: this.round, approval: relayed.approval });
+    this.#tellAround(relayed.approval);
+  }
+
+  #settledAround(callId: string): void {
+    const around = this.#around;
+    const id = this.#idAround(callId);
+    if (around === null || !around.#relayed.delete(id)) return;
+    around.#progress.events.add({ type: "approval-settled", round: around.round, callId: id });
+    around.#settledAround(id);
+  }
+
+  #idAround(callId: string): string {
+    return `${this.#progress.runId}/${callId}`;
   }
 
   async #decide(waiting: Waiting, decision: ApprovalDecision): Promise<void> {
@@ -82,6 +130,7 @@ export class RunApprovals {
       waiting.deciding = false;
       throw error;
     }
+    this.#settledAround(waiting.approval.callId);
     waiting.decide(decision);
   }
 }

@@ -1,7 +1,9 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
+import type { SandboxReach } from "../session/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model.ts";
+import type { ToolEffects } from "./tool-effects.ts";
 
 /** A call that waits for a person's word. */
 export interface Approval {
@@ -9,6 +11,12 @@ export interface Approval {
   readonly name: string;
   /** The arguments, checked. */
   readonly arguments: JsonValue;
+  /** What the call can do at most, as its tool says. */
+  readonly effects: ToolEffects;
+  /** Where it would act, and what it could reach from there; null where nothing is known. */
+  readonly reach: SandboxReach | null;
+  /** The run inside of a tool that asks, where the call is not the run's own. */
+  readonly innerRunId?: string;
 }
 
 /** What happens in a run, as it happens. `round` counts the model's turns from 1. */
@@ -28,6 +36,11 @@ export type RunEvent =
   | { readonly type: "tool-started"; readonly round: number; readonly callId: string; readonly name: string }
   | { readonly type: "tool-finished"; readonly round: number; readonly callId: string; readonly message: ToolMessage }
   | { readonly type: "approval-required"; readonly round: number; readonly approval: Approval }
+  /**
+   * What a run inside of a tool asked has its answer, or needs none any more. Of a run's own calls, `tool-started` and
+   * `tool-finished` tell that.
+   */
+  | { readonly type: "approval-settled"; readonly round: number; readonly callId: string }
   /** The older part of the context was replaced by a summary; the transcript keeps it. */
   | {
       readonly type: "compaction";

@@ -20,7 +20,12 @@ let present: readonly Inside[] | null = null;
 
 /** Whether the present code is code that the run waits for. */
 export function isInside(run: object): boolean {
-  return surroundings().some((inside) => inside.run === run);
+  return runsAround().includes(run);
+}
+
+/** The runs that wait for the present code, the innermost last. */
+export function runsAround(): readonly object[] {
+  return surroundings().map(({ run }) => run);
 }
 
 /**

@@ -119,6 +119,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
       progress,
       approvals,
       tools,
+      unasked: run.unasked,
       executor: executor ?? null,
       inside: run.inside,
       observe: telemetry === null ? (_call, work) => work() : (call, work) => telemetry.tool(call, work),

@@ -3,6 +3,7 @@ import { parseArguments } from "./parse-arguments.ts";
 import { isThenable } from "./is-thenable.ts";
 import type { CheckedArguments, Tool } from "./tool.ts";
 import { errorMessage, thrownMessage } from "./tool-result.ts";
+import { runsUnasked, type Unasked } from "./unasked.ts";
 
 /** A call that can be run, or the answer to one that cannot. */
 export type PreparedCall =
@@ -17,8 +18,18 @@ export type PreparedCall =
     }
   | { readonly call: ToolCall; readonly failure: ToolMessage };
 
+/** What calls are checked against. */
+export interface CallRules {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Which calls need no person's word. */
+  readonly unasked: Unasked | undefined;
+  /** Whether someone has said already that a call may run or may not, which counts whatever the rules are now. */
+  readonly isDecided: (callId: string) => boolean;
+}
+
 /** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
-export function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Tool>): PreparedCall | Promise<PreparedCall> {
+export function prepareCall(call: ToolCall, rules: CallRules): PreparedCall | Promise<PreparedCall> {
+  const { tools } = rules;
   const tool = tools.get(call.name);
   if (tool === undefined) {
     const known = [...tools.keys()].join(", ") || "none";
@@ -30,21 +41,27 @@ export function prepareCall(call: ToolCall, tools: ReadonlyMap<string, Tool>): P
   try {
     const checked = tool.check(parsed.value);
     const prepared = isThenable(checked)
-      ? Promise.resolve(checked).then((answer) => prepareChecked(call, tool, answer))
-      : prepareChecked(call, tool, checked);
+      ? Promise.resolve(checked).then((answer) => prepareChecked(call, tool, answer, rules))
+      : prepareChecked(call, tool, checked, rules);
     return prepared instanceof Promise ? prepared.catch(failed) : prepared;
   } catch (error) {
     return failed(error);
   }
 }
 
-function prepareChecked(call: ToolCall, tool: Tool, checked: CheckedArguments): PreparedCall | Promise<PreparedCall> {
+function prepareChecked(
+  call: ToolCall,
+  tool: Tool,
+  checked: CheckedArguments,
+  { unasked, isDecided }: CallRules,
+): PreparedCall | Promise<PreparedCall> {
   if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
   const args = checked.value;
   const prepared = (needsApproval: boolean): PreparedCall => {
     const alone = tool.exclusive === true || needsApproval;
     return { call, tool, args, alone, key: tool.resourceKey?.(args) ?? null, needsApproval };
   };
+  if (!runsUnasked(tool, unasked) || isDecided(call.id)) return prepared(true);
   const asked = tool.needsApproval?.(args);
   return isThenable(asked)
     ? Promise.resolve(asked).then((answer) => prepared(answer === true))

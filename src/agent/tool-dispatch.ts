@@ -9,6 +9,7 @@ import type { RunProgress } from "./run-progress.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 import { type PreparedCall, prepareCall, scheduleCalls, startsAtOnce } from "./tool-calls.ts";
 import { errorMessage, resultMessage, thrownMessage } from "./tool-result.ts";
+import { effectsOf, type Unasked } from "./unasked.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 type Runnable = Extract<PreparedCall, { tool: Tool }>;
@@ -18,6 +19,8 @@ export interface DispatchHost {
   readonly progress: RunProgress;
   readonly approvals: RunApprovals;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** Which calls need no person's word. */
+  readonly unasked: Unasked | undefined;
   readonly executor: LoopExecutor | null;
   /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
   readonly inside: <T>(work: () => T, code?: object) => T;
@@ -53,7 +56,9 @@ export class ToolDispatch {
     calls: readonly ToolCall[],
     resume: ResumeState | null = null,
   ): ToolDispatch | Promise<ToolDispatch> {
-    const checks = calls.map((call) => host.inside(() => prepareCall(call, host.tools), host.tools.get(call.name)));
+    const { tools, unasked } = host;
+    const rules = { tools, unasked, isDecided: (callId: string) => resume?.approvals.get(callId) != null };
+    const checks = calls.map((call) => host.inside(() => prepareCall(call, rules), tools.get(call.name)));
     const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
       new ToolDispatch(
         host,
@@ -79,6 +84,7 @@ export class ToolDispatch {
    * When the run is stopped meanwhile, the results that are there are added still.
    */
   async run(onResult: (row: Row) => void): Promise<void> {
+    this.#host.approvals.round = this.#round;
     if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
     const finished: (ToolMessage | undefined)[] = [];
     const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
@@ -104,12 +110,16 @@ export class ToolDispatch {
   }
 
   async #askForApprovals(): Promise<void> {
-    const { approvals } = this.#host;
+    const { approvals, executor, progress } = this.#host;
     for (const prepared of this.#prepared) {
       if (!("tool" in prepared) || !prepared.needsApproval) continue;
-      const { call, args } = prepared;
+      const { call, tool, args } = prepared;
       const earlier = this.#resume?.approvals.get(call.id);
-      await approvals.ask({ callId: call.id, name: call.name, arguments: args }, earlier, this.#round);
+      // Who runs tools in another way may do so anywhere.
+      const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
+      const reach = known ? await progress.output.sandboxReach() : null;
+      const asked = { callId: call.id, name: call.name, arguments: args, effects: effectsOf(tool), reach };
+      await approvals.ask(asked, earlier);
     }
   }
 

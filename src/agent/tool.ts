@@ -3,6 +3,7 @@ import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import type { Session } from "../session/session.ts";
 import type { ToolSchema } from "./model.ts";
+import type { ToolEffects } from "./tool-effects.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {
@@ -41,7 +42,13 @@ export interface Tool {
   readonly exclusive?: boolean;
   /** Running it again does no harm, so that a resumed run may do so. */
   readonly idempotent?: boolean;
-  /** Whether a person must agree before it runs. */
+  /** What its calls can do; a tool that does not say counts as `commands`. What runs without a question hangs on it. */
+  readonly effects?: ToolEffects;
+  /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
+  readonly sandboxed?: boolean;
+  /** Nobody vouched for it (the tool of a foreign server): asks each time, unless `unasked: "all"` is written out. */
+  readonly untrusted?: boolean;
+  /** Whether a person must agree before it runs, whatever else runs unasked. */
   needsApproval?(args: unknown): boolean | Promise<boolean>;
   readonly timeoutMs?: number;
 }

@@ -1,6 +1,7 @@
 import type { Agent } from "../agent/agent.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import type { SessionRun } from "../agent/session-run.ts";
+import type { Unasked } from "../agent/unasked.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
@@ -25,6 +26,8 @@ export interface Asking {
   readonly agents: readonly GroupMember[];
   readonly messageId: string;
   readonly timeoutMs: number | null;
+  /** Which calls run without a person's word; an agent's own word may be stricter. */
+  readonly unasked: Unasked | undefined;
   readonly signal: AbortSignal;
   readonly emit: (event: GroupEvent) => void;
   /** Told which run is at work, and when none is. */
@@ -85,7 +88,7 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { sessionId, log, place, signal, emit, atWork }: Asking,
+  { sessionId, log, place, unasked, signal, emit, atWork }: Asking,
 ): Promise<Finished> {
   const { name } = seat;
   const sink = new GroupSink(sessionId, log, seat);
@@ -96,6 +99,7 @@ async function runLoop(
     const run = agent.run(user, {
       signal,
       register: false,
+      ...(unasked && { unasked }),
       persist: { openSink: async () => ({ sink, user }) },
     });
     atWork(run);

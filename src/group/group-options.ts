@@ -1,3 +1,4 @@
+import { checkUnasked, type Unasked } from "../agent/unasked.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
 import { SessionError, show } from "../session/errors.ts";
@@ -16,6 +17,8 @@ export interface GroupRunOptions extends ActorOptions {
   readonly signal?: AbortSignal;
   /** Told of everything as it happens. One that throws is reported, and the group goes on. */
   readonly onEvent?: (event: GroupEvent) => void;
+  /** Which calls of the agents run without a person's word; an agent's own word may be stricter. */
+  readonly unasked?: Unasked;
   /** How long an agent may take (default: as long as it likes). One that takes longer has failed. */
   readonly agentTimeoutMs?: number;
   /** What to do while another run has the session: fail with `SESSION_BUSY` (default), or wait for its end. */
@@ -37,6 +40,7 @@ export interface CheckedGroupOptions {
   readonly signal: AbortSignal | null;
   readonly onEvent: ((event: GroupEvent) => void) | undefined;
   readonly agentTimeoutMs: number | null;
+  readonly unasked: Unasked | undefined;
   readonly waitMs: number;
   readonly turnId?: string;
   readonly metadata?: JsonObject;
@@ -56,6 +60,7 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
     throw invalid(`ifBusy is ${show(ifBusy)}; a group takes "reject" or "enqueue".`);
   }
   if (turnId !== undefined) checkName(turnId, "a turn");
+  checkUnasked(options.unasked);
   checkTime("waitMs", waitMs, 0);
   if (agentTimeoutMs !== undefined) checkTime("agentTimeoutMs", agentTimeoutMs, 1);
   return {
@@ -63,6 +68,7 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
     signal: signal ?? null,
     onEvent,
     agentTimeoutMs: agentTimeoutMs ?? null,
+    unasked: options.unasked,
     waitMs: ifBusy === "reject" ? 0 : waitMs,
     ...(turnId === undefined ? {} : { turnId }),
     ...(metadata === undefined ? {} : { metadata }),

@@ -165,12 +165,13 @@ export class RunningGroup implements GroupRun {
 
   #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {
     const { parts, sessionId, options } = this.#start;
-    const { maxRounds, agentTimeoutMs: timeoutMs } = options;
+    const { maxRounds, agentTimeoutMs: timeoutMs, unasked } = options;
     return takeTurns(parts, {
       sessionId,
       log,
       place,
       timeoutMs,
+      unasked,
       maxRounds,
       signal: this.#controller.signal,
       emit: (event) => this.#events.add(event),

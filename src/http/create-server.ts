@@ -1,5 +1,6 @@
 import type { Agent } from "../agent/agent.ts";
 import type { Model } from "../agent/model.ts";
+import type { Unasked } from "../agent/unasked.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError } from "../session/errors.ts";
@@ -41,6 +42,11 @@ export interface ServerInit {
   readonly models?: readonly Model[];
   /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
   readonly place?: ServerPlace;
+  /**
+   * Which calls run without a person's word, in all runs of agents and groups. Of this and an agent's own word, the
+   * stricter one holds.
+   */
+  readonly unasked?: Unasked;
   /** Who may come in. Left out, everyone on this machine may, and the server listens on loopback only. */
   readonly tokens?: readonly ApiToken[];
   /** Default 127.0.0.1. */

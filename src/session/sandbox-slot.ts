@@ -4,7 +4,7 @@ import type { SandboxPlacement } from "./header.ts";
 import { sandboxBackend } from "./sandbox-backends.ts";
 import { openSandbox, type SandboxOpening, type SandboxTarget } from "./sandbox-opening.ts";
 import { acquireSandbox, isUsable, releaseSandbox } from "./sandbox-references.ts";
-import { type Sandbox, SandboxError, type SandboxSpec } from "./sandbox.ts";
+import { type Sandbox, SandboxError, type SandboxReach, type SandboxSpec } from "./sandbox.ts";
 
 /** A sandbox that this slot waits for; another one in its place means that the slot has let go of it. */
 interface Arrival {
@@ -46,6 +46,18 @@ export class SandboxSlot {
     if (from === null) return null;
     const handleId = this.#handle?.id ?? this.#target?.handleId ?? null;
     return { backend: from.backend, spec: copySpec(from.spec) as SandboxPlacement["spec"], handleId };
+  }
+
+  /** What can be reached from the place; null where there is none, or its backend does not say. */
+  async reach(): Promise<SandboxReach | null> {
+    const from = this.#handle ?? this.#target;
+    if (from === null) return null;
+    try {
+      return (await (await sandboxBackend(from.backend)).reach?.(from.spec)) ?? null;
+    } catch {
+      // Whoever is asked must be asked; that the place cannot be opened shows when a tool needs it.
+      return null;
+    }
   }
 
   aim(target: SandboxTarget): void {

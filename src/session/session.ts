@@ -9,7 +9,7 @@ import { type Content, textOf } from "./message.ts";
 import { checkBackendName } from "./sandbox-backends.ts";
 import type { SandboxTarget } from "./sandbox-opening.ts";
 import { SandboxSlot } from "./sandbox-slot.ts";
-import type { Sandbox, SandboxSpec } from "./sandbox.ts";
+import type { Sandbox, SandboxReach, SandboxSpec } from "./sandbox.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
 import { addCost, addUsage, type Usage } from "./usage.ts";
 
@@ -134,6 +134,11 @@ export class Session implements AsyncDisposable {
   /** What a log records of where the tools act. */
   get sandboxPlacement(): SandboxPlacement | null {
     return this.#slot.placement;
+  }
+
+  /** What commands can reach from where the tools act, whether or not it is open; null where nothing is known. */
+  sandboxReach(): Promise<SandboxReach | null> {
+    return this.#slot.reach();
   }
 
   /** The last thing a model said, or null. */

@@ -25,6 +25,8 @@ export const editWorkspaceFile: Tool = defineTool({
     additionalProperties: false,
   },
   idempotent: false,
+  effects: "writes",
+  sandboxed: true,
   resourceKey: ({ path }) => pathKey(path),
   async execute({ path, old_text, new_text, replace_all: all = false }, context) {
     if (old_text === new_text) throw refusal("old_text and new_text are the same, so nothing would change.");

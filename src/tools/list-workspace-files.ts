@@ -18,6 +18,8 @@ export const listWorkspaceFiles: Tool = defineTool({
     additionalProperties: false,
   },
   idempotent: true,
+  effects: "reads",
+  sandboxed: true,
   resourceKey: ({ path = "." }) => pathKey(path),
   async execute({ path = ".", recursive = false }, context) {
     const sandbox = await context.requireSandbox();

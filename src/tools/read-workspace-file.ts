@@ -27,6 +27,8 @@ export const readWorkspaceFile: Tool = defineTool({
     additionalProperties: false,
   },
   idempotent: true,
+  effects: "reads",
+  sandboxed: true,
   resourceKey: ({ path }) => pathKey(path),
   async execute({ path, start_line: start = 1, line_count: count = LINES_MAX }, context) {
     const sandbox = await context.requireSandbox();

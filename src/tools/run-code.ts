@@ -20,6 +20,8 @@ export const runCode: Tool = defineTool({
   },
   exclusive: true,
   idempotent: false,
+  effects: "commands",
+  sandboxed: true,
   async execute({ language, code, timeout_ms: timeoutMs }, context) {
     const sandbox = await context.requireSandbox();
     const options = { signal: context.signal, ...(timeoutMs !== undefined && { timeoutMs }) };

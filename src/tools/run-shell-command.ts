@@ -21,6 +21,8 @@ export const runShellCommand: Tool = defineTool({
   },
   exclusive: true,
   idempotent: false,
+  effects: "commands",
+  sandboxed: true,
   async execute({ command, cwd, timeout_ms: timeoutMs, stdin }, context) {
     const sandbox = await context.requireSandbox();
     const result = await sandbox.exec(command, {

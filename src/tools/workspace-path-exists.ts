@@ -13,6 +13,8 @@ export const workspacePathExists: Tool = defineTool({
     additionalProperties: false,
   },
   idempotent: true,
+  effects: "reads",
+  sandboxed: true,
   resourceKey: ({ path }) => pathKey(path),
   async execute({ path }, context) {
     const sandbox = await context.requireSandbox();

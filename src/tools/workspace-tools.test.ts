@@ -302,6 +302,19 @@ describe("the workspace tools", () => {
     expect(named((tool) => !tool.idempotent)).toEqual(["run_shell_command", "edit_workspace_file", "run_code"]);
     expect(named((tool) => tool.needsApproval !== undefined)).toEqual([]);
   });
+
+  test("say what they can do, and that they stay in the sandbox", () => {
+    expect(Object.fromEntries(tools.workspaceTools.map(({ schema, effects }) => [schema.name, effects]))).toEqual({
+      run_shell_command: "commands",
+      read_workspace_file: "reads",
+      write_workspace_file: "writes",
+      edit_workspace_file: "writes",
+      list_workspace_files: "reads",
+      workspace_path_exists: "reads",
+      run_code: "commands",
+    });
+    expect(tools.workspaceTools.every(({ sandboxed }) => sandboxed === true)).toBe(true);
+  });
 });
 
 function samples(): [Tool, unknown][] {

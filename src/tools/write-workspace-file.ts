@@ -15,6 +15,8 @@ export const writeWorkspaceFile: Tool = defineTool({
     additionalProperties: false,
   },
   idempotent: true,
+  effects: "writes",
+  sandboxed: true,
   resourceKey: ({ path }) => pathKey(path),
   async execute({ path, content }, context) {
     const sandbox = await context.requireSandbox();

@@ -20,10 +20,10 @@ export const TOKENS = {
 } as const;
 
 /**
- * Which program serves: the command line's, with sample sessions and a workspace, the same for users with a token, or one
- * whose model takes its time.
+ * Which program serves: the command line's, with sample sessions and a workspace, the same for users with a token, one
+ * whose model takes its time, or one whose model calls what it is told to.
  */
-export type ServerKind = "serve" | "tokens" | "slow";
+export type ServerKind = "serve" | "tokens" | "slow" | "asking";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -35,6 +35,10 @@ const PROGRAMS: Readonly<
   tokens: (directory, port) => [
     ...[BUILT, "serve", "--json", "--port", String(port), "--token-file", join(directory, "tokens")],
     ...["--store", `sqlite:${join(directory, "skein.db")}`],
+  ],
+  asking: (directory, port) => [
+    fileURLToPath(new URL("programs/asking-server.mjs", import.meta.url)),
+    ...[join(directory, "skein.db"), String(port)],
   ],
   slow: (directory, port, aheadSeconds) => [
     fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),

@@ -107,16 +107,58 @@ test("refuses in a pipe what needs a person's word, and ends with 1 where someth
   const talk = start(home, []);
   talk.child.stdin?.end("write hi to a.txt\n/nothing\n");
   expect(await talk.ended).toBe(1);
-  expect(talk.said).toContain("failed: Nobody is there to agree to it");
+  expect(talk.said).toContain("failed: Nobody is there to agree to it; --unasked says");
   expect(talk.complained).toMatch(/^There is no command \/nothing; [^\n]*\n$/);
   expect(await readdir(home)).not.toContain("a.txt");
+});
+
+test("runs in a pipe what --unasked says, and reads the older option with a note", async () => {
+  const home = await makeWorkspace();
+  const said: Record<string, string> = {};
+  for (const args of [
+    ["--unasked", "writes"],
+    ["--unasked", "all"],
+    ["--approve", "all"],
+  ]) {
+    const talk = start(home, args);
+    talk.child.stdin?.end("write hi to a.txt, then run cat a.txt\n");
+    expect(await talk.ended).toBe(0);
+    said[args.join(" ")] = `${/`cat a.txt` \w+/.exec(talk.said)?.[0]}${talk.complained}`;
+  }
+  expect(said).toEqual({
+    "--unasked writes": "`cat a.txt` failed",
+    "--unasked all": "`cat a.txt` printed",
+    "--approve all":
+      "`cat a.txt` printed--approve all is --unasked all now; the older option goes away with the next version.\n",
+  });
+  expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
+});
+
+test("shows at a terminal all of a command and what it can reach, with nothing in it that could steer", async (context) => {
+  const home = await makeWorkspace();
+  const talk = startAtTerminal(context, home, []);
+  await talk.hears(/> $/);
+  const command = `echo ${"x".repeat(300)} && echo end`;
+  talk.type(`run ${command}\r`);
+  await talk.hears(/run_shell_command:\s+│ echo x{300} && echo end/);
+  await talk.hears(
+    /Allow run_shell_command(?: in .*\((?:not )?isolated, (?:no )?network\)|: nothing is known .*)\? \[y\/n\] $/,
+  );
+  talk.type("n\r");
+  await talk.hears(/The user does not want that/);
+  await talk.hears(/> $/);
+  talk.type("\u0004");
+  expect(await talk.ended).toBe(0);
 });
 
 test("says what is wrong with its options in one line, and makes no session", async () => {
   const home = await makeWorkspace();
   const wrong: [args: string[], code: number][] = [
     [["--workspace", join(home, "nowhere")], 2],
+    [["--unasked", "some"], 2],
+    [["--unasked", "none"], 2],
     [["--approve", "some"], 2],
+    [["--approve", "all", "--unasked", "all"], 2],
     [["--model", "nobody/x"], 2],
     [["last", "--continue"], 2],
     [["nobody"], 1],

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
-import type { ApprovalPolicy } from "../../src/cli/chat/approval-policy.ts";
+import type { Unasked } from "../../src/agent/unasked.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
 import { ModelError } from "../../src/agent/model-error.ts";
@@ -275,12 +275,13 @@ describe("calls that write or run", () => {
   const run = callOf("r", "run_shell_command", { command: "cat a.txt" });
   const look = callOf("l", "list_workspace_files");
 
-  test.for<[ApprovalPolicy, string[]]>([
-    ["none", ["w", "r"]],
+  test.for<[Unasked, string[]]>([
+    ["nothing", ["l", "w", "r"]],
+    ["reads", ["w", "r"]],
     ["writes", ["r"]],
     ["all", []],
-  ])("ask for a word under the policy %s: %j", async ([approve, asked]) => {
-    const chat = await makeChat(scripted([calling(look), calling(write), calling(run), "done"]), { approve });
+  ])("ask for a word where %s may run unasked: %j", async ([unasked, asked]) => {
+    const chat = await makeChat(scripted([calling(look), calling(write), calling(run), "done"]), { unasked });
     const calls: string[] = [];
     const outputs = await tell(chat, "go", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
@@ -334,6 +335,40 @@ describe("calls that write or run", () => {
       "No run was interrupted.",
       "No call waits for your word.",
     ]);
+  });
+});
+
+describe("a word that was given before a crash", () => {
+  const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
+  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
+
+  test.for<[attended: boolean, asked: string[], written: boolean]>([
+    [true, [], true],
+    [false, ["w"], false],
+  ])("counts where someone is there (%s), and is nobody's in a pipe", async ([attended, asked, written]) => {
+    const store = await openMemoryStore();
+    const workspace = await makeWorkspace();
+    const dying = await makeChat(scripted([calling(sleep, write)]), { store, workspace });
+    await tell(dying, "go", async (output) => {
+      if (output.type !== "run-event") return;
+      const { event } = output;
+      if (event.type === "tool-started") await drainRuns({ timeoutMs: 0 });
+      // Both are asked about before the first one runs.
+      if (event.type === "approval-required" && event.approval.callId === "w") {
+        for (const callId of ["w", "r"]) await dying.decide(callId, { approved: true });
+      }
+    });
+    const chat = await makeChat(scripted(["done"]), { store, workspace, attended });
+    for await (const _output of chat.open(treeOf(dying).id));
+    const calls: string[] = [];
+    await tell(chat, "/recover", async (output) => {
+      if (output.type !== "run-event" || output.event.type !== "approval-required") return;
+      calls.push(output.event.approval.callId);
+      await chat.decide(output.event.approval.callId, { approved: false });
+    });
+    expect(calls).toEqual(asked);
+    const file = await readFile(join(workspace, "a.txt"), "utf8").catch(() => null);
+    expect(file).toBe(written ? "hi" : null);
   });
 });
 

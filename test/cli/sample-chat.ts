@@ -33,7 +33,8 @@ export async function makeChat(
       return name.startsWith("other/") ? { ...model, provider: "other", id: name.slice(6) } : model;
     },
     workspace: await makeWorkspace(),
-    approve: "none",
+    unasked: "reads",
+    attended: true,
     ...init,
   });
   onTestFinished(() => chat[Symbol.asyncDispose]());

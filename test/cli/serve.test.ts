@@ -62,15 +62,15 @@ test("serve lets in who has a token of its file, and only them", async () => {
   expect(await Promise.all([status(ann), status(eve), status("skein_guess"), status()])).toEqual([200, 404, 401, 401]);
 });
 
-test("serve gives its agents tools for the workspace, and asks before those that the policy does not let through", async () => {
+test("serve gives its agents tools for the workspace, and asks before those that do not run unasked", async () => {
   const workspace = await makeDirectory();
-  const { url } = await startServer("--store", "memory:", "--workspace", workspace, "--approve", "writes");
+  const { url } = await startServer("--store", "memory:", "--workspace", workspace, "--unasked", "writes");
   const client = createClient({ url });
   const id = (await client.sessions.create()).header.id;
   const { runId } = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
   for await (const event of client.runs.events(runId)) {
     if (event.type !== "approval-required") continue;
-    expect(event.approval.name).toBe("run_shell_command");
+    expect(event.approval).toMatchObject({ name: "run_shell_command", effects: "commands" });
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
     await client.runs.deny(runId, event.approval.callId, "Not now.");
   }
@@ -119,7 +119,8 @@ const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give each agent once/],
   ["a model that nobody has", ["--agent", "a=nowhere/x"], 2, /nowhere/],
   ["a workspace that is not there", ["--workspace", "/nowhere/at/all"], 2, /^There is no directory "\/nowhere\/at\/all" to work in; check --workspace\.\n$/],
-  ["a policy that there is not", ["--approve", "some"], 2, /--approve/],
+  ["a word for unasked that there is not", ["--unasked", "some"], 2, /--unasked/],
+  ["both words for it", ["--unasked", "all", "--approve", "all"], 2, /^Give --unasked or --approve, not both\.\n$/],
   ["a port that is no number", ["--port", "http"], 2, /^--port is "http"; give a whole number of 0 or more\.\n$/],
 ];
 

@@ -20,7 +20,13 @@ test("a call that needs approval waits for a word, which lets it run or refuses 
   }
   const waiting = await client.runs.get(runId);
   expect(waiting).toMatchObject({ status: "running" });
-  expect(waiting.approvals[0]).toEqual({ callId: "a/1", name: "pay", arguments: { euros: 5 } });
+  expect(waiting.approvals[0]).toEqual({
+    callId: "a/1",
+    name: "pay",
+    arguments: { euros: 5 },
+    effects: "commands",
+    reach: null,
+  });
   expect((await client.runs.approve(runId, "a/1")).approvals.map(({ callId }) => callId)).toEqual(["..", "3"]);
   expect((await client.runs.deny(runId, "..", "Too dear.")).approvals.map(({ callId }) => callId)).toEqual(["3"]);
   await expect(client.runs.approve(runId, "..")).rejects.toMatchObject({ code: "CALL_NOT_FOUND", status: 404 });

@@ -4,6 +4,7 @@ import { serve } from "@hono/node-server";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
+import type { Unasked } from "../../src/agent/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type WireRunEvent } from "../../src/http/client/index.ts";
 import { createServer, type ServerLogLine, type ServerPlace, type SkeinServer } from "../../src/http/index.ts";
@@ -21,6 +22,7 @@ export interface Offer {
   readonly models?: readonly Model[];
   readonly store?: SessionStore;
   readonly place?: ServerPlace;
+  readonly unasked?: Unasked;
 }
 
 /** A server of runs, and a session of ann in it unless the store was there before. */
@@ -47,6 +49,7 @@ export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
     groups: offer.groups?.(manager) ?? {},
     models: offer.models ?? [],
     ...(offer.place === undefined ? {} : { place: offer.place }),
+    ...(offer.unasked && { unasked: offer.unasked }),
     tokens: TOKENS,
     limits: { rate: null },
     logger: (line) => log.push(line),

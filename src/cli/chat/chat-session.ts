@@ -5,9 +5,9 @@ import {
   type SessionHead,
   type SessionManager,
   type SessionTree,
+  type Unasked,
 } from "../../index.ts";
 import { suggestion } from "../nearest.ts";
-import { type ApprovalPolicy, toolsUnder } from "./approval-policy.ts";
 import { CHAT_COMMANDS } from "./chat-commands.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import { type Answerer, ChatTurns } from "./chat-turns.ts";
@@ -27,9 +27,10 @@ export interface ChatInit {
   readonly models: (name: string) => Model;
   /** The directory that the tools act in, and that new sessions belong to. */
   readonly workspace: string;
-  readonly approve: ApprovalPolicy;
-  /** Whether a person is there to be asked (default: yes). Where nobody is, what the log says was allowed does not count. */
-  readonly attended?: boolean;
+  /** Which calls run without a question. */
+  readonly unasked: Unasked;
+  /** Whether someone is there to be asked; without them, no word on record lets a call run either. */
+  readonly attended: boolean;
   /** The model to ask (default: the session's last one, else one that needs no key). */
   readonly model?: string;
   /** The instructions (default: the session's own, else those of every chat). */
@@ -71,6 +72,11 @@ export class ChatSession implements AsyncDisposable {
 
   get model(): Model {
     return this.#model;
+  }
+
+  /** Whether someone is there to be asked. */
+  get attended(): boolean {
+    return this.#init.attended;
   }
 
   /** Whether the next line belongs to the last one. */
@@ -139,10 +145,10 @@ export class ChatSession implements AsyncDisposable {
 
   /** What answers the next turn of the session. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
-    const { system, workspace, approve, attended = true } = this.#init;
+    const { system, workspace, unasked, attended } = this.#init;
     const { path } = await tree.refresh();
     const prompt = system ?? path.settings.systemPrompt ?? DEFAULT_PROMPT;
-    return { model: this.#model, prompt, tools: toolsUnder(approve), workspace, attended };
+    return { model: this.#model, prompt, unasked, attended, workspace };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

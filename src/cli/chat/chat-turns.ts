@@ -1,6 +1,7 @@
 import {
   type Approval,
   createAgent,
+  type LoopOptions,
   type Model,
   resumeSession,
   runSessionLoop,
@@ -8,9 +9,10 @@ import {
   SessionError,
   type SessionRun,
   type SessionTree,
-  type Tool,
+  type Unasked,
+  workspaceTools,
 } from "../../index.ts";
-import { forgetDecisions } from "../../agent/resume-state.ts";
+import { forgetConsent } from "../../agent/resume-state.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";
 
@@ -18,11 +20,12 @@ import { untilFree } from "./until-free.ts";
 export interface Answerer {
   readonly model: Model;
   readonly prompt: string;
-  readonly tools: readonly Tool[];
+  /** Which calls run without a question. */
+  readonly unasked: Unasked;
+  /** Whether someone is there to be asked. */
+  readonly attended: boolean;
   /** The directory that the tools act in. */
   readonly workspace: string;
-  /** Whether a person is there to be asked. */
-  readonly attended: boolean;
 }
 
 interface Started {
@@ -43,10 +46,10 @@ export class ChatTurns {
 
   /** Says something and follows the answer. */
   async *answer(tree: SessionTree, text: string, by: Answerer): AsyncGenerator<ChatOutput> {
-    const { model, prompt, tools, workspace } = by;
+    const { prompt, workspace } = by;
     yield* this.#follow(tree, async (signal) => {
       const source = Session.fromUserMessage(text).to("local", workspace);
-      const agent = createAgent({ prompt, model, tools, builtInTools: false });
+      const agent = createAgent({ prompt, ...optionsOf(by) });
       return { source, run: agent.run(source, { persist: tree, signal }) };
     });
   }
@@ -56,17 +59,14 @@ export class ChatTurns {
    * no answer.
    */
   async *goOn(tree: SessionTree, by: Answerer, from?: string): AsyncGenerator<ChatOutput> {
-    const { model, prompt, tools, workspace, attended } = by;
+    const { prompt, workspace, attended } = by;
     yield* this.#follow(tree, async (signal) => {
       if (from !== undefined) await tree.branch(from);
       const { store, id: sessionId } = tree;
       const { user, agent } = await resumeSession({ store, sessionId }, { agentPrompt: prompt });
-      if (!attended) forgetDecisions(user.transcript);
+      if (!attended) forgetConsent(user.transcript);
       const source = user.to("local", workspace);
-      return {
-        source,
-        run: runSessionLoop(source, agent, { model, tools, builtInTools: false, persist: tree, signal }),
-      };
+      return { source, run: runSessionLoop(source, agent, { ...optionsOf(by), persist: tree, signal }) };
     });
   }
 
@@ -114,4 +114,8 @@ export class ChatTurns {
       }
     });
   }
+}
+
+function optionsOf({ model, unasked }: Answerer): LoopOptions & { readonly model: Model } {
+  return { model, unasked, tools: workspaceTools, builtInTools: false };
 }

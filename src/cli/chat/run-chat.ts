@@ -1,13 +1,12 @@
 import type { Approval } from "../../index.ts";
-import { printable } from "../terminal.ts";
+import { approvalQuestion } from "./approval-question.ts";
 import type { ChatLines } from "./chat-lines.ts";
-import type { ChatOutput } from "./chat-output.ts";
+import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 
-const QUESTION_CHARACTERS_MAX = 200;
 const REASONS = {
   no: "The user does not want that.",
-  nobody: "Nobody is there to agree to it; --approve lets such calls run.",
+  nobody: "Nobody is there to agree to it; --unasked says which calls run without a question.",
 } as const;
 
 /** What a chat is held with. */
@@ -29,7 +28,7 @@ export async function runChat(
       if (hasFailed(output)) done = false;
       await show(output);
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await decide(chat, lines, output.event.approval);
+        await decide(chat, { lines, show }, output.event.approval);
       }
     }
     return true;
@@ -42,13 +41,11 @@ export async function runChat(
   }
 }
 
-async function decide(
-  chat: ChatSession,
-  lines: ChatLines,
-  { callId, name, arguments: given }: Approval,
-): Promise<void> {
-  const call = `${printable(name)} ${printable(JSON.stringify(given), QUESTION_CHARACTERS_MAX)}`;
-  const word = await lines.confirm(`Allow ${call}?`);
+async function decide(chat: ChatSession, { lines, show }: ChatFrontEnd, approval: Approval): Promise<void> {
+  const { callId } = approval;
+  const { text, question } = approvalQuestion(approval);
+  if (text !== null && chat.attended) await show(notice(text));
+  const word = await lines.confirm(question);
   if (word === "yes") await chat.decide(callId, { approved: true });
   else if (word !== "stopped") await chat.decide(callId, { approved: false, reason: REASONS[word] });
 }

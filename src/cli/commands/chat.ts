@@ -1,5 +1,4 @@
 import { createModel, SessionError, type SessionStore } from "../../index.ts";
-import { APPROVAL_POLICIES, type ApprovalPolicy } from "../chat/approval-policy.ts";
 import { chatJson } from "../chat/chat-json.ts";
 import { ChatLines } from "../chat/chat-lines.ts";
 import { type ChatOutput, notice } from "../chat/chat-output.ts";
@@ -9,6 +8,7 @@ import { runChat } from "../chat/run-chat.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
 import { workspaceAt } from "../workspace-option.ts";
 
 /** Talks with an agent in a session. */
@@ -26,12 +26,7 @@ export const chat: Command = {
     },
     workspace: { what: "the directory that the tools act in", value: "DIRECTORY", default: "." },
     system: { what: "the agent's instructions", value: "TEXT" },
-    approve: {
-      what: "which calls run without a question, beside those that only read",
-      value: "CALLS",
-      choices: APPROVAL_POLICIES,
-      default: "none",
-    },
+    ...UNASKED_OPTIONS,
   },
   examples: [
     { line: "skein chat", what: "talk with the model that needs no key" },
@@ -47,18 +42,19 @@ export const chat: Command = {
   store: "made",
   async run(context) {
     const { values, signal } = context;
+    const unasked = unaskedOption(context);
     const workspace = await workspaceAt(textOption(values, "workspace") ?? ".");
     const { model, system } = { model: textOption(values, "model"), system: textOption(values, "system") };
+    const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
     await using store = await context.openStore();
     const sessionId = await sessionFor(store, context, workspace);
     await using manager = openManager(store);
-    const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
     await using session = new ChatSession({
       manager,
-      attended: atTerminal,
       models: (name) => createModel(name),
       workspace,
-      approve: (textOption(values, "approve") ?? "none") as ApprovalPolicy,
+      unasked,
+      attended: atTerminal,
       ...(model === undefined ? {} : { model }),
       ...(system === undefined ? {} : { system }),
     });

@@ -11,9 +11,9 @@ import {
   type SessionStore,
   sessionConfigFromEnvironment,
   type Tool,
+  workspaceTools,
 } from "../../index.ts";
 import { show } from "../../session/errors.ts";
-import { APPROVAL_POLICIES, type ApprovalPolicy, toolsUnder } from "../chat/approval-policy.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
@@ -21,6 +21,7 @@ import { openManager } from "../open-manager.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
 import { readTokenFile } from "../token-file.ts";
+import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
 import { workspaceAt } from "../workspace-option.ts";
 
 /** Where the build puts the studio. */
@@ -43,12 +44,7 @@ export const serve: Command = {
       what: "an agent to offer, with its model as provider/model (default assistant=offline)",
     },
     workspace: { value: "DIRECTORY", what: "where the tools of the agents act; without it they have none" },
-    approve: {
-      value: "CALLS",
-      choices: APPROVAL_POLICIES,
-      default: "none",
-      what: "which calls run without a question, beside those that only read",
-    },
+    ...UNASKED_OPTIONS,
     prompt: { value: "TEXT", default: "You are a helpful assistant.", what: "the instructions of the agents" },
     drain: { value: "AGE", default: "10s", what: "how long runs may go on after it was told to stop" },
     samples: { what: "make a few sessions to look at where the store has none, and offer a group of agents" },
@@ -85,6 +81,7 @@ export const serve: Command = {
 };
 
 async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
+  const unasked = unaskedOption({ values, fail });
   const [host, port, file] = [
     textOption(values, "host"),
     countOption(values, "port", 0),
@@ -92,13 +89,13 @@ async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
   ];
   const given = textOption(values, "workspace");
   const workspace = given === undefined ? null : await workspaceAt(given);
-  const approve = (textOption(values, "approve") ?? "none") as ApprovalPolicy;
   const studio = await studioDirectory();
   return {
     agents: agentsOf(textsOption(values, "agent"), {
       prompt: textOption(values, "prompt") ?? "",
-      tools: workspace === null ? [] : toolsUnder(approve),
+      tools: workspace === null ? [] : workspaceTools,
     }),
+    unasked,
     models: offeredModels(),
     logger: (line) => {
       if (line.level === "error" || values["log"] === true) fail(JSON.stringify(line));

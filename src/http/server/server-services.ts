@@ -1,5 +1,6 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { Model } from "../../agent/model.ts";
+import type { Unasked } from "../../agent/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -55,6 +56,8 @@ export interface ServerServices {
   readonly modelInfos: readonly ModelInfo[];
   /** Where the tools of agents act, in sessions that do not say so themselves. */
   readonly place: ServerPlace | null;
+  /** Which calls run without a person's word; undefined where the agents alone say so. */
+  readonly unasked: Unasked | undefined;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */
   readonly drain: AbortSignal;
   /** Whether a run is one of this server's. */

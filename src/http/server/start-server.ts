@@ -1,5 +1,6 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { Model } from "../../agent/model.ts";
+import { checkUnasked } from "../../agent/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkBackendName } from "../../session/sandbox-backends.ts";
@@ -24,6 +25,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
   checkHost(host, tokens !== null);
   checkCount(port, "port", 0, 65_535);
   const limits = checkLimits(init.limits ?? {}, tokens !== null);
+  checkUnasked(init.unasked);
   for (const origin of allowedOrigins) checkOrigin(origin);
   const manager = init.manager ?? managerOn(init);
   const studio = await StudioFiles.open(init.studioDirectory ?? null);
@@ -37,6 +39,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     groups: new Map(Object.entries(init.groups ?? {})),
     ...modelsOf(init),
     place: placeOf(init),
+    unasked: init.unasked,
     drain: drain.signal,
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
     report: (error) => logger?.(strayLine(error)),

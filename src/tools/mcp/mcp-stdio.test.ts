@@ -4,7 +4,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { asking, callOf, calling, someAgent } from "../../../test/sample-run.ts";
+import { runSessionLoop } from "../../agent/run-session-loop.ts";
 import type { Tool, ToolContent, ToolContext } from "../../agent/tool.ts";
+import type { Unasked } from "../../agent/unasked.ts";
+import { scripted } from "../../models/scripted.ts";
 import { Session } from "../../session/session.ts";
 import { type McpTools, openMcpTools } from "./index.ts";
 
@@ -83,11 +87,53 @@ describe("the tools of a program", () => {
       expect(await named("echo").check(args)).toEqual({ ok: false, problem: "The arguments must be a JSON object." });
     }
   });
+});
 
-  test("are idempotent where the server says that they read only or may run twice", () => {
-    expect(named("echo").idempotent).toBe(true);
-    expect(named("silent").idempotent).toBe(true);
-    expect(named("fail").idempotent).toBe(false);
+describe("what a server says of its own tools", () => {
+  /** `echo` says that it only reads, `silent` that it may run twice and destroys nothing, `fail` nothing at all. */
+  const names = ["echo", "silent", "fail"];
+  const askedIn = async (tools: readonly Tool[], unasked?: Unasked): Promise<string[]> => {
+    const calls = names.map((name) => callOf(name, name, { text: "hi" }));
+    const options = { model: scripted([calling(...calls), "Done."]), tools, ...(unasked && { unasked }) };
+    const run = runSessionLoop(asking(), someAgent(), options);
+    const asked: string[] = [];
+    for await (const event of run) {
+      if (event.type !== "approval-required") continue;
+      expect(event.approval).toMatchObject({ reach: null });
+      asked.push(event.approval.name);
+      await run.deny(event.approval.callId);
+    }
+    await run;
+    return asked;
+  };
+
+  test("counts for nothing: every tool asks, unless all is written out", async () => {
+    for (const unasked of [undefined, "nothing", "reads", "writes"] as const) {
+      expect(await askedIn(server.tools, unasked)).toEqual(names);
+    }
+    expect(await askedIn(server.tools, "all")).toEqual([]);
+  });
+
+  test("counts for nothing after a crash either: a call that may have had its effect is not sent again", () => {
+    expect(server.tools.filter(({ idempotent }) => idempotent)).toEqual([]);
+    expect(server.tools.map(({ effects }) => effects)).toEqual(server.tools.map(() => undefined));
+  });
+
+  test("gives way to your own word on the tools that you name, as the server names them", async () => {
+    const trust = { echo: "reads", silent: "writes", toString: "reads" } as const;
+    const opened = { command: process.execPath, args: [program] };
+    await using trusted = await openMcpTools(opened, { trust, prefix: "my_" });
+    const tools = trusted.tools.map((tool) => ({
+      ...tool,
+      schema: { ...tool.schema, name: tool.schema.name.slice("my_".length) },
+    }));
+    expect(await askedIn(tools)).toEqual(["fail"]);
+    expect(await askedIn(tools, "writes")).toEqual(["fail"]);
+    expect(await askedIn(tools, "reads")).toEqual(["silent", "fail"]);
+    expect(await askedIn(tools, "nothing")).toEqual(names);
+    expect(tools.filter(({ idempotent }) => idempotent).map(({ schema }) => schema.name)).toEqual(["echo"]);
+    await using prefixed = await openMcpTools(opened, { trust: { my_echo: "reads" }, prefix: "my_" });
+    expect(prefixed.tools.every(({ untrusted }) => untrusted === true)).toBe(true);
   });
 });
 
@@ -150,18 +196,16 @@ describe("opening and changing", () => {
     expect(before.map(({ schema }) => schema.name)).not.toContain("grown-1");
   });
 
-  test("asks for approval as the options say", async () => {
-    const opened = { command: process.execPath, args: [program] };
-    const asking = async (approval: "destructive" | "all" | "none") => {
-      await using other = await openMcpTools(opened, { approval });
-      const names = ["echo", "silent", "fail"];
-      const asked = names.map((name) => other.tools.find(({ schema }) => schema.name === name)?.needsApproval?.({}));
-      return asked;
-    };
-    expect(await asking("destructive")).toEqual([false, false, true]);
-    expect(await asking("all")).toEqual([true, true, true]);
-    expect(await asking("none")).toEqual([false, false, false]);
-  });
+  test.for<[trust: unknown]>([[["echo"]], ["all"], [null], [{ echo: "harmless" }], [{ echo: true }]])(
+    "refuses a trust that is none: %j",
+    async ([trust]) => {
+      const opening = openMcpTools({ command: process.execPath, args: [program] }, { trust: trust as never });
+      await expect(opening).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+        message: expect.stringMatching(/^trust /),
+      });
+    },
+  );
 
   test("ends the program on close", async () => {
     const pid = Number((await call("pid")).content);

@@ -1,4 +1,5 @@
 import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tool.ts";
+import { isToolEffects, type ToolEffects } from "../../agent/tool-effects.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";
@@ -6,17 +7,18 @@ import { streamWatch } from "./stream-watch.ts";
 import { toolName } from "./tool-name.ts";
 import { toolResult } from "./tool-result.ts";
 
-/** Which calls a person must agree to: those a server does not call harmless, all, or none. */
-export type McpApproval = "destructive" | "all" | "none";
-
 /** How a server's tools become tools of a run. */
 export interface McpToolsOptions {
   /** Stands before every name, so that the tools of two servers stay apart. */
   readonly prefix?: string;
   /** The limit of one call (default: a minute). */
   readonly timeoutMs?: number;
-  /** What a server says of its own tools decides what is destructive; trust it as far as you trust the server. */
-  readonly approval?: McpApproval;
+  /**
+   * The tools that you vouch for, as the server names them, each with what it can do: `{ search: "reads" }`. These are
+   * asked about like your own. All others ask each time, unless the run says `unasked: "all"`; what the server says of its
+   * own tools counts for nothing.
+   */
+  readonly trust?: Readonly<Record<string, ToolEffects>>;
 }
 
 /** A tool that a server offers and no model can be told of, with the reason. */
@@ -31,12 +33,6 @@ export interface McpToolList {
   readonly refused: readonly RefusedTool[];
 }
 
-interface Annotations {
-  readonly readOnlyHint?: unknown;
-  readonly idempotentHint?: unknown;
-  readonly destructiveHint?: unknown;
-}
-
 const TIMEOUT_MS = 60_000;
 const DESCRIPTION_CHARACTERS_MAX = 8_000;
 const SCHEMA_CHARACTERS_MAX = 64 * 1024;
@@ -46,7 +42,8 @@ const TOOLS_MAX = 1_000;
 /**
  * The tools of a server that a client of yours is connected to; the client stays yours to close.
  *
- * @throws {SessionError} `INVALID_TOOL` when the server does not list its tools, or one of them cannot be used.
+ * @throws {SessionError} `INVALID_TOOL` when the server does not list its tools, or one of them cannot be used;
+ * `INVALID_OPTION` for a `trust` that is none.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<readonly Tool[]> {
   const { tools, refused } = await listMcpTools(client, options);
@@ -56,6 +53,7 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
 
 /** Asks a server for all pages of its tools. */
 export async function listMcpTools(client: McpClient, options: McpToolsOptions): Promise<McpToolList> {
+  checkTrust(options.trust);
   const tools = new Map<string, Tool>();
   const refused: RefusedTool[] = [];
   for (const listed of await listPages(client, options)) {
@@ -95,13 +93,10 @@ async function listPages(client: McpClient, { timeoutMs = TIMEOUT_MS }: McpTools
 }
 
 function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions): Tool {
-  const { name, description, inputSchema, annotations } = (listed ?? {}) as Record<string, unknown>;
+  const { name, description, inputSchema } = (listed ?? {}) as Record<string, unknown>;
   if (typeof name !== "string" || name === "") throw new Error("it has no name");
-  const { timeoutMs = TIMEOUT_MS, approval = "none", prefix = "" } = options;
-  const hints = (annotations ?? {}) as Annotations;
-  const harmless = hints.readOnlyHint === true;
-  // The protocol takes a tool for destructive that does not say otherwise.
-  const asks = approval === "all" || (approval === "destructive" && !harmless && hints.destructiveHint !== false);
+  const { timeoutMs = TIMEOUT_MS, trust = {}, prefix = "" } = options;
+  const effects = Object.hasOwn(trust, name) ? trust[name] : undefined;
   return Object.freeze({
     schema: Object.freeze({
       name: toolName(prefix, name),
@@ -113,10 +108,26 @@ function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions):
         ? { ok: true as const, value: args }
         : { ok: false as const, problem: "The arguments must be a JSON object." },
     execute: (args: unknown, context: ToolContext) => callTool(client, name, args, context.signal, options),
-    idempotent: harmless || hints.idempotentHint === true,
-    needsApproval: () => asks,
+    // A server's word that nothing happens is no reason to call it twice; yours is.
+    idempotent: effects === "reads",
+    ...(effects === undefined ? { untrusted: true } : { effects }),
     timeoutMs,
   });
+}
+
+function checkTrust(trust: unknown): void {
+  if (trust === undefined) return;
+  if (typeof trust !== "object" || trust === null || Array.isArray(trust)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      `trust is ${show(trust)}; give effects by name, as in { search: "reads" }.`,
+    );
+  }
+  for (const [name, effects] of Object.entries(trust)) {
+    if (isToolEffects(effects)) continue;
+    const words = '"reads", "writes" or "commands"';
+    throw new SessionError("INVALID_OPTION", `trust gives ${show(name)} the effects ${show(effects)}; give ${words}.`);
+  }
 }
 
 function parametersOf(inputSchema: unknown): JsonObject {

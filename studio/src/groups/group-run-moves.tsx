@@ -3,7 +3,9 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import type { GroupMove, WaitingCall } from "./group-run-state.ts";
+import { ApprovalCard } from "../run/approval-card.tsx";
+import type { RunCalls } from "../run/run-context.ts";
+import type { GroupMove } from "./group-run-state.ts";
 import type { WatchedRun } from "./use-group-run.ts";
 
 const STATUS: Readonly<Record<GroupMove["status"], string>> = {
@@ -19,6 +21,11 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
   const stop = useAction(() => client.runs.abort(run.runId));
+  const calls: Pick<RunCalls, "approve" | "deny"> = {
+    approve: async (callId) => void (await client.runs.approve(run.runId, callId)),
+    deny: async (callId, reason) =>
+      void (await client.runs.deny(run.runId, callId, reason === "" ? undefined : reason)),
+  };
   const going = state.outcome === null && error === null;
   const speaking = state.moves.findLast(({ status }) => status === "speaking");
   const name = visibleText(run.group ?? "the group");
@@ -46,8 +53,8 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
           {(error ?? stop.error)?.message}
         </p>
       )}
-      {state.waiting.map((call) => (
-        <Waiting key={call.callId} runId={run.runId} call={call} />
+      {state.waiting.map(({ agent, approval }) => (
+        <ApprovalCard key={approval.callId} approval={approval} agent={agent} calls={calls} />
       ))}
       <ol className="group-events" aria-label={`What ${name} did`}>
         {state.moves.map((move) => (
@@ -60,36 +67,6 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
           </li>
         ))}
       </ol>
-    </div>
-  );
-}
-
-function Waiting({ runId, call }: { readonly runId: string; readonly call: WaitingCall }): ReactNode {
-  const client = useClient();
-  const answer = useAction((approve: boolean) =>
-    approve ? client.runs.approve(runId, call.callId) : client.runs.deny(runId, call.callId),
-  );
-  const name = visibleText(call.name);
-  return (
-    <div className="group-waiting" role="alert">
-      <p>
-        <strong>{visibleText(call.agent)}</strong> wants to run <code>{name}</code>
-      </p>
-      <pre>{visibleText(call.arguments)}</pre>
-      <p className="group-actions">
-        <button
-          type="button"
-          className="button button-primary"
-          disabled={answer.busy}
-          onClick={() => void answer.run(true)}
-        >
-          Approve {name}
-        </button>
-        <button type="button" className="button" disabled={answer.busy} onClick={() => void answer.run(false)}>
-          Deny {name}
-        </button>
-      </p>
-      {answer.error !== null && <p className="group-refused">{answer.error.message}</p>}
     </div>
   );
 }

@@ -1,4 +1,5 @@
 import type { WireRunEvent } from "skein/client";
+import type { Approval } from "../../../src/agent/run-event.ts";
 
 /** One agent's go in a run of a group. */
 export interface GroupMove {
@@ -15,9 +16,7 @@ export interface GroupMove {
 /** A call that waits for a person's word. */
 export interface WaitingCall {
   readonly agent: string;
-  readonly callId: string;
-  readonly name: string;
-  readonly arguments: string;
+  readonly approval: Approval;
 }
 
 /** How a run of a group stands, as its events tell. */
@@ -35,7 +34,6 @@ export const NO_EVENTS: GroupRunState = { moves: [], waiting: [], outcome: null,
 /** Earlier moves are in the session by then. */
 const MOVES_MAX = 40;
 const CHARACTERS_MAX = 20_000;
-const ARGUMENTS_MAX = 2000;
 
 const ENDS: Readonly<Record<string, string>> = {
   complete: "The group is done.",
@@ -68,11 +66,11 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
         event.callId,
       );
     case "approval-required": {
-      const { callId, name } = event.approval;
-      const text = JSON.stringify(event.approval.arguments)?.slice(0, ARGUMENTS_MAX) ?? "";
-      const call = { agent: agentOf(event) ?? "", callId, name, arguments: text };
+      const call = { agent: agentOf(event) ?? "", approval: event.approval };
       return { ...state, waiting: [...state.waiting, call] };
     }
+    case "approval-settled":
+      return decided(state, event.callId);
     case "agent-finished":
       return change(state, event, (move) => ({
         ...move,
@@ -111,7 +109,7 @@ function ended(state: GroupRunState, outcome: string, failed: boolean): GroupRun
 }
 
 function decided(state: GroupRunState, callId: string): GroupRunState {
-  return { ...state, waiting: state.waiting.filter((call) => call.callId !== callId) };
+  return { ...state, waiting: state.waiting.filter(({ approval }) => approval.callId !== callId) };
 }
 
 function agentOf(event: object): string | null {

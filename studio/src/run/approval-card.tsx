@@ -1,18 +1,31 @@
 import { type FormEvent, type ReactNode, useState } from "react";
+import { type CallParts, callParts, shownText } from "../../../src/agent/approval-text.ts";
 import type { Approval } from "../../../src/agent/run-event.ts";
-import { LongText } from "../markdown/long-text.tsx";
-import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import type { RunCalls } from "./run-context.ts";
 import "./run.css";
 
-/** Asks whether a call may run. */
+/** Of what is written to a file, so much is shown; of a command, all of it. */
+const CONTENT_CHARACTERS_SHOWN = 2000;
+
+const QUESTIONS: Readonly<Record<CallParts["kind"], string>> = {
+  command: "run this command?",
+  program: "run this program?",
+  content: "write this to",
+  edit: "change",
+  arguments: "run with this?",
+};
+
+/** Asks whether a call may run: what it would do, where, and what it could reach from there. */
 export function ApprovalCard({
   approval,
   calls,
+  agent = null,
 }: {
   readonly approval: Approval;
-  readonly calls: RunCalls;
+  readonly calls: Pick<RunCalls, "approve" | "deny">;
+  /** The agent of a group that wants to run it. */
+  readonly agent?: string | null;
 }): ReactNode {
   const [reason, setReason] = useState("");
   const { callId } = approval;
@@ -24,11 +37,9 @@ export function ApprovalCard({
     void decide.run(false);
   };
   return (
-    <form className="run-approval" aria-label={`Approval of ${approval.name}`} onSubmit={deny}>
-      <p>
-        May <code>{visibleText(approval.name)}</code> run with this?
-      </p>
-      <LongText text={JSON.stringify(approval.arguments, null, 2)} first={4000} />
+    <form className="run-approval" aria-label={`Approval of ${shownText(approval.name)}`} onSubmit={deny}>
+      <WhatItDoes approval={approval} agent={agent} />
+      <Reach approval={approval} />
       <div className="run-approval-choice">
         <button
           type="button"
@@ -51,5 +62,68 @@ export function ApprovalCard({
       </div>
       {decide.error !== null && <p role="alert">{decide.error.message}</p>}
     </form>
+  );
+}
+
+function WhatItDoes({ approval, agent }: { readonly approval: Approval; readonly agent: string | null }): ReactNode {
+  const { kind, text, path, rest } = callParts(approval);
+  const isCut = (kind === "content" || kind === "edit") && text.length > CONTENT_CHARACTERS_SHOWN;
+  const lines = text.split("\n").length;
+  return (
+    <>
+      <p className="run-approval-question">
+        May <code>{shownText(approval.name)}</code>
+        {agent !== null && <> of {shownText(agent)}</>} {QUESTIONS[kind]}
+        {path !== null && (
+          <>
+            {" "}
+            <code>{shownText(path)}</code>?
+          </>
+        )}
+      </p>
+      <CallText text={isCut ? `${text.slice(0, CONTENT_CHARACTERS_SHOWN)}…` : text} />
+      {(lines > 1 || text.length > 200) && (
+        <p className="soft small">
+          {lines.toLocaleString("en")} {lines === 1 ? "line" : "lines"}, {text.length.toLocaleString("en")} characters
+          {isCut && "; the beginning is shown, the whole text is in the call above"}
+        </p>
+      )}
+      {rest !== null && (
+        <>
+          <p className="soft small">With</p>
+          <CallText text={rest} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Characters in the order that a shell reads them, whichever direction their script has. */
+function CallText({ text }: { readonly text: string }): ReactNode {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    <pre className="run-approval-text" dir="ltr" tabIndex={0}>
+      {shownText(text)}
+    </pre>
+  );
+}
+
+function Reach({ approval: { effects, reach } }: { readonly approval: Approval }): ReactNode {
+  if (reach === null) return <p className="run-approval-reach">Nothing is known of what it can reach.</p>;
+  return (
+    <ul className="run-approval-reach" aria-label="What it can reach">
+      <li>{reach.directory === null ? "not on this machine" : <code>in {shownText(reach.directory)}</code>}</li>
+      {/* Tools for files stay in their directory, whatever commands can do. */}
+      {effects === "commands" && (
+        <>
+          <li className={reach.isolated ? "run-approval-good" : "run-approval-bad"}>
+            {reach.isolated ? "isolated" : "not isolated"}
+          </li>
+          <li className={reach.network ? "run-approval-bad" : "run-approval-good"}>
+            {reach.network ? "network" : "no network"}
+          </li>
+        </>
+      )}
+    </ul>
   );
 }

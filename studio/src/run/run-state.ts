@@ -66,6 +66,10 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
       return withTool(state, event.callId, { state: "done", message: event.message });
     case "approval-required":
       return withTool(state, event.approval.callId, { state: "waiting", approval: event.approval });
+    case "approval-settled": {
+      const { [event.callId]: _settled, ...tools } = state.tools;
+      return { ...state, tools };
+    }
     case "agent-selected":
       return { ...state, speaker: event.agent };
     case "run-finished":

@@ -2,6 +2,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import { useClient } from "../request/use-client.ts";
 import { Shown } from "../request/shown.tsx";
 import { Composer } from "../run/composer.tsx";
+import { InnerApprovals } from "../run/inner-approvals.tsx";
 import { LiveRounds } from "../run/live-rounds-view.tsx";
 import { roundsToShow } from "../run/live-rounds.ts";
 import { PendingWordsView, usePendingWords } from "../run/pending-words.tsx";
@@ -70,6 +71,7 @@ export function TalkView(props: SessionProps): ReactNode {
                   starts={run.starts}
                 >
                   <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
+                  <InnerApprovals />
                   <PendingWordsView words={pending.words} />
                 </Transcript>
               )}

@@ -139,6 +139,7 @@ export class HostedRun {
 
   #take(event: RunEvent | GroupEvent, report: (error: unknown) => void): void {
     if (event.type === "approval-required") this.#approvals.set(event.approval.callId, event.approval);
+    if (event.type === "approval-settled") this.#approvals.delete(event.callId);
     if (event.type === "tool-started" || event.type === "tool-finished") this.#approvals.delete(event.callId);
     // What an agent of a group does is not the end of the group.
     if ("agent" in event) return;

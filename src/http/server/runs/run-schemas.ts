@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Approval } from "../../../agent/run-event.ts";
 import type { Content } from "../../../session/message.ts";
+import type { SandboxReach } from "../../../session/sandbox.ts";
 import type { ApprovalRequest, RunRequest, RunView } from "../../wire.ts";
 import { content, id, json, named, queryInteger } from "../schema.ts";
 import { problem } from "../wire-schemas.ts";
@@ -20,7 +21,21 @@ export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
   }),
 );
 
-const approval = named<Approval>("Approval", z.object({ callId: text, name: text, arguments: json }));
+const reach = named<SandboxReach>(
+  "Reach",
+  z.object({ directory: text.nullable(), isolated: z.boolean(), network: z.boolean() }),
+);
+const approval = named<Approval>(
+  "Approval",
+  z.object({
+    callId: text,
+    name: text,
+    arguments: json,
+    effects: z.enum(["reads", "writes", "commands"]),
+    reach: reach.nullable(),
+    innerRunId: text.optional(),
+  }) as unknown as z.ZodType<Approval>,
+);
 
 /** A run. */
 export const runView: z.ZodType<RunView> = named<RunView>(

@@ -2,6 +2,7 @@ import type { Agent } from "../../../agent/agent.ts";
 import type { Model } from "../../../agent/model.ts";
 import type { SinkOpener } from "../../../agent/run-sink.ts";
 import type { SessionRun } from "../../../agent/session-run.ts";
+import type { Unasked } from "../../../agent/unasked.ts";
 import type { GroupEvent } from "../../../group/group-event.ts";
 import type { GroupRun } from "../../../group/group-run.ts";
 import type { GroupSession } from "../../../group/group-session.ts";
@@ -19,6 +20,8 @@ export interface StartOptions {
   readonly sessionId: string;
   readonly actor: Caller;
   readonly ifBusy: NonNullable<RunRequest["ifBusy"]>;
+  /** Which calls run without a person's word; an agent's own word may be stricter. */
+  readonly unasked: Unasked | undefined;
 }
 
 /**
@@ -52,8 +55,13 @@ export async function startAgentRun(
       });
     },
   };
-  const { model, actor, ifBusy } = options;
-  const run = manager.run(sessionId, observed, "", { actor, ifBusy, ...(model === null ? {} : { model }) });
+  const { model, actor, ifBusy, unasked } = options;
+  const run = manager.run(sessionId, observed, "", {
+    actor,
+    ifBusy,
+    ...(model === null ? {} : { model }),
+    ...(unasked && { unasked }),
+  });
   // Nobody else gets what the run came to. One that failed keeps its workspace, for whoever goes on with it.
   const letGo = async (output: Session): Promise<void> => {
     await Promise.allSettled([output.closeSandbox(), input.closeSandbox()]);
@@ -72,7 +80,7 @@ export async function startAgentRun(
 export async function startGroupRun(
   group: GroupSession,
   message: Content | null,
-  { sessionId, actor, ifBusy, name }: StartOptions & { readonly name: string },
+  { sessionId, actor, ifBusy, unasked, name }: StartOptions & { readonly name: string },
 ): Promise<StartedRun> {
   const admitted = signalOf<void>();
   const run = group.stream(sessionId, message, {
@@ -80,6 +88,7 @@ export async function startGroupRun(
     // Whoever is to make room has been asked to already; the rest is waiting.
     ifBusy: ifBusy === "reject" ? "reject" : "enqueue",
     turns: false,
+    ...(unasked && { unasked }),
     ...(message === null ? {} : { metadata: { [RUN_KEY]: { group: name } } }),
     onEvent: ({ type }: GroupEvent) => type === "group-started" && admitted.give(),
   });

@@ -1,0 +1,80 @@
+import type { JsonValue } from "../internal/json.ts";
+import type { Approval } from "./run-event.ts";
+
+/** What a call would do, taken apart for whoever is asked: together, the parts are all of its arguments. */
+export interface CallParts {
+  /** What the text is. */
+  readonly kind: "command" | "program" | "content" | "edit" | "arguments";
+  /** The command itself, the program, what is written; else the arguments as JSON. */
+  readonly text: string;
+  /** The file that it is about; null where that is none. */
+  readonly path: string | null;
+  /** All other arguments as JSON; null where there are none. */
+  readonly rest: string | null;
+}
+
+/** Everything that is not seen, or is seen as something else: controls, marks of direction, fillers, odd spaces. */
+const UNSEEN = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+const EMPTY_LINES = /\n(?:[ \t]*\n){4,}/g;
+const BLANKS = / {24,}|\t{8,}/g;
+
+/** A call's arguments, taken apart. What is not as expected is shown as it came, and never left out. */
+export function callParts({ arguments: given }: Pick<Approval, "arguments">): CallParts {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return plain(given);
+  const all = given as Readonly<Record<string, JsonValue>>;
+  const { command, code, path, content, old_text: before, new_text: after } = all;
+  if (isText(command)) return parts("command", command, all, ["command"]);
+  if (isText(code)) return parts("program", code, all, ["code"]);
+  if (isText(path) && isText(content)) return parts("content", content, all, ["path", "content"]);
+  if (isText(path) && isText(before) && isText(after)) {
+    const lines = [...marked("- ", before), ...marked("+ ", after)].join("\n");
+    return parts("edit", lines, all, ["path", "old_text", "new_text"]);
+  }
+  return plain(given);
+}
+
+/** A text with everything in it made visible: what cannot be seen, and what pushes the rest out of sight. */
+export function shownText(text: string): string {
+  return text
+    .replace(UNSEEN, (character) => `[U+${hex(character)}]`)
+    .replace(EMPTY_LINES, (run) => `\n[${run.split("\n").length - 2} empty lines]\n`)
+    .replace(BLANKS, (run) => ` [${run.length} ${run[0] === " " ? "spaces" : "tabs"}] `);
+}
+
+/** Where a call would act and what it could reach from there, as words for a sentence. */
+export function reachText({ effects, reach }: Pick<Approval, "effects" | "reach">): string {
+  if (reach === null) return "nothing is known of what it can reach";
+  const place = reach.directory === null ? "not on this machine" : `in ${shownText(reach.directory)}`;
+  // Tools for files stay in their directory, whatever commands can do.
+  if (effects !== "commands") return place;
+  const network = reach.network ? "network" : "no network";
+  return `${place} (${reach.isolated ? "isolated" : "not isolated"}, ${network})`;
+}
+
+function parts(
+  kind: CallParts["kind"],
+  text: string,
+  all: Readonly<Record<string, JsonValue>>,
+  shown: readonly string[],
+): CallParts {
+  const others = Object.entries(all).filter(([name]) => !shown.includes(name));
+  const rest = others.length === 0 ? null : JSON.stringify(Object.fromEntries(others), null, 2);
+  const { path } = all;
+  return { kind, text, path: shown.includes("path") && isText(path) ? path : null, rest };
+}
+
+function plain(given: JsonValue): CallParts {
+  return { kind: "arguments", text: JSON.stringify(given, null, 2) ?? "", path: null, rest: null };
+}
+
+function marked(mark: string, text: string): string[] {
+  return text.split("\n").map((line) => `${mark}${line}`);
+}
+
+function isText(value: JsonValue | undefined): value is string {
+  return typeof value === "string";
+}
+
+function hex(character: string): string {
+  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+}
