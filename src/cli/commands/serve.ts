@@ -64,6 +64,7 @@ export const serve: Command = {
   ],
   json: { url: "where it listens" },
   store: "made",
+  runsTools: true,
   async run(context) {
     const { values, signal } = context;
     const init = await initOf(context);
