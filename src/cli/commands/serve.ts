@@ -107,7 +107,9 @@ async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== undefined && { tokens: await readTokenFile(file) }),
-    ...(workspace !== null && { place: { backend: "local", spec: { workingDir: workspace } } }),
+    ...(workspace !== null && {
+      place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== undefined },
+    }),
     ...(studio !== null && { studioDirectory: studio }),
   };
 }

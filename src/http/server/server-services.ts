@@ -3,8 +3,8 @@ import type { Model } from "../../agent/model.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { ServerPlace } from "../create-server.ts";
 import type { ModelInfo } from "../wire.ts";
+import type { PlaceOf } from "./user-places.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
 export interface Caller {
@@ -54,7 +54,7 @@ export interface ServerServices {
   readonly models: (id: string) => Model | null;
   readonly modelInfos: readonly ModelInfo[];
   /** Where the tools of agents act, in sessions that do not say so themselves. */
-  readonly place: ServerPlace | null;
+  readonly placeOf: PlaceOf;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */
   readonly drain: AbortSignal;
   /** Whether a run is one of this server's. */
