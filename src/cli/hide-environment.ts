@@ -44,10 +44,15 @@ function overwrite(): void {
 
 function showsKeys(): boolean {
   try {
-    return [...entriesOf(readOwn().bytes)].some(({ name }) => isSecretName(name));
+    return [...entriesOf(readOwn().bytes)].some(({ name }) => isKey(name));
   } catch {
-    return Object.keys(process.env).some(isSecretName);
+    return Object.keys(process.env).some(isKey);
   }
+}
+
+function isKey(name: string): boolean {
+  // Shells keep the working directory in variables that are called like passwords.
+  return isSecretName(name) && !/^(?:OLD)?PWD$/.test(name);
 }
 
 /** The environment that this process was started with, and where it is in its memory. */
