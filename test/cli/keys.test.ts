@@ -18,12 +18,16 @@ const SECRETS = {
   DATABASE_URL: `postgres://ann:${KEY}@127.0.0.1/skein`,
   PLAIN_NAME: KEY,
 };
-/** Looks for the key in its own environment and in that of every process that it may look at. */
+/**
+ * Looks for the key in its own environment and in that of every process that it may look at. It says no more, as long
+ * outputs are cut, and does not hold the key itself.
+ */
 const SNOOP = [
-  "env",
-  "tr '\\0' '\\n' < /proc/$PPID/environ",
-  "for each in /proc/[0-9]*; do tr '\\0' '\\n' < $each/environ; tr '\\0' '\\n' < $each/cmdline; done 2>/dev/null",
+  "env | grep LANG",
   "echo looked at $(ls -d /proc/[0-9]* | wc -l)",
+  "cat /proc/$PPID/environ /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' > seen.txt",
+  `(env; cat seen.txt) | grep -a '${KEY.replace("1f9d", "[1]f9d")}' | sort -u`,
+  "exit 0",
 ].join("\n");
 
 const onLinux = test.runIf(process.platform === "linux");
