@@ -19,7 +19,7 @@ await main(async () => {
     "--store": `sqlite:${join(place, "skein.db")}`,
     "--port": String(await nextPort()),
   };
-  mkdirSync(defaults["--workspace"], { recursive: true });
+  mkdirSync(defaults["--workspace"], { recursive: true, mode: 0o700 });
   // What the user gives goes before what they would get otherwise.
   const left = Object.entries(defaults).filter(
     ([name]) => !given.some((argument) => argument === name || argument.startsWith(`${name}=`)),

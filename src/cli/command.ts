@@ -23,6 +23,8 @@ export interface Command {
   readonly json: Readonly<Record<string, string>>;
   /** Which store it works on: one that must be there, one that is made if it is not, or none. */
   readonly store: "existing" | "made" | "none";
+  /** Whether it runs tools, whose commands must not read the program's keys. */
+  readonly runsTools?: boolean;
   /** Resolves to the exit code: 0 when all is well, 1 when it is not, 2 when the command cannot be understood. */
   run(context: CommandContext): Promise<number>;
 }

@@ -11,6 +11,8 @@ import { createTerminal, printable } from "./terminal.ts";
 
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;
+const KEYS_SHOW =
+  "On this system, commands of tools can read the keys in the environment of this program unless they are isolated.";
 /** What is wrong with a command line, and not with the store. */
 const MISTAKES: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID"]);
 
@@ -27,6 +29,8 @@ export interface ProgramOutput {
   /** Whether someone looks at the error output, so that progress is worth telling. */
   readonly watched: boolean;
   readonly signal: AbortSignal;
+  /** Whether commands of tools can read no key in the environment of this process; not said where there are none. */
+  readonly keysHidden?: boolean;
 }
 
 /**
@@ -62,6 +66,7 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
   }
   const parsed = name === "help" ? null : parseCommandLine(command, rest);
   if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command));
+  if (command.runsTools === true && output.keysHidden === false) complain(output, KEYS_SHOW);
   return command.run(contextOf(command, parsed, output));
 }
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 import { once } from "node:events";
 import { SessionError } from "../index.ts";
+import { hideEnvironment } from "./hide-environment.ts";
 import { commands } from "./commands.ts";
 import { type ProgramOutput, runProgram } from "./run-program.ts";
 import { hasColours } from "./terminal.ts";
 
+const keysHidden = hideEnvironment();
 const { stdout, stderr } = process;
 const interrupted = new AbortController();
 
@@ -17,6 +19,7 @@ const output: ProgramOutput = {
   colours: hasColours(),
   watched: stderr.isTTY === true,
   signal: interrupted.signal,
+  keysHidden,
 };
 
 // The second signal of a kind ends the program as usual.

@@ -1,4 +1,5 @@
-import { appendFile, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
+import { writePrivateFile } from "../internal/private-file.ts";
 import type { ApiToken } from "../http/api-token.ts";
 import { SessionError } from "../index.ts";
 import { show } from "../session/errors.ts";
@@ -13,7 +14,7 @@ export interface HashedToken {
 
 /** Adds a line for a token to a file that only its owner can read; the file is made if it is not there. */
 export async function addToTokenFile(path: string, token: HashedToken): Promise<void> {
-  await appendFile(path, `${JSON.stringify(token)}\n`, { mode: 0o600 });
+  await writePrivateFile(path, `${JSON.stringify(token)}\n`, { flag: "a" });
 }
 
 /**

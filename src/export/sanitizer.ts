@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { JSON_DEPTH_MAX } from "../internal/json.ts";
-import { isSecretName, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
+import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
 
 /**
  * Takes secrets and home directories out of what is exported.
@@ -91,7 +91,7 @@ class SecretSanitizer implements Sanitizer {
         key,
         key === "data" && carried !== null
           ? this.#carried(item as string, carried)
-          : this.#walk(item, isSecretName(key), depth + 1, nested),
+          : this.#walk(item, isSecretMember(key, item), depth + 1, nested),
       ]),
     );
   }

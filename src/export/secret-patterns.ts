@@ -1,3 +1,5 @@
+import { VENDOR_TOKENS } from "./vendor-tokens.ts";
+
 /** One way in which a secret shows itself: the group `secret` is what must go, `before` what stays in front of it. */
 export interface SecretPattern {
   readonly pattern: RegExp;
@@ -15,47 +17,20 @@ const START = `(?:(?<![A-Za-z0-9])|${AFTER_ESCAPE})`;
 const START_OF_WORD = `(?:(?<![A-Za-z0-9_-])|${AFTER_ESCAPE})`;
 const SPACE = "(?:[ \\t+]|%20)";
 
-/** The keys and tokens of vendors, each known by how it begins. */
-const VENDOR_TOKENS: readonly string[] = [
-  "sk-[A-Za-z0-9_-]{16,}",
-  "[prs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-  "whsec_[A-Za-z0-9+/=]{16,}",
-  "gh[opsru]_[A-Za-z0-9]{20,}",
-  "github_pat_[A-Za-z0-9_]{20,}",
-  "gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}",
-  "xox[a-z]-[A-Za-z0-9-]{10,}",
-  "xapp-[A-Za-z0-9-]{20,}",
-  "AIza[A-Za-z0-9_-]{30,}",
-  "ya29\\.[A-Za-z0-9._-]{20,}",
-  "GOCSPX-[A-Za-z0-9_-]{20,}",
-  "1//0[A-Za-z0-9_-]{30,}",
-  "A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}",
-  "hf_[A-Za-z0-9]{20,}",
-  "npm_[A-Za-z0-9]{30,}",
-  "pypi-[A-Za-z0-9_-]{40,}",
-  "dckr_pat_[A-Za-z0-9_-]{20,}",
-  "SG\\.[A-Za-z0-9_-]{16,}\\.[A-Za-z0-9_-]{16,}",
-  "do[opr]_v1_[a-f0-9]{40,}",
-  "shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32,}",
-  "gsk_[A-Za-z0-9]{20,}",
-  "xai-[A-Za-z0-9]{20,}",
-  "r8_[A-Za-z0-9]{20,}",
-  "pplx-[A-Za-z0-9]{20,}",
-  "nvapi-[A-Za-z0-9_-]{20,}",
-  "lin_api_[A-Za-z0-9]{20,}",
-  "AGE-SECRET-KEY-1[A-Z0-9]{40,}",
-  "\\d{8,10}:AA[A-Za-z0-9_-]{33}",
-];
-
 const JSON_WEB_TOKEN = "eyJ[A-Za-z0-9_-]{10,}\\.[A-Za-z0-9_-]{10,}(?:\\.[A-Za-z0-9_-]*){0,3}";
 const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?:${SPACE}BLOCK)?-----`;
 
 /** How the name of a secret ends, whatever comes before. */
 const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
 /** The same as the environment spells it, where a name that ends in `_KEY` or `_PASS` is a secret too. */
-const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|PWD|CREDENTIALS?)\d{0,3}`;
+const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
 const QUOTE = String.raw`\\{0,7}["'\x60]`;
 const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";
+/** Names whose value is a secret however plain it is, where nothing else stands on its line. */
+const PASSWORD = String.raw`(?:passw(?:or)?d|passphrase|passcode|pwd|secret)s?\d{0,3}`;
+const SCHEME = `(?:[A-Za-z][A-Za-z0-9-]{0,30}${SPACE}{1,8})?`;
+const PARAMETER = String.raw`[\w-]{1,40}=\\{0,3}"?[^\s",\\]{0,2048}\\{0,3}"?`;
+const COOKIE = String.raw`[\w.!#$%&*+^|~-]{1,128}=[^\s;,"'\\]{1,4096}`;
 const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
 
 /** Every way in which a secret is recognised, the most certain first. */
@@ -78,18 +53,56 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     ),
     confirms: (found) => found.length >= 20 || /[\d=]/.test(found),
   },
+  // A header of a request, in quotes as a command or a program spells it, or on its own.
+  named(`(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:[ \\t]{0,8}${SCHEME}`, QUOTED),
+  named(`authorization(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})${SCHEME}`, QUOTED),
+  {
+    pattern: new RegExp(
+      `(?<before>authorization${ASSIGN}${SCHEME})(?<secret>${PARAMETER}(?:,[ \\t]{0,4}${PARAMETER}){1,20}|${bare(8)})`,
+      "gi",
+    ),
+    confirms: (found) => isTelling(found) && (looksRandom(found) || /^[\w-]+=.*,/.test(found)),
+  },
+  named(
+    `(?:set-)?cookie2?(?:${QUOTE})?[ \\t]{0,4}[:=][ \\t]{0,8}(?:${QUOTE})?`,
+    `${COOKIE}(?:;[ \\t]{0,4}${COOKIE}){0,100}`,
+  ),
+  named(
+    `(?<![\\w-])curl[^\\n|;]{0,1000}?[\\s"'](?:-u|-U|--user|--proxy-user)(?:[ \\t]{1,8}|=|["'],[ \\t]{0,8})?["']?[^\\s:"'-][^\\s:"']{0,255}:`,
+    "[^\\s\"'\\\\]{1,256}",
+  ),
+  { pattern: /(?<before>\/bot)(?<secret>\d{6,12}:[A-Za-z0-9_-]{30,64})/g },
+  { pattern: /(?<before>:\/\/)(?<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)(?=@)/g },
+  {
+    pattern: new RegExp(
+      `(?<before>[_"'](?:auth)(?:${QUOTE})?${ASSIGN}(?:${QUOTE})?)(?<secret>[A-Za-z0-9+/]{8,4096}={0,2})`,
+      "gi",
+    ),
+    confirms: isEncodedLogin,
+  },
   named(`${VARIABLE}=(?<quote>${QUOTE})`, QUOTED, { exactCase: true }),
   named(`${VARIABLE}=`, bare(1), { exactCase: true }),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
   named(`[?&;][\\w.-]{0,40}?(?:${NAME}|sig|signature)=`, "[^&#\\s\"'<>\\\\]{1,4096}"),
   named(`--[\\w-]{0,40}?${NAME}(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}`, bare(8), { random: true }),
+  {
+    pattern: new RegExp(`(?<before>(?:^|[\\s,{(?&;])[\\w.-]{0,40}?${PASSWORD}=)(?<secret>${bare(1)})`, "gi"),
+    confirms: isPlainPassword,
+  },
+  {
+    pattern: new RegExp(
+      `(?<before>^[ \\t>+*-]{0,40}[\\w.-]{0,40}?${PASSWORD}[ \\t]{0,8}[:=][ \\t]{0,8})(?<secret>${bare(1)})(?=[,;]?[ \\t]{0,8}(?:#|\\r?$))`,
+      "gim",
+    ),
+    confirms: isPlainPassword,
+  },
 ];
 
 /** What stands for a secret without being one: a placeholder, a variable, a word of a schema. */
 const HARMLESS =
   /^(?:\[secret\b.*|[*x.…]+|<[^>]*>|\$\{[^}]*\}?|\$[A-Z_][A-Z0-9_]*|\$\(.*|%\w+%|\{\{.*\}\}|process\.env\b.*|os\.environ\b.*|null|undefined|[Nn]one|nil|[Tt]rue|[Ff]alse|string|number|required|optional|\d{1,3})$/s;
-const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass)$`, "i");
+const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass|authorization|^(?:set-)?cookie2?)$`, "i");
 
 /** Whether a name says that its value is a secret. */
 export function isSecretName(name: string): boolean {
@@ -99,6 +112,22 @@ export function isSecretName(name: string): boolean {
 /** Whether a value that stands where a secret stands tells anything: a placeholder or a variable does not. */
 export function isTelling(value: string): boolean {
   return value.trim() !== "" && !HARMLESS.test(value.trim());
+}
+
+/** Whether a member of an object is a secret: by its name, or as what a registry's client keeps of a password. */
+export function isSecretMember(name: string, value: unknown): boolean {
+  return isSecretName(name) || (/^_?auth$/i.test(name) && typeof value === "string" && isEncodedLogin(value));
+}
+
+/** Whether a text is a name and a password, as HTTP encodes the two. */
+function isEncodedLogin(text: string): boolean {
+  return text.length % 4 === 0 && /^[\x21-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(text, "base64").toString("latin1"));
+}
+
+/** Whether a value is a password as people choose them, and not a path, a call or the name of something that has it. */
+function isPlainPassword(found: string): boolean {
+  if (!isTelling(found) || /^[./~]|[()[\]{}]/.test(found) || isSecretName(found)) return false;
+  return /\d/.test(found) || !/^[\w$]+(?:\??\.[\w$]+)+$/.test(found);
 }
 
 /** Whether a text is too irregular for a word, a path or a call. */

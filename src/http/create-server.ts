@@ -27,6 +27,12 @@ export interface ServerLimits {
 export interface ServerPlace {
   readonly backend: string;
   readonly spec?: SandboxSpec | string;
+  /**
+   * Whether each user has a directory of their own below the working directory, and commands that are kept apart from
+   * everything else, as far as they run on this machine (default: where there are tokens). Without it, users share the
+   * place, and whoever may use tools can read what is another's.
+   */
+  readonly perUser?: boolean;
 }
 
 /** What a server is made of. */

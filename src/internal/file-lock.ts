@@ -1,6 +1,7 @@
-import { link, mkdir, open, readdir, readFile, stat, unlink, utimes, writeFile } from "node:fs/promises";
+import { link, readdir, readFile, stat, unlink, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "./private-file.ts";
 import { isNumberFree, thisProcess } from "./process-identity.ts";
 import { uuidv7 } from "./uuid.ts";
 
@@ -165,7 +166,7 @@ async function isGone({ owner, modifiedMs }: Holder, path: string): Promise<bool
 async function clockOf(path: string): Promise<number> {
   const probe = `${path}.${uuidv7()}.tmp`;
   try {
-    await writeFile(probe, "");
+    await writePrivateFile(probe, "");
     return (await stat(probe)).mtimeMs;
   } catch {
     return Date.now();
@@ -204,11 +205,11 @@ async function prepare(path: string, owner: LockOwner): Promise<string> {
   const prepared = `${path}.${uuidv7()}.tmp`;
   const text = JSON.stringify(owner);
   try {
-    await writeFile(prepared, text, { flag: "wx" });
+    await writePrivateFile(prepared, text, { flag: "wx" });
   } catch (error) {
     if (!isMissing(error)) throw error;
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(prepared, text, { flag: "wx" });
+    await makePrivateDirectory(dirname(path));
+    await writePrivateFile(prepared, text, { flag: "wx" });
   }
   return prepared;
 }
@@ -223,7 +224,7 @@ async function place(prepared: string, path: string, owner: LockOwner): Promise<
     if (code === "EEXIST") return false;
     if (code === "ENOENT") {
       // Someone removed the whole directory meanwhile.
-      await mkdir(dirname(path), { recursive: true });
+      await makePrivateDirectory(dirname(path));
     }
     return placeInTwoSteps(path, owner);
   }
@@ -231,7 +232,7 @@ async function place(prepared: string, path: string, owner: LockOwner): Promise<
 
 async function placeInTwoSteps(path: string, owner: LockOwner): Promise<boolean> {
   try {
-    await writeFile(path, JSON.stringify(owner), { flag: "wx" });
+    await writePrivateFile(path, JSON.stringify(owner), { flag: "wx" });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
@@ -240,7 +241,7 @@ async function placeInTwoSteps(path: string, owner: LockOwner): Promise<boolean>
 }
 
 async function wish(path: string): Promise<void> {
-  const handle = await open(`${path}.want`, "a").catch(() => null);
+  const handle = await openPrivateFile(`${path}.want`, "a").catch(() => null);
   await handle?.close();
 }
 

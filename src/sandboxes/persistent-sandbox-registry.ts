@@ -1,5 +1,6 @@
-import { mkdir, open, readFile, rename, unlink } from "node:fs/promises";
+import { readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { makePrivateDirectory, writePrivateFile } from "../internal/private-file.ts";
 import { FileLock } from "../internal/file-lock.ts";
 import { copyJson, type JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -139,7 +140,7 @@ export class PersistentSandboxRegistry {
   async #change<T>(
     change: (entries: readonly RecordedSandbox[]) => { entries: readonly RecordedSandbox[]; result: T },
   ): Promise<T> {
-    await mkdir(dirname(this.path), { recursive: true });
+    await makePrivateDirectory(dirname(this.path));
     const lock = new FileLock(`${this.path}.lock`);
     const holder = await lock.acquire(LOCK_MS_MAX);
     if (holder !== null) {
@@ -212,13 +213,7 @@ function parseRecord(value: unknown): RecordedSandbox {
 async function replaceFile(path: string, text: string): Promise<void> {
   const scratch = `${path}.${uuidv7()}.tmp`;
   try {
-    const file = await open(scratch, "wx", 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writePrivateFile(scratch, text, { flag: "wx", flush: true });
     await rename(scratch, path);
   } catch (error) {
     await unlink(scratch).catch(() => {});

@@ -39,6 +39,7 @@ export type SessionErrorCode =
   | "INVALID_TOOL"
   | "SANDBOX_FAILED"
   | "NO_SANDBOX"
+  | "ISOLATION_MISSING"
   | "NO_SESSION"
   | "RUN_ENDED"
   | "ABORTED"

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, rename, unlink, writeFile } from "node:fs/promises";
+import { rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makePrivateDirectory, writePrivateFile } from "../internal/private-file.ts";
 import { LineageError, SessionError, show } from "../session/errors.ts";
 import { type ExportableSession, toJsonl } from "../session/lineage-export.ts";
 import type { LineageJournal } from "../session/lineage-scope.ts";
@@ -23,8 +24,8 @@ export async function exportJsonl(sessions: Iterable<ExportableSession>, path: s
   const text = toJsonl(sessions);
   const temporary = `${path}.${randomUUID()}.tmp`;
   try {
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(temporary, text, { flush: true });
+    await makePrivateDirectory(dirname(path));
+    await writePrivateFile(temporary, text, { flush: true });
     await rename(temporary, path);
   } catch (cause) {
     await unlink(temporary).catch(() => {});

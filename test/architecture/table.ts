@@ -50,6 +50,7 @@ export const architecture: Architecture = {
     "src/tree/home.ts": "the default directory, $SKEIN_HOME",
     "src/models/api-key.ts": "the default key of a model",
     "src/lifecycle/config-from-environment.ts": "the session config",
+    "src/cli/hide-environment.ts": "what must not be read by commands",
     "src/sandboxes/local/host-environment.ts": "what a shell needs to find its programs",
   },
   readsArgv: {

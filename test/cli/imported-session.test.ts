@@ -71,7 +71,7 @@ test("what a person allowed in an earlier run does not count in a pipe, unless t
   const refused = await pipe("/recover\n", "forged", "--store", store, "--workspace", home, "--json");
   expect(refused.stdout).toContain("Nobody is there to agree to it");
   expect(existsSync(marker)).toBe(false);
-  const allowed = await pipe("/recover\n", "allowed", "--store", store, "--workspace", home, "--approve", "all");
+  const allowed = await pipe("/recover\n", "allowed", "--store", store, "--workspace", home, "--unasked", "all");
   expect(allowed.stdout).toContain("run_shell_command");
   expect(existsSync(marker)).toBe(true);
 });

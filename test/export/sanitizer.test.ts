@@ -24,6 +24,7 @@ describe("a text without its secrets", () => {
       "bearer authentication",
       "019375a2-7c1e-7bb8-b0a1-0d9c5e2f4a6b",
       "https://example.com/home/page",
+      ...ORDINARY,
     ];
     for (const text of harmless) expect(sanitizeText(text)).toBe(text);
   });
@@ -94,10 +95,43 @@ describe("a text without its secrets", () => {
     "PASSWORD=",
     "C:\\Users\\",
     "\u001b[",
+    "curl -u ",
+    'curl "-u',
+    "curl ",
+    "authorization: a ",
+    'authorization:"',
+    "authorization: a=b,",
+    "cookie: a=b;",
+    "cookie:",
+    "password: ",
+    "password=",
+    "password",
+    "\npassword:",
+    "_auth=",
+    "/bot1",
+    "s.",
+    "hvs.",
+    "skein_",
+    "pat",
+    "0",
+    "a.atlasv1.",
   ])("comes to an end for a long line of %j", (piece) => {
     const line = piece.repeat(Math.ceil(150_000 / piece.length));
     expect(sanitizeText(line).length).toBeGreaterThan(0);
   });
+});
+
+test("any fragments that secrets are known by, over and over again, are read in a time that a person waits", () => {
+  const fragments = planted
+    .flatMap(({ example }) => example.text.split(/(?<=[^A-Za-z0-9])/))
+    .filter((text) => text.length < 24);
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...fragments), { minLength: 1, maxLength: 4 }), (parts) => {
+      const piece = parts.join("");
+      expect(sanitizeText(piece.repeat(Math.ceil(50_000 / piece.length))).length).toBeGreaterThan(0);
+    }),
+    { numRuns: 60 },
+  );
 });
 
 describe("a value without its secrets", () => {
@@ -139,5 +173,45 @@ describe("a value without its secrets", () => {
     expect(value).toEqual({ password: "hunter2", list: ["API_KEY=abc"] });
   });
 });
+
+/** Lines of prose, code, settings and logs in which nothing is a secret. */
+const ORDINARY: readonly string[] = [
+  "Authorization: the user must be an administrator.",
+  "authorization: required",
+  "Send the header Authorization: Bearer <token> with each request.",
+  "The Authorization header was missing",
+  "headers: { authorization: `Bearer ${token}` }",
+  "const authorization = request.headers.get(name);",
+  "Cookie: <name>=<value>",
+  "cookies: chocolate and vanilla",
+  "if (cookie === undefined) return null;",
+  "curl -u $USER:$PASSWORD https://example.com",
+  "curl -sSL -o out.txt https://example.com/a:b",
+  "docker run -u 1000:1000 image",
+  "password: string;",
+  "password: user.password,",
+  "  password: newPassword,",
+  "password = readPassword()",
+  "password=getPassword() secret=None",
+  "The password: it must be changed every year.",
+  "PWD=/work/project OLDPWD=/work",
+  "pwd: /work/project",
+  "Enter password:",
+  "secret: true",
+  '{"auth":"required","token":null}',
+  '{"auth":{"type":"basic"}}',
+  "auth: oauth2",
+  "s.toLowerCase() b.length r.statusCode",
+  "import s from './s'; s.abcdefghijklmnopqrstuvwx",
+  "git clone https://git@example.com/a.git",
+  "at 12:30:45 on 2024-01-01T10:00:00.000Z",
+  "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+  "SKU 12345 and SKIP 7",
+  "skein_schema and skein_0123456789abcdef0123456789abcdef",
+  "version 1.2.3-us1",
+  "function secret_santa_2024(names) {}",
+  "keyboard: us, token bucket: 50 per second",
+  "tokens: 128, cost: 0.01",
+];
 
 const filler = fc.string({ maxLength: 20 }).map((text) => ({ text, secret: null }));

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 
 const serve = (offer: Offer = {}): Promise<RunServer> =>
-  openRunServer({ place: { backend: "local", spec: workspace }, ...offer });
+  openRunServer({ place: { backend: "local", spec: workspace, perUser: false }, ...offer });
 const write = (text: string): Promise<void> => writeFile(join(workspace, "plan.txt"), text);
 const plan = (): Promise<string> => readFile(join(workspace, "plan.txt"), "utf8");
 const snapshots = (): Promise<string[]> => readdir(join(directory, "home/snapshots"));

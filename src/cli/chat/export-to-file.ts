@@ -1,5 +1,6 @@
-import { type FileHandle, open, unlink } from "node:fs/promises";
+import { type FileHandle, unlink } from "node:fs/promises";
 import { extname } from "node:path";
+import { openPrivateFile } from "../../internal/private-file.ts";
 import { type ExportFormat, exportSession } from "../../export/index.ts";
 import { SessionError, type SessionTree } from "../../index.ts";
 import { show } from "../../session/errors.ts";
@@ -32,7 +33,7 @@ export async function exportToFile(tree: SessionTree, path: string, signal: Abor
 
 async function openNew(path: string): Promise<FileHandle> {
   try {
-    return await open(path, "wx");
+    return await openPrivateFile(path, "wx");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
     throw new SessionError("INVALID_OPTION", `${show(path)} is there already; name another file.`, { cause });

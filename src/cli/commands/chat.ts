@@ -40,6 +40,7 @@ export const chat: Command = {
     error: "code and message, for run-failed and model-retry",
   },
   store: "made",
+  runsTools: true,
   async run(context) {
     const { values, signal } = context;
     const unasked = unaskedOption(context);

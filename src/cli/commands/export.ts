@@ -1,5 +1,6 @@
-import { link, open, rename, stat, unlink } from "node:fs/promises";
+import { link, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
+import { openPrivateFile } from "../../internal/private-file.ts";
 import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../export/index.ts";
 import { SessionError } from "../../index.ts";
 import { show } from "../../session/errors.ts";
@@ -95,7 +96,7 @@ async function* batches(
 async function writeFile(path: string, batches: AsyncIterable<string>, replace: boolean): Promise<number> {
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
   try {
-    const handle = await open(temporary, "w");
+    const handle = await openPrivateFile(temporary, "w");
     let bytes = 0;
     try {
       for await (const batch of batches) {

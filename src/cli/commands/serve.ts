@@ -32,7 +32,7 @@ export const serve: Command = {
   name: "serve",
   summary: "Serve sessions and the studio over HTTP until it is told to stop.",
   details:
-    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file everyone on this machine may come in and nobody else, and sessions neither expire nor reach a limit. With it, users see their own sessions, and the limits are those of the environment (SKEIN_SESSION_TTL and the like). SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
+    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file everyone on this machine may come in and nobody else, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, and the limits are those of the environment (SKEIN_SESSION_TTL and the like). SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
   arguments: [],
   options: {
     host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
@@ -60,6 +60,7 @@ export const serve: Command = {
   ],
   json: { url: "where it listens" },
   store: "made",
+  runsTools: true,
   async run(context) {
     const { values, signal } = context;
     const init = await initOf(context);
@@ -103,7 +104,9 @@ async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== undefined && { tokens: await readTokenFile(file) }),
-    ...(workspace !== null && { place: { backend: "local", spec: { workingDir: workspace } } }),
+    ...(workspace !== null && {
+      place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== undefined },
+    }),
     ...(studio !== null && { studioDirectory: studio }),
   };
 }

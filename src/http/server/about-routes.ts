@@ -77,7 +77,7 @@ export function mountAbout(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function catalogueOf({ agents, groups, modelInfos, place }: ServerServices): Catalogue {
+function catalogueOf({ agents, groups, modelInfos, placeOf }: ServerServices): Catalogue {
   return {
     agents: [...agents].map(([name, { model, tools = [] }]) => ({
       name,
@@ -86,6 +86,6 @@ function catalogueOf({ agents, groups, modelInfos, place }: ServerServices): Cat
     })),
     models: modelInfos,
     groups: [...groups].map(([name, group]) => ({ name, agents: group.members })),
-    hasPlace: place !== null,
+    hasPlace: placeOf(null) !== null,
   };
 }

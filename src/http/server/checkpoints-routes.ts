@@ -152,6 +152,6 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
 }
 
 /** Where the files of sessions are: where tools act in them. */
-function placeIn({ place }: ServerServices): SessionFilesOptions["placeOf"] {
-  return ({ sandbox }) => sandbox ?? place;
+function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
+  return ({ sandbox, userId }) => sandbox ?? placeOf(userId);
 }

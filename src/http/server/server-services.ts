@@ -4,8 +4,8 @@ import type { Unasked } from "../../agent/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { ServerPlace } from "../create-server.ts";
 import type { ModelInfo } from "../wire.ts";
+import type { PlaceOf } from "./user-places.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
 export interface Caller {
@@ -55,7 +55,7 @@ export interface ServerServices {
   readonly models: (id: string) => Model | null;
   readonly modelInfos: readonly ModelInfo[];
   /** Where the tools of agents act, in sessions that do not say so themselves. */
-  readonly place: ServerPlace | null;
+  readonly placeOf: PlaceOf;
   /** Which calls run without a person's word; undefined where the agents alone say so. */
   readonly unasked: Unasked | undefined;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */

@@ -3,7 +3,6 @@ import type { Model } from "../../agent/model.ts";
 import { checkUnasked } from "../../agent/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { checkBackendName } from "../../session/sandbox-backends.ts";
 import { checkCount } from "../../stores/check-arguments.ts";
 import type { CloseOptions, ServerInit, ServerLimits, SkeinServer } from "../create-server.ts";
 import { createApp } from "./create-app.ts";
@@ -12,6 +11,7 @@ import { NodeListener } from "./node-listener.ts";
 import type { RateLimit } from "./rate-limiter.ts";
 import type { ServerRuns, ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";
+import { openUserPlaces } from "./user-places.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
@@ -38,7 +38,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     agents: agentsByName(init.agents ?? []),
     groups: new Map(Object.entries(init.groups ?? {})),
     ...modelsOf(init),
-    place: placeOf(init),
+    placeOf: await openUserPlaces(init.place, tokens !== null),
     unasked: init.unasked,
     drain: drain.signal,
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
@@ -169,12 +169,6 @@ function modelsOf({ models = [], agents = [] }: ServerInit): Pick<ServerServices
     byId.set(`${model.provider}/${model.id}`, model);
   const modelInfos = [...byId].map(([id, { contextWindow }]) => ({ id, contextWindow: contextWindow ?? null }));
   return { models: (id) => byId.get(id) ?? null, modelInfos };
-}
-
-function placeOf({ place }: ServerInit): ServerServices["place"] {
-  if (place === undefined) return null;
-  checkBackendName(place.backend);
-  return place;
 }
 
 function strayLine(error: unknown): Parameters<NonNullable<ServerInit["logger"]>>[0] {

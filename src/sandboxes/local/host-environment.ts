@@ -18,8 +18,13 @@ const PATH_DEFAULT = "/usr/local/bin:/usr/bin:/bin";
 export function hostEnvironment(): Record<string, string> {
   const out: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && (INHERITED.has(name) || name.startsWith("LC_"))) out[name] = value;
+    if (value !== undefined && isInherited(name)) out[name] = value;
   }
   out["PATH"] ||= PATH_DEFAULT;
   return out;
+}
+
+/** Whether commands get a variable of the host. */
+export function isInherited(name: string): boolean {
+  return INHERITED.has(name) || name.startsWith("LC_");
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdir, realpath, stat } from "node:fs/promises";
+import { PRIVATE_DIRECTORY } from "../../internal/private-file.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { show } from "../../session/errors.ts";
 import {
@@ -106,7 +107,7 @@ async function assemble(
 
 async function makeGiven(workingDir: string): Promise<string> {
   try {
-    await mkdir(workingDir);
+    await mkdir(workingDir, PRIVATE_DIRECTORY);
   } catch (error) {
     if (failureCode(error) !== "EEXIST") throw error;
   }

@@ -1,5 +1,6 @@
-import { mkdir, readdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
+import { readdir, readFile, realpath, rename } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
+import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
 import { copyJson, type JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
@@ -22,12 +23,12 @@ export async function takeSnapshot(root: string): Promise<JsonObject> {
   return doing("take a snapshot", async () => {
     const id = uuidv7();
     const partial = `${id}.partial`;
-    await mkdir(snapshotDirectory(), { recursive: true, mode: 0o700 });
+    await makePrivateDirectory(snapshotDirectory());
     await using store = await PinnedDirectory.open(await realpath(snapshotDirectory()));
     try {
       const size = await fill(store, partial, root);
       const snapshot = copyJson({ backend: "local", id, createdAt: new Date().toISOString(), ...size }) as JsonObject;
-      await writeFile(store.at(join(partial, RECORD)), JSON.stringify(snapshot), { flag: "wx" });
+      await writePrivateFile(store.at(join(partial, RECORD)), JSON.stringify(snapshot), { flag: "wx" });
       await rename(store.at(partial), store.at(id));
       return snapshot;
     } catch (error) {

@@ -1,6 +1,7 @@
-import { lstat, mkdir, readFile, realpath, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readFile, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PRIVATE_DIRECTORY, writePrivateFile } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { removeTree } from "./file-tree.ts";
@@ -25,10 +26,13 @@ export async function makeTemporaryDirectory(): Promise<TemporaryDirectory> {
   const id = `temporary-${uuidv7()}`;
   const holder = await holderOf(id);
   const root = join(holder, WORKSPACE);
-  await mkdir(holder, { mode: 0o700 });
-  await mkdir(root);
+  // Each on its own, so that one that someone else has made is refused.
+  await mkdir(holder, PRIVATE_DIRECTORY);
+  await mkdir(root, PRIVATE_DIRECTORY);
   // Last, so that a directory with a record is whole.
-  await writeFile(join(holder, RECORD), JSON.stringify({ id, createdAt: new Date().toISOString() }), { flag: "wx" });
+  await writePrivateFile(join(holder, RECORD), JSON.stringify({ id, createdAt: new Date().toISOString() }), {
+    flag: "wx",
+  });
   return { id, root };
 }
 

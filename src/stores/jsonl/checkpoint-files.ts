@@ -1,5 +1,6 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { type FileHandle, readdir, readFile, rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../internal/private-file.ts";
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
@@ -103,10 +104,10 @@ export class CheckpointFiles {
   async #append(path: string, record: CheckpointRecord): Promise<void> {
     try {
       const { end, records, checkpoints } = await this.#read(path);
-      await mkdir(dirname(path), { recursive: true });
+      await makePrivateDirectory(dirname(path));
       if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size)
         return await this.#rewrite(path, checkpoints, record);
-      const handle = await open(path, end === 0 ? "w" : "r+");
+      const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
       try {
         await appendAt(handle, end, `${JSON.stringify(record)}\n`, this.#options);
       } finally {
@@ -122,7 +123,7 @@ export class CheckpointFiles {
   async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
     const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
     const temporary = `${path}.tmp`;
-    await writeFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
+    await writePrivateFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
       flush: this.#options.durability === "fsync",
     });
     await rename(temporary, path);

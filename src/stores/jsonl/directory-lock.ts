@@ -1,5 +1,5 @@
-import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makePrivateDirectory } from "../../internal/private-file.ts";
 import { SessionError } from "../../session/errors.ts";
 import { LockedQueue } from "./locked-queue.ts";
 import { INDEX_FOLDER } from "./places.ts";
@@ -37,7 +37,7 @@ export class DirectoryLock {
   /** Runs a task while no other one does. The directory is there by then. */
   async exclusively<T>(task: () => Promise<T>): Promise<T> {
     try {
-      await mkdir(dirname(this.#path), { recursive: true });
+      await makePrivateDirectory(dirname(this.#path));
     } catch (cause) {
       throw storeFailed(`${dirname(this.#path)} could not be made`, cause);
     }

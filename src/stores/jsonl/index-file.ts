@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makePrivateDirectory, openPrivateFile } from "../../internal/private-file.ts";
 import { type FileStamp, type IndexBlock, parseBlock, parseRest } from "./index-block.ts";
 import { NEWLINE } from "./log-line.ts";
 import { readChunk, readLines, readLinesBackward } from "./read-lines.ts";
@@ -101,6 +102,6 @@ async function lastLineEnd(handle: FileHandle, size: number): Promise<number> {
 }
 
 async function openForWriting(path: string): Promise<FileHandle> {
-  await mkdir(dirname(path), { recursive: true });
-  return open(path, constants.O_RDWR | constants.O_CREAT, 0o666);
+  await makePrivateDirectory(dirname(path));
+  return openPrivateFile(path, constants.O_RDWR | constants.O_CREAT);
 }

@@ -1,5 +1,6 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
 import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import type { LeaseInfo } from "../../session/store.ts";
@@ -88,8 +89,8 @@ async function readStored(path: string): Promise<StoredLease | null> {
 }
 
 async function writeStored(path: string, lease: StoredLease): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  await makePrivateDirectory(dirname(path));
   const temporary = `${path}.tmp`;
-  await writeFile(temporary, JSON.stringify(lease));
+  await writePrivateFile(temporary, JSON.stringify(lease));
   await rename(temporary, path);
 }

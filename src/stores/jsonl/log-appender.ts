@@ -1,5 +1,6 @@
 import { fstatSync, ftruncateSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { keepPrivate } from "../../internal/private-file.ts";
 import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { isNode } from "../../session/entry.ts";
@@ -78,7 +79,9 @@ export class LogAppender {
     }
     try {
       await this.#file.hold(handle);
-      this.#torn = (await handle.stat()).size > this.#file.state.size;
+      const stats = await handle.stat();
+      await keepPrivate(handle, stats);
+      this.#torn = stats.size > this.#file.state.size;
       this.#sizeAtBegin = this.#file.state.size;
       this.#handle = handle;
     } catch (error) {

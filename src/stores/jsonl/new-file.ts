@@ -1,5 +1,6 @@
-import { type FileHandle, link, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { type FileHandle, link, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { openPrivateFile } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { WriteOptions } from "./log-appender.ts";
@@ -25,7 +26,7 @@ export async function makeFile(
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
-    const handle = await open(temporary, "wx");
+    const handle = await openPrivateFile(temporary, "wx");
     try {
       await write(handle);
       if (options.setsTimes) await handle.utimes(options.clock(), options.clock());

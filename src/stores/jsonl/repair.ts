@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { resolve } from "node:path";
+import { openPrivateFile } from "../../internal/private-file.ts";
 import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
@@ -57,7 +58,7 @@ async function keepBytes(handle: FileHandle, path: string, damage: readonly Dama
   const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
   if (pieces.size === 0) return null;
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
-  const side = await open(sideFile, "wx");
+  const side = await openPrivateFile(sideFile, "wx");
   try {
     for (const [offset, length] of pieces) await writeAll(side, await readChunk(handle, offset, length));
     await side.sync();
@@ -69,7 +70,7 @@ async function keepBytes(handle: FileHandle, path: string, damage: readonly Dama
 
 async function rewrite(path: string, { head, entries }: SalvagedLog): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`;
-  const file = await open(temporary, "w");
+  const file = await openPrivateFile(temporary, "w");
   try {
     await writeLines(file, [JSON.stringify(head.header), ...entries.map((entry) => formatEntry(stored(entry)))]);
     await file.sync();

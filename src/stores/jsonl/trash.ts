@@ -1,5 +1,6 @@
-import { mkdir, rename, unlink } from "node:fs/promises";
+import { rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { makePrivateDirectory } from "../../internal/private-file.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { type LogFile, missingAsNull } from "./log-file.ts";
 import { type Places, placesOf, TRASH_FOLDER, trashedName, trashFileName } from "./places.ts";
@@ -9,7 +10,7 @@ import { exists } from "./session-directory.ts";
 export async function moveToTrash({ places }: LogFile, deletedAt: string): Promise<void> {
   const name = trashFileName(basename(places.log), deletedAt);
   const target = placesOf(join(dirname(places.log), TRASH_FOLDER, name));
-  await mkdir(dirname(target.log), { recursive: true });
+  await makePrivateDirectory(dirname(target.log));
   await rename(places.log, target.log);
   await moveSidecars(places, target);
 }
@@ -38,7 +39,7 @@ export async function removeFromTrash({ places }: LogFile): Promise<void> {
 async function moveSidecars(from: Places, to: Places): Promise<void> {
   for (const part of ["index", "checkpoints", "lease"] as const) {
     if (!(await exists(from[part]))) continue;
-    await mkdir(dirname(to[part]), { recursive: true });
+    await makePrivateDirectory(dirname(to[part]));
     await rename(from[part], to[part]);
   }
 }

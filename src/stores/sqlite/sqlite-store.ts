@@ -1,6 +1,6 @@
-import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../../internal/private-file.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../create-store.ts";
@@ -75,17 +75,25 @@ function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
 }
 
 async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteConnection> {
-  if (place !== MEMORY) await makeDirectory(dirname(place));
+  if (place !== MEMORY) await makeFile(place);
   return (driver ?? (hasNodeSqlite() ? "node:sqlite" : "libsql")) === "node:sqlite"
     ? openNodeSqlite(place)
     : openLibsql(place);
 }
 
-async function makeDirectory(directory: string): Promise<void> {
+/** The file and those beside it, which take their mode from it, are for their owner alone. */
+async function makeFile(place: string): Promise<void> {
+  const directory = dirname(place);
   try {
-    await mkdir(directory, { recursive: true });
+    await makePrivateDirectory(directory);
   } catch (cause) {
     throw new SessionError("STORE_FAILED", `The directory ${directory} of the database cannot be made.`, { cause });
+  }
+  try {
+    claimPrivateFile(place);
+    for (const ending of ["-wal", "-shm"]) narrowPrivateFile(`${place}${ending}`);
+  } catch {
+    // SQLite says best what keeps it from using the file.
   }
 }
 

@@ -69,7 +69,7 @@ export class RunRegistry implements ServerRuns {
     const [name, agent] = this.#agentNamed(request.agent ?? null);
     const model = modelId === null ? null : this.#modelNamed(modelId);
     this.#makeWay(sessionId, ifBusy);
-    const said = this.#placed(inputOf(input, { agent: name, model: modelId }, head.header.sandbox));
+    const said = this.#placed(inputOf(input, { agent: name, model: modelId }, head.header.sandbox), head);
     return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, said, { ...options, model }));
   }
 
@@ -125,7 +125,7 @@ export class RunRegistry implements ServerRuns {
     const [name, agent] = this.#agentNamed(known ? origin.agent : null);
     const model = origin.model === null ? null : this.#services.models(origin.model);
     const { user } = await resumeSession({ store, sessionId });
-    const placed = this.#placed(user);
+    const placed = this.#placed(user, head);
     return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, placed, { ...options, model }));
   }
 
@@ -185,9 +185,9 @@ export class RunRegistry implements ServerRuns {
     return head;
   }
 
-  /** What a run begins with, aimed at the server's place where its session has none. */
-  #placed(input: Session): Session {
-    const { place } = this.#services;
+  /** What a run begins with, aimed at the place of the session's user where the session has none. */
+  #placed(input: Session, { header }: SessionHead): Session {
+    const place = this.#services.placeOf(header.userId);
     if (place === null || input.sandboxBackend !== null) return input;
     return input.to(place.backend, place.spec);
   }

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { join, resolve } from "node:path";
+import { SessionError } from "../../session/errors.ts";
+import type { SandboxSpec } from "../../session/sandbox.ts";
+import { checkBackendName, sandboxBackend } from "../../session/sandbox-backends.ts";
+import type { ServerPlace } from "../create-server.ts";
+
+/** Where tools act in the sessions of a user that do not say so themselves; null for nowhere. */
+export type PlaceOf = (userId: string | null) => ServerPlace | null;
+
+/** Where commands run at once on one machine, so that users have to be kept apart. */
+const SHARED_BACKEND = "local";
+/** The older word for `required`: whoever cannot be kept apart gets no sandbox. */
+const ISOLATION = "bubblewrap";
+
+/**
+ * The places of a server's users: one for all, or on this machine one of their own for each, whose commands are kept apart
+ * from everything else.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a place that makes no sense, `ISOLATION_MISSING` when users have to be kept
+ * apart and this machine cannot do it.
+ */
+export async function openUserPlaces(place: ServerPlace | undefined, severalUsers: boolean): Promise<PlaceOf> {
+  if (place === undefined) return () => null;
+  const { backend, perUser = severalUsers } = place;
+  checkBackendName(backend);
+  if (!perUser || backend !== SHARED_BACKEND) return () => place;
+  const spec = typeof place.spec === "string" ? { workingDir: place.spec } : (place.spec ?? {});
+  await checkIsolation();
+  return (userId) => ({ backend, spec: specFor(userId, spec) });
+}
+
+/** The name of a user's directory, which says nothing of who they are and is no path, whatever their id is. */
+export function userDirectoryName(userId: string): string {
+  return `user-${createHash("sha256").update(userId).digest("hex").slice(0, 32)}`;
+}
+
+function specFor(userId: string | null, { workingDir, ...spec }: SandboxSpec): SandboxSpec {
+  const isolated = { ...spec, isolation: ISOLATION } as const;
+  // Without a directory to share, every sandbox makes one of its own.
+  if (workingDir === undefined) return isolated;
+  const name = userId === null ? "nobody" : userDirectoryName(userId);
+  return { ...isolated, workingDir: join(resolve(workingDir), name) };
+}
+
+async function checkIsolation(): Promise<void> {
+  try {
+    const sandbox = await (await sandboxBackend(SHARED_BACKEND)).open({ isolation: ISOLATION });
+    await sandbox.close();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new SessionError(
+      "ISOLATION_MISSING",
+      `Tools of several users need isolation, so that none reads what is another's: ${reason} Or serve without a place.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,95 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { createClient } from "../../src/http/client/index.ts";
+import { makeDirectory } from "../moving/sample-store.ts";
+import { openModelServer, wireFixture } from "../model-server.ts";
+import { builtProgram } from "./run-skein.ts";
+
+const KEY = "planted-1f9d0c7b2a";
+/** What a program may hold in its environment, by any name. */
+const SECRETS = {
+  OPENAI_API_KEY: KEY,
+  ANTHROPIC_API_KEY: KEY,
+  PGPASSWORD: KEY,
+  DATABASE_URL: `postgres://ann:${KEY}@127.0.0.1/skein`,
+  PLAIN_NAME: KEY,
+};
+/**
+ * Looks for the key in its own environment and in that of every process that it may look at. It says no more, as long
+ * outputs are cut, and does not hold the key itself.
+ */
+const SNOOP = [
+  "env | grep LANG",
+  "echo looked at $(ls -d /proc/[0-9]* | wc -l)",
+  "cat /proc/$PPID/environ /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' > seen.txt",
+  `(env; cat seen.txt) | grep -a '${KEY.replace("1f9d", "[1]f9d")}' | sort -u`,
+  "exit 0",
+].join("\n");
+
+const onLinux = test.runIf(process.platform === "linux");
+
+/** The program with keys in its environment, in a workspace that has a command which looks for them. */
+async function startWithKeys(
+  command: string,
+  { args = [], variables = {} }: { readonly args?: readonly string[]; readonly variables?: NodeJS.ProcessEnv } = {},
+) {
+  const workspace = await makeDirectory();
+  await writeFile(join(workspace, "snoop.sh"), SNOOP);
+  const env = { PATH: process.env["PATH"], HOME: workspace, LANG: "C.UTF-8", ...SECRETS, ...variables };
+  const given = [builtProgram(), command, "--json", "--workspace", workspace, "--approve", "all", "--store", "memory:"];
+  const child = spawn(process.execPath, [...given, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  return { child, stderr: () => stderr };
+}
+
+onLinux("a command of the chat finds no key of the environment, in no process that it may look at", async () => {
+  const { child, stderr } = await startWithKeys("chat");
+  let stdout = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stdin.end("run sh snoop.sh\n");
+  const [code] = await once(child, "close");
+  expect([code, stderr()]).toEqual([0, ""]);
+  expect(stdout).toContain("looked at");
+  expect(stdout).toContain("LANG=C.UTF-8");
+  expect(stdout).not.toContain(KEY);
+});
+
+onLinux(
+  "a command of the server finds none either, though the server has the models that a key is set for",
+  async () => {
+    const { child } = await startWithKeys("serve", { args: ["--port", "0"] });
+    for await (const line of createInterface(child.stdout)) {
+      const client = createClient({ url: (JSON.parse(line) as { url: string }).url });
+      expect((await client.catalogue()).models.map(({ id }) => id)).toContain("anthropic/claude-opus-5");
+      const { id } = (await client.sessions.create()).header;
+      const { runId } = await client.runs.start(id, { input: "run sh snoop.sh" });
+      const said = [];
+      for await (const event of client.runs.events(runId)) said.push(JSON.stringify(event));
+      expect(said.join("\n")).toContain("looked at");
+      expect(said.join("\n")).not.toContain(KEY);
+      return;
+    }
+    expect.unreachable("The server ended before it listened.");
+  },
+);
+
+onLinux("the model is still asked with the key", async () => {
+  await using server = await openModelServer({ body: wireFixture("openai", "chat-text.sse.txt") });
+  const { child } = await startWithKeys("chat", {
+    args: ["--model", "openai/gpt-4o-mini"],
+    variables: { OPENAI_BASE_URL: `${server.url}/v1` },
+  });
+  child.stdin.end("Hello.\n");
+  await once(child, "close");
+  expect(server.asked.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${KEY}`]);
+});
