@@ -3,6 +3,7 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import type { GroupMove, WaitingCall } from "./group-run-state.ts";
 import type { WatchedRun } from "./use-group-run.ts";
 
@@ -18,6 +19,7 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
 /** What happens in a run of a group, as it happens; an answer that is done is among the turns. */
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const stop = useAction(() => client.runs.abort(run.runId));
   const going = state.outcome === null && error === null;
   const speaking = state.moves.findLast(({ status }) => status === "speaking");
@@ -35,7 +37,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
               : null
             : visibleText(state.outcome)}
         </span>
-        {going && (
+        {going && may.run && (
           <button type="button" className="button" disabled={stop.busy} onClick={() => void stop.run()}>
             Stop
           </button>
@@ -66,6 +68,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
 
 function Waiting({ runId, call }: { readonly runId: string; readonly call: WaitingCall }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const answer = useAction((approve: boolean) =>
     approve ? client.runs.approve(runId, call.callId) : client.runs.deny(runId, call.callId),
   );
@@ -80,15 +83,21 @@ function Waiting({ runId, call }: { readonly runId: string; readonly call: Waiti
         <button
           type="button"
           className="button button-primary"
-          disabled={answer.busy}
+          disabled={answer.busy || !may.approve}
           onClick={() => void answer.run(true)}
         >
           Approve {name}
         </button>
-        <button type="button" className="button" disabled={answer.busy} onClick={() => void answer.run(false)}>
+        <button
+          type="button"
+          className="button"
+          disabled={answer.busy || !may.approve}
+          onClick={() => void answer.run(false)}
+        >
           Deny {name}
         </button>
       </p>
+      {!may.approve && <p className="small soft">{MAY_NOT.approve}</p>}
       {answer.error !== null && <p className="group-refused">{answer.error.message}</p>}
     </div>
   );
