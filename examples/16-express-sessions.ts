@@ -66,9 +66,11 @@ assert.equal(again.headers.get("X-Session-ID"), id);
 // A session that is streamed to a user is not one that a visitor can have by knowing its id.
 const streamed = await ask("/stream", { "x-user": "ann" });
 assert.equal(await streamed.text(), "One word at a time.");
-const foreign = await fetch(`${url}/?session_id=${streamed.headers.get("X-Session-ID")}`);
+const foreign = await fetch(url, { headers: { "X-Session-ID": streamed.headers.get("X-Session-ID") ?? "" } });
 assert.equal(foreign.headers.get("X-Session-ID"), null);
-assert.equal((await fetch(`${url}/?session_id=${id}`)).headers.get("X-Session-ID"), id);
+assert.equal((await fetch(url, { headers: { "X-Session-ID": id } })).headers.get("X-Session-ID"), id);
+// A link puts nobody into a session: of a visitor, an id in the address does not count.
+assert.equal((await fetch(`${url}/?session_id=${id}`)).headers.get("X-Session-ID"), null);
 
 server.closeAllConnections();
 server.close();

@@ -125,7 +125,7 @@ test.for(["000", "022"])(
     const at = (name: string) => join(directory, name);
     const jsonl = `jsonl:${at("logs")}`;
     const talk = `write hello to a.txt\n/export ${at("talk.md")}\n`;
-    const tools = ["--workspace", workspace, "--approve", "all"];
+    const tools = ["--workspace", workspace, "--unasked", "all"];
     await skein(directory, umask, ["chat", ...tools], talk);
     await skein(directory, umask, ["chat", ...tools, "--store", jsonl], "hello\n");
     await skein(directory, umask, ["checkpoint", "last", "--files", "--workspace", workspace]);

@@ -13,6 +13,7 @@ import { importCommand } from "./commands/import.ts";
 import { label } from "./commands/label.ts";
 import { list } from "./commands/list.ts";
 import { merge } from "./commands/merge.ts";
+import { open } from "./commands/open.ts";
 import { prune } from "./commands/prune.ts";
 import { rename } from "./commands/rename.ts";
 import { restore } from "./commands/restore.ts";
@@ -28,7 +29,7 @@ import { undelete } from "./commands/undelete.ts";
 const reading: readonly Command[] = [list, search, show, tree, stats];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
 const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
-const serving: readonly Command[] = [serve, token];
+const serving: readonly Command[] = [serve, open, token];
 const others: readonly Command[] = [chat, ...reading, ...changing, ...keeping, ...serving];
 
 /** Every command of the program, in the order of its help. */

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import type { CallerInit } from "./caller-init.ts";
 
 /** A token that lets someone in; the server keeps the hash only. */
 export type ApiToken = (
@@ -8,13 +9,19 @@ export type ApiToken = (
       readonly hash: string;
       readonly token?: never;
     }
-) & {
-  readonly userId: string;
-  /** May see and change everyone's sessions (default: false). */
-  readonly admin?: boolean;
-  /** From this time on it lets nobody in any more. */
-  readonly expiresAt?: string;
-};
+) &
+  CallerInit;
+
+/** Tokens that may change while a server runs, such as those of `openTokenFile`. */
+export interface TokenSource {
+  /**
+   * Who may come in now; null while that cannot be known, which closes the door to everyone who has a token.
+   *
+   * It is asked for every request and several times a second while streams are open, so it must not wait for anything. The
+   * same array means that nothing has changed.
+   */
+  current(): readonly ApiToken[] | null;
+}
 
 /** A new token that nobody can guess. It is shown once; keep its hash. */
 export function createToken(): string {

@@ -6,7 +6,8 @@ import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SandboxSpec } from "../session/sandbox.ts";
 import type { SessionStore } from "../session/store.ts";
-import type { ApiToken } from "./api-token.ts";
+import type { ApiToken, TokenSource } from "./api-token.ts";
+import type { Authenticate } from "./caller-init.ts";
 import type { ServerLogger } from "./server/server-services.ts";
 
 /** How much the server takes from a client. */
@@ -53,8 +54,13 @@ export interface ServerInit {
    * stricter one holds.
    */
   readonly unasked?: Unasked;
-  /** Who may come in. Left out, everyone on this machine may, and the server listens on loopback only. */
-  readonly tokens?: readonly ApiToken[];
+  /**
+   * Who may come in, by API token. Left out together with `authenticate`, everyone on this machine may, and the server
+   * listens on loopback only.
+   */
+  readonly tokens?: readonly ApiToken[] | TokenSource;
+  /** Who may come in by a sign-in of the application's own; a token of `tokens` counts first. */
+  readonly authenticate?: Authenticate;
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** Default 0: any that is free. */

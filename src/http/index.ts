@@ -1,4 +1,5 @@
-export { type ApiToken, createToken, hashToken } from "./api-token.ts";
+export { type ApiToken, createToken, hashToken, type TokenSource } from "./api-token.ts";
+export type { Authenticate, CallerInit } from "./caller-init.ts";
 export {
   type CloseOptions,
   createServer,
@@ -7,6 +8,7 @@ export {
   type ServerPlace,
   type SkeinServer,
 } from "./create-server.ts";
+export { findLocalServer, type LocalServer } from "./local-servers.ts";
 export { RequestSession } from "./middleware/request-session.ts";
 export {
   type RequestHandling,
@@ -15,5 +17,6 @@ export {
   withSession,
 } from "./middleware/session-middleware.ts";
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
-export type { ServerLogger, ServerLogLine } from "./server/server-services.ts";
+export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
+export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
 export type * from "./wire.ts";

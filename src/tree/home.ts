@@ -5,9 +5,14 @@ import { join, resolve } from "node:path";
 /** Where Skein keeps its files: `$SKEIN_HOME`, else `./.skein` when it exists, else `~/.skein`. */
 export function skeinHome(): string {
   const given = process.env.SKEIN_HOME;
-  if (given !== undefined && given !== "") return resolve(given);
   const local = resolve(".skein");
-  return existsSync(local) ? local : join(homedir(), ".skein");
+  return (given === undefined || given === "") && existsSync(local) ? local : userHome();
+}
+
+/** Where Skein keeps what is a user's and of no project: `$SKEIN_HOME`, else `~/.skein`. */
+export function userHome(): string {
+  const given = process.env.SKEIN_HOME;
+  return given !== undefined && given !== "" ? resolve(given) : join(homedir(), ".skein");
 }
 
 /** The directory that all session files of all projects share. */

@@ -66,3 +66,67 @@ browserTest(
   },
   { server: "tokens" },
 );
+
+browserTest(
+  "the token of the address lets its tab in, is out of the address at once, and is unknown to another tab",
+  async ({ open, server }) => {
+    const sent: string[] = [];
+    const page = await open({ mayFail, at: "about:blank" });
+    page.on("request", (request) => void sent.push(`${request.url()} ${request.headers()["referer"] ?? ""}`));
+    await page.goto(`${server.url}/#token=${server.token}`);
+    const list = page.getByRole("list", { name: "Sessions" });
+    await list.getByText("Plan a trip").waitFor();
+    expect(page.url()).toBe(`${server.url}/#/`);
+    expect(sent.filter((url) => url.includes(server.token ?? ""))).toEqual([]);
+    expect(sent.filter((url) => !url.startsWith(server.url))).toEqual([]);
+    await page.reload();
+    await list.getByText("Plan a trip").click();
+    await page.getByRole("heading", { name: "Plan a trip" }).waitFor();
+    // Going back shows it no more.
+    await page.goBack();
+    expect(page.url()).not.toContain("token");
+    const other = await page.context().newPage();
+    await other.goto(server.url);
+    await other.getByLabel("API token").waitFor();
+    // Typed into a tab where the studio is open already.
+    await other.goto(`${server.url}/#token=${server.token}`);
+    await other.getByRole("list", { name: "Sessions" }).getByText("Plan a trip").waitFor();
+    expect(other.url()).toBe(`${server.url}/#/`);
+    await other.getByRole("button", { name: "Sign out" }).click();
+    await other.getByLabel("API token").waitFor();
+  },
+  { server: "own", timeoutMs: 60_000 },
+);
+
+browserTest(
+  "a token in the address that is none of the server's leaves the door closed and the address clean",
+  async ({ open, server }) => {
+    const page = await open({ mayFail, at: "#token=skein_not-one-of-its-tokens" });
+    await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
+    expect(page.url()).toBe(`${server.url}/#/`);
+  },
+  { server: "own" },
+);
+
+browserTest(
+  "who may only read and write sees why they cannot talk to agents or reach files",
+  async ({ open, server }) => {
+    const guest = createClient({ url: server.url, token: TOKENS.guest });
+    const { header } = await guest.sessions.create({ name: "A guest's notes" });
+    await guest.sessions.addTurn(header.id, { turnId: "t", role: "user", content: "Note this." });
+    const page = await open({ mayFail });
+    await enter(page, TOKENS.guest);
+    await page.getByRole("list", { name: "Sessions" }).getByText("A guest's notes").click();
+    await page.getByText("Note this.").first().waitFor();
+    await page.getByText("You may read and write here, and not make an agent or a model work.").waitFor();
+    expect(await page.getByRole("textbox", { name: "Message" }).isDisabled()).toBe(true);
+    expect(await page.getByRole("button", { name: "Edit and try again" }).count()).toBe(0);
+    await page.goto(`${server.url}/#/sessions/${header.id}/checkpoints`);
+    await page.getByText("It holds no files: You may not reach the files of sessions.").waitFor();
+    await page.getByRole("button", { name: "Create a checkpoint" }).click();
+    await page.getByRole("list").getByText("Checkpoint at position").waitFor();
+    await page.goto(`${server.url}/#/sessions/${header.id}/context`);
+    expect(await page.getByRole("button", { name: "Compact", exact: true }).isDisabled()).toBe(true);
+  },
+  { server: "tokens" },
+);

@@ -17,20 +17,27 @@ const LATER_SECONDS = 60;
 export const TOKENS = {
   ann: "a-token-that-lets-ann-in",
   ben: "a-token-that-lets-ben-in",
+  /** May read and write their sessions only. */
+  guest: "a-token-that-lets-a-guest-in",
 } as const;
 
 /**
- * Which program serves: the command line's, with sample sessions and a workspace, the same for users with a token, one
- * whose model takes its time, or one whose model calls what it is told to.
+ * Which program serves: the command line's for everyone on this machine, with sample sessions and a workspace, the same with
+ * a token of its own, the same for users with a token, one whose model takes its time, or one whose model calls what it is
+ * told to.
  */
-export type ServerKind = "serve" | "tokens" | "slow" | "asking";
+export type ServerKind = "serve" | "own" | "tokens" | "slow" | "asking";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
 > = {
   serve: (directory, port) => [
-    ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
+    ...[BUILT, "serve", "--json", "--samples", "--open-to-this-machine", "--port", String(port)],
     ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
+  ],
+  own: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--samples", "--port", String(port)],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`],
   ],
   tokens: (directory, port) => [
     ...[BUILT, "serve", "--json", "--port", String(port), "--token-file", join(directory, "tokens")],
@@ -49,25 +56,31 @@ const PROGRAMS: Readonly<
 /** A server in a process of its own, with a store and a workspace of its own, that can be killed and started again. */
 export class StudioServer implements AsyncDisposable {
   readonly url: string;
+  /** What it made for whoever started it. */
+  readonly token: string | null;
   readonly client: Client;
   readonly workspace: string;
   readonly #directory: string;
   readonly #kind: ServerKind;
   #child: ChildProcess;
 
-  private constructor(kind: ServerKind, directory: string, { child, url }: { child: ChildProcess; url: string }) {
+  private constructor(kind: ServerKind, directory: string, { child, url, token }: Launched) {
     this.#kind = kind;
     this.#directory = directory;
     this.#child = child;
     this.url = url;
-    this.client = createClient({ url });
+    this.token = token ?? null;
+    this.client = createClient(token === undefined ? { url } : { url, token });
     this.workspace = join(directory, "workspace");
   }
 
   static async start(kind: ServerKind = "serve"): Promise<StudioServer> {
     const directory = await mkdtemp(join(tmpdir(), "skein-studio-"));
     await mkdir(join(directory, "workspace"));
-    const lines = Object.entries(TOKENS).map(([userId, token]) => JSON.stringify({ hash: hashToken(token), userId }));
+    const may = { approve: false, run: false, files: false };
+    const lines = Object.entries(TOKENS).map(([userId, token]) =>
+      JSON.stringify({ hash: hashToken(token), userId, ...(userId === "guest" && { may }) }),
+    );
     await writeFile(join(directory, "tokens"), lines.join("\n"));
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
   }
@@ -93,7 +106,13 @@ export class StudioServer implements AsyncDisposable {
   }
 }
 
-async function launch(directory: string, args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
+interface Launched {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly token?: string;
+}
+
+async function launch(directory: string, args: readonly string[]): Promise<Launched> {
   // Keys of whoever runs the tests would offer models that cost money.
   const env = { ...process.env, SKEIN_HOME: join(directory, "home"), OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
   const child = spawn(process.execPath, ["--no-warnings", ...args], { env });
@@ -101,6 +120,7 @@ async function launch(directory: string, args: readonly string[]): Promise<{ chi
   child.stderr.on("data", (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  for await (const line of createInterface(child.stdout)) return { child, ...(JSON.parse(line) as { url: string }) };
+  for await (const line of createInterface(child.stdout))
+    return { child, ...(JSON.parse(line) as { url: string; token?: string }) };
   throw new Error(`The server ended before it listened: ${stderr}`);
 }

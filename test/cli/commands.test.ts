@@ -2,15 +2,15 @@ import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
-import { readTokenFile } from "../../src/cli/token-file.ts";
 import { hashToken } from "../../src/http/api-token.ts";
+import { openTokenFile } from "../../src/http/token-file.ts";
 import { createHeader } from "../../src/session/header.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { tamper } from "../doctor/damage.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";
 import { runHere, sampleStore } from "./run-skein.ts";
 
-const elsewhere = ["chat", "export", "import", "serve"];
+const elsewhere = ["chat", "export", "import", "serve", "open"];
 
 /** The object that a command prints, whose fields must be the documented ones. */
 async function jsonOf(...args: readonly string[]): Promise<Record<string, unknown>> {
@@ -355,12 +355,22 @@ test("token prints a token once with its hash, or keeps the hash in a file that 
   }
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   const expiresAt = expect.stringMatching(/^\d{4}-/);
-  expect(await readTokenFile(file)).toEqual([
+  using opened = await openTokenFile(file);
+  expect(opened.current()).toEqual([
     { hash: hashToken(kept[0] as string), userId: "ann", expiresAt },
     { hash: hashToken(kept[1] as string), userId: "bob", expiresAt },
   ]);
   expect(await readFile(file, "utf8")).not.toContain(kept[0]);
   expect((await runHere(["token", "--expires-in", "0d"])).code).toBe(2);
+  for (const [given, may] of [
+    ["none", { approve: false, run: false, files: false }],
+    ["run,files", { approve: false, run: true, files: true }],
+    ["approve,run,files", undefined],
+  ] as const) {
+    const [, limited] = await linesOf("token", "--may", given);
+    expect((JSON.parse(limited as string) as { may?: unknown }).may).toEqual(may);
+  }
+  expect((await runHere(["token", "--may", "everything"])).code).toBe(2);
 });
 
 test("a token file with a line that is none is refused with its number, and without what is in it", async () => {
@@ -372,9 +382,12 @@ test("a token file with a line that is none is refused with its number, and with
     `{"hash":"${hash}"}`,
     `{"hash":"${hash}","userId":"a","expiresAt":"soon"}`,
     `{"hash":"x","userId":"a"}`,
+    `{"hash":"${hash}","userId":"a","may":{"aprove":false}}`,
+    `{"hash":"${hash}","userId":"a","may":["run"]}`,
+    `{"hash":"${hash}","userId":"a","mai":{"run":false}}`,
   ]) {
     await writeFile(file, `# who may come in\n\n{"hash":"${hash}","userId":"a"}\n${line}\n`);
-    await expect(readTokenFile(file)).rejects.toMatchObject({
+    await expect(openTokenFile(file)).rejects.toMatchObject({
       code: "INVALID_OPTION",
       message: expect.stringMatching(
         /^Line 4 of the token file "[^"]+" is no line of skein token; make a new one with it\.$/,
@@ -382,5 +395,5 @@ test("a token file with a line that is none is refused with its number, and with
     });
   }
   await writeFile(file, "# nobody\n");
-  await expect(readTokenFile(file)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  await expect(openTokenFile(file)).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });

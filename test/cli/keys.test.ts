@@ -40,7 +40,7 @@ async function startWithKeys(
   const workspace = await makeDirectory();
   await writeFile(join(workspace, "snoop.sh"), SNOOP);
   const env = { PATH: process.env["PATH"], HOME: workspace, LANG: "C.UTF-8", ...SECRETS, ...variables };
-  const given = [builtProgram(), command, "--json", "--workspace", workspace, "--approve", "all", "--store", "memory:"];
+  const given = [builtProgram(), command, "--json", "--workspace", workspace, "--unasked", "all", "--store", "memory:"];
   const child = spawn(process.execPath, [...given, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";

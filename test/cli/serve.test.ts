@@ -1,15 +1,29 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createClient } from "../../src/http/client/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { builtProgram, runHere, sampleStore } from "./run-skein.ts";
 
+interface Started {
+  readonly child: ChildProcess;
+  readonly url: string;
+  /** What it made for whoever started it. */
+  readonly token: string;
+}
+
+beforeAll(async () => {
+  const home = await mkdtemp(join(tmpdir(), "skein-home-"));
+  vi.stubEnv("SKEIN_HOME", home);
+  return () => rm(home, { recursive: true });
+});
+
 /** Starts the built program as a server, and gives it once it listens; it is gone after the test. */
-async function startServer(...args: readonly string[]): Promise<{ child: ChildProcess; url: string }> {
+async function startServer(...args: readonly string[]): Promise<Started> {
   return startServerIn({}, ...args);
 }
 
@@ -17,7 +31,7 @@ async function startServer(...args: readonly string[]): Promise<{ child: ChildPr
 async function startServerIn(
   variables: Readonly<Record<string, string>>,
   ...args: readonly string[]
-): Promise<{ child: ChildProcess; url: string }> {
+): Promise<Started> {
   const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", ...variables };
   const child = spawn(process.execPath, [builtProgram(), "serve", "--json", "--port", "0", ...args], { env });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -25,22 +39,23 @@ async function startServerIn(
   child.stderr.on("data", (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  for await (const line of createInterface(child.stdout)) return { child, ...(JSON.parse(line) as { url: string }) };
+  for await (const line of createInterface(child.stdout))
+    return { child, ...(JSON.parse(line) as Omit<Started, "child">) };
   throw new Error(`The server ended before it listened: ${stderr}`);
 }
 
 test("serve listens, serves the sessions of its store, and ends with 0 on SIGTERM and on SIGINT", async () => {
   const store = await sampleStore();
   const ends = (["SIGTERM", "SIGINT"] as const).map(async (signal) => {
-    const { child, url } = await startServer("--store", store);
-    const answer = await fetch(`${url}/api/sessions/plan`);
+    const { child, ...server } = await startServer("--store", store);
+    const plan = await createClient(server).sessions.get("plan");
     const closed = once(child, "close");
     child.kill(signal);
-    return [answer.status, ((await answer.json()) as { header: { id: string } }).header.id, ...(await closed)];
+    return [plan.header.id, ...(await closed)];
   });
   expect(await Promise.all(ends)).toEqual([
-    [200, "plan", 0, null],
-    [200, "plan", 0, null],
+    ["plan", 0, null],
+    ["plan", 0, null],
   ]);
 });
 
@@ -64,8 +79,7 @@ test("serve lets in who has a token of its file, and only them", async () => {
 
 test("serve gives its agents tools for the workspace, and asks before those that do not run unasked", async () => {
   const workspace = await makeDirectory();
-  const { url } = await startServer("--store", "memory:", "--workspace", workspace, "--unasked", "writes");
-  const client = createClient({ url });
+  const client = createClient(await startServer("--store", "memory:", "--workspace", workspace, "--unasked", "writes"));
   const id = (await client.sessions.create()).header.id;
   const { runId } = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
   for await (const event of client.runs.events(runId)) {
@@ -78,21 +92,21 @@ test("serve gives its agents tools for the workspace, and asks before those that
 });
 
 test("serve without a workspace has agents without tools", async () => {
-  const { agents, groups } = await createClient({ url: (await startServer("--store", "memory:")).url }).catalogue();
+  const { agents, groups } = await createClient(await startServer("--store", "memory:")).catalogue();
   expect([agents, groups]).toEqual([[{ name: "assistant", model: "offline/offline", tools: [] }], []]);
 });
 
 test("serve offers the models of providers that a key is set for, and always the one that needs none", async () => {
-  const { url } = await startServerIn({ ANTHROPIC_API_KEY: "not-a-key" }, "--store", "memory:");
-  const providers = (await createClient({ url }).catalogue()).models.map(({ id }) => id.split("/")[0]);
+  const server = await startServerIn({ ANTHROPIC_API_KEY: "not-a-key" }, "--store", "memory:");
+  const providers = (await createClient(server).catalogue()).models.map(({ id }) => id.split("/")[0]);
   expect(new Set(providers)).toEqual(new Set(["offline", "anthropic"]));
 });
 
 test("serve makes sample sessions once, and a group to talk with", async () => {
   const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
   const names = async (): Promise<string[]> => {
-    const { child, url } = await startServer("--store", store, "--samples");
-    const client = createClient({ url });
+    const { child, ...server } = await startServer("--store", store, "--samples");
+    const client = createClient(server);
     expect((await client.catalogue()).groups).toMatchObject([{ name: "newsroom" }]);
     const page = await client.sessions.list();
     const closed = once(child, "close");
@@ -114,6 +128,7 @@ test("serve gives a browser the studio", async () => {
 // biome-ignore format: a table reads best with one mistake to a line.
 const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["another machine without tokens", ["--host", "0.0.0.0"], 2, /token/],
+  ["a token file and no door at all", ["--token-file", "/nowhere/tokens", "--open-to-this-machine"], 2, /^--open-to-this-machine lets everyone in/],
   ["a token file that is not there", ["--token-file", "/nowhere/tokens"], 2, /^The token file "\/nowhere\/tokens" cannot be read; check the path\.\n$/],
   ["an agent without a model", ["--agent", "clerk"], 2, /^--agent is "clerk"; give each agent once, as in clerk=offline\.\n$/],
   ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give each agent once/],

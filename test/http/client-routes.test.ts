@@ -5,6 +5,7 @@ import { createServer, type SkeinServer } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { offline } from "../../src/models/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { ALL_RIGHTS } from "../../src/http/caller-init.ts";
 import { toolOf } from "../sample-run.ts";
 
 /** What was asked of the server, as `GET /api/sessions/{id}`, with the answer's status. */
@@ -42,7 +43,7 @@ afterAll(() => server.close({ drainMs: 0 }));
 
 test("says who asks, what is there and what was spent", async () => {
   expect(await client.health()).toEqual({ status: "ok" });
-  expect(await client.me()).toEqual({ userId: "local", admin: true });
+  expect(await client.me()).toEqual({ userId: "local", admin: true, may: ALL_RIGHTS });
   const catalogue = await client.catalogue();
   expect(catalogue.agents).toMatchObject([{ name: "helper", model: "offline/offline", tools: [{ name: "pay" }] }]);
   const { header } = await client.sessions.create({ name: "Sums" });

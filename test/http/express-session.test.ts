@@ -36,7 +36,13 @@ describe("sessions in Express", () => {
     ));
 });
 
-async function openExpressApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
+async function openExpressApp({
+  manager,
+  routes,
+  parse,
+  trustProxy = false,
+  anonymousQuery = false,
+}: WebAppInit): Promise<WebApp> {
   const app = express();
   // Otherwise Express tells the console of every error.
   app.set("env", "test").set("trust proxy", trustProxy);
@@ -45,6 +51,7 @@ async function openExpressApp({ manager, routes, parse, trustProxy = false }: We
       manager,
       ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
       user: ({ headers }) => headers["x-user"] as string | undefined,
+      anonymousQuery,
     }),
     express.json(),
   ];

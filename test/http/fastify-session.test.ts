@@ -38,7 +38,13 @@ describe("sessions in Fastify", () => {
   });
 });
 
-async function openFastifyApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
+async function openFastifyApp({
+  manager,
+  routes,
+  parse,
+  trustProxy = false,
+  anonymousQuery = false,
+}: WebAppInit): Promise<WebApp> {
   const app = Fastify({ trustProxy, forceCloseConnections: true });
   if (parse === "before") {
     // Takes the body off the wire before any hook of the plugin.
@@ -53,6 +59,7 @@ async function openFastifyApp({ manager, routes, parse, trustProxy = false }: We
     manager,
     ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
     user,
+    anonymousQuery,
   });
   app.get("/idle", (_request, reply) => reply.header("set-cookie", "own=1").send("idle"));
   app.post("/say", ({ session, body }) => routes.say(session, body));

@@ -34,7 +34,13 @@ describe("sessions in Hono", () => {
   });
 });
 
-async function openHonoApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
+async function openHonoApp({
+  manager,
+  routes,
+  parse,
+  trustProxy = false,
+  anonymousQuery = false,
+}: WebAppInit): Promise<WebApp> {
   const app = new Hono<SessionEnv>();
   if (parse === "before") {
     app.use(async (c, next) => {
@@ -48,6 +54,7 @@ async function openHonoApp({ manager, routes, parse, trustProxy = false }: WebAp
       ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
       user: (c) => c.req.header("x-user"),
       trustProxy,
+      anonymousQuery,
     }),
   );
   app.onError((_error, c) => c.text("failed", 500));

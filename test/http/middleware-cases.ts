@@ -22,6 +22,7 @@ export interface WebAppInit {
   /** Whether bodies are parsed before the session is looked for, or after. */
   readonly parse: "before" | "after";
   readonly trustProxy?: boolean;
+  readonly anonymousQuery?: boolean;
 }
 
 /** A running application: `user` of a request is its header `x-user`. */
@@ -43,6 +44,7 @@ export interface WebCase {
   readonly config?: Partial<SessionConfig>;
   readonly parse?: "before" | "after";
   readonly trustProxy?: boolean;
+  readonly anonymousQuery?: boolean;
   /** Whether it is about what a context binds. */
   readonly isAboutContext?: true;
   run(trial: Trial): Promise<void>;
@@ -50,14 +52,14 @@ export interface WebCase {
 
 /** Runs a case on a framework's application. */
 export async function runWebCase(
-  { config = {}, parse = "after", trustProxy = false, run }: WebCase,
+  { config = {}, parse = "after", trustProxy = false, anonymousQuery = false, run }: WebCase,
   openApp: (init: WebAppInit) => Promise<WebApp>,
   { withContext = true }: { readonly withContext?: boolean } = {},
 ): Promise<void> {
   await using store = openMemoryStore();
   const manager = new SessionManager({ store, config });
   const routes = new Routes(withContext ? new SessionContext(manager) : null);
-  const app = await openApp({ manager, routes, parse, trustProxy });
+  const app = await openApp({ manager, routes, parse, trustProxy, anonymousQuery });
   try {
     await run({ ...app, manager, routes });
   } finally {
@@ -85,7 +87,7 @@ export async function say(
 export const webCases: readonly WebCase[] = [
   ...(["before", "after"] as const).map(
     (parse): WebCase => ({
-      name: `makes a session on first use, with bodies parsed ${parse} it, and finds it again by cookie, query and header`,
+      name: `makes a session on first use, with bodies parsed ${parse} it, and finds it again by cookie and header, and not by query`,
       isAboutContext: true as const,
       parse,
       async run(trial) {
@@ -100,7 +102,6 @@ export const webCases: readonly WebCase[] = [
         assert.match(String(userId), /^anonymous:[0-9a-f-]{36}$/);
         const again = [
           await say(trial, { cookie: `other=1; skein_session=${id}` }),
-          await say(trial, {}, `/say?session_id=${id}`),
           await say(trial, { "X-Session-ID": String(id) }),
         ];
         for (const [index, { response, body }] of again.entries()) {
@@ -110,9 +111,25 @@ export const webCases: readonly WebCase[] = [
           assert.deepEqual(response.headers.getSetCookie(), []);
         }
         assert.equal(await trial.manager.store.count(), 1);
+        const linked = await say(trial, {}, `/say?session_id=${id}`);
+        assert.equal(linked.body["isNew"], true);
+        assert.notEqual(linked.body["id"], id);
+        assert.notEqual(linked.body["userId"], userId);
       },
     }),
   ),
+  {
+    name: "finds the session of a visitor by the query where that is switched on, and by nothing more",
+    anonymousQuery: true,
+    async run(trial) {
+      const { body } = await say(trial);
+      const linked = await say(trial, {}, `/say?session_id=${body["id"]}`);
+      assert.deepEqual([linked.body["id"], linked.body["isNew"]], [body["id"], false]);
+      const { sessionId } = await trial.manager.create({ userId: "ann" });
+      const hers = await say(trial, {}, `/say?session_id=${sessionId}`);
+      assert.equal(hers.body["isNew"], true);
+    },
+  },
   {
     name: "stores nothing and sets no cookie for a handler that does not use its session",
     async run({ url, manager }) {
@@ -274,7 +291,7 @@ export const webCases: readonly WebCase[] = [
       assert.equal(response.headers.get("x-session-id"), null);
       assert.equal(await manager.store.count(), 0);
       const { sessionId } = await manager.create({ userId: "anonymous:x" });
-      const found = await fetch(`${url}/late?session_id=${sessionId}`);
+      const found = await fetch(`${url}/late`, { headers: { "x-session-id": sessionId } });
       assert.equal(await found.text(), "begun made");
     },
   },

@@ -29,13 +29,20 @@ describe("sessions of Web-standard handlers", () => {
   );
 });
 
-async function openFetchApp({ manager, routes, parse, trustProxy = false }: WebAppInit): Promise<WebApp> {
+async function openFetchApp({
+  manager,
+  routes,
+  parse,
+  trustProxy = false,
+  anonymousQuery = false,
+}: WebAppInit): Promise<WebApp> {
   const user = ({ headers }: Request): string | null => headers.get("x-user");
   const { handle } = sessionMiddleware({
     manager,
     ...(routes.context !== null && { ...(routes.context !== null && { context: routes.context }) }),
     user,
     trustProxy,
+    anonymousQuery,
   });
   return listen(async (request) => {
     const body = parse === "before" && request.method === "POST" ? await request.json() : null;
@@ -287,7 +294,10 @@ describe("a handler with a session", () => {
     const { manager } = open();
     await manager.create({ userId: "anonymous:x", id: "known" });
     const isNew = async (header: string, ids: readonly string[]) => {
-      const handler = withSession((_request, session) => Response.json(session.isNew), { manager });
+      const handler = withSession((_request, session) => Response.json(session.isNew), {
+        manager,
+        anonymousQuery: true,
+      });
       const cookie = ids.map((id) => `skein_session=${id}`).join("; ");
       return (
         await handler(get({ cookie, "x-session-id": header }, `http://127.0.0.1/?${"session_id=q&".repeat(5000)}`))
@@ -336,6 +346,7 @@ describe("a handler with a session", () => {
     [{ queryName: "" }, /queryName/],
     [{ secure: "yes" }, /secure/],
     [{ trustProxy: 1 }, /trustProxy/],
+    [{ anonymousQuery: "yes" }, /anonymousQuery/],
   ] as const)("is not made of options that cannot be: %j", ([wrong, message]) => {
     const manager = "user" in wrong || Object.keys(wrong).length > 0 ? open().manager : undefined;
     const make = () => withSession(reply, { manager, ...wrong } as never);

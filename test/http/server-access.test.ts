@@ -3,6 +3,7 @@ import { createServer, createToken, hashToken } from "../../src/http/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { scripted } from "../../src/models/index.ts";
 import { createAgent } from "../../src/agent/agent.ts";
+import { ALL_RIGHTS } from "../../src/http/caller-init.ts";
 import { type Contract, type Operation, readContract } from "./server-contract.ts";
 import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";
 
@@ -127,7 +128,11 @@ test("only an administrator makes a session for someone else", async () => {
     code: "FORBIDDEN",
   });
   expect((await api.call("POST", "/api/sessions", { userId: "bob" }, root)).body.header.userId).toBe("bob");
-  expect((await api.call("GET", "/api/me", undefined, root)).body).toEqual({ userId: "root", admin: true });
+  expect((await api.call("GET", "/api/me", undefined, root)).body).toEqual({
+    userId: "root",
+    admin: true,
+    may: ALL_RIGHTS,
+  });
 });
 
 test("an imported log says neither where tools act nor which sessions it came from, also for an administrator", async () => {
@@ -195,6 +200,7 @@ describe("a token", () => {
     expect((await server.call("GET", "/api/me", undefined, { token: fresh })).body).toEqual({
       userId: "ann",
       admin: false,
+      may: ALL_RIGHTS,
     });
     const expired = await server.call("GET", "/api/me", undefined, { token: stale });
     expect(expired.body).toMatchObject({ status: 401, code: "TOKEN_EXPIRED" });

@@ -1,7 +1,11 @@
 import { once } from "node:events";
 import { access } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { createToken } from "../../http/api-token.ts";
 import { createServer, type ServerInit } from "../../http/create-server.ts";
+import { announceServer, type LocalServer } from "../../http/local-servers.ts";
+import { isLoopback } from "../../http/loopback.ts";
+import { openTokenFile, type TokenFile } from "../../http/token-file.ts";
 import {
   type Agent,
   createAgent,
@@ -20,7 +24,7 @@ import { offeredModels } from "../offered-models.ts";
 import { openManager } from "../open-manager.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
-import { readTokenFile } from "../token-file.ts";
+import { addressWithToken } from "../address-with-token.ts";
 import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
 import { workspaceAt } from "../workspace-option.ts";
 
@@ -32,12 +36,15 @@ export const serve: Command = {
   name: "serve",
   summary: "Serve sessions and the studio over HTTP until it is told to stop.",
   details:
-    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file everyone on this machine may come in and nobody else, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, and the limits are those of the environment (SKEIN_SESSION_TTL and the like). SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
+    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file the server makes a token for the user who starts it, which is in the address that it prints and which skein open finds again, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, the limits are those of the environment (SKEIN_SESSION_TTL and the like), and a token that is added or taken out counts within a second. SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
   arguments: [],
   options: {
     host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
     port: { value: "N", default: "4117", what: "the port; 0 for any that is free" },
     "token-file": { value: "FILE", what: "who may come in, made with skein token" },
+    "open-to-this-machine": {
+      what: "no token: every account and every program of this machine is the administrator, and runs tools as you",
+    },
     agent: {
       value: "NAME=MODEL",
       repeated: true,
@@ -51,43 +58,80 @@ export const serve: Command = {
     log: { what: "tell every request on the error output, as a line of JSON; failures of the server are always told" },
   },
   examples: [
-    { line: "skein serve", what: "for this machine, with the model that needs no key" },
+    { line: "skein serve", what: "for yourself, with the model that needs no key" },
     { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sessions to look at" },
     {
       line: "skein serve --host 0.0.0.0 --token-file ./tokens --agent clerk=openai/gpt-5-mini",
       what: "for users with a token",
     },
   ],
-  json: { url: "where it listens" },
+  json: { url: "where it listens", token: "what lets its user in, where it made one" },
   store: "made",
   runsTools: true,
   async run(context) {
     const { values, signal } = context;
-    const init = await initOf(context);
+    using door = await doorOf(context);
+    const init = await initOf(context, door);
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
-    await using manager = managerOf(store, init);
+    await using manager = managerOf(store, door);
     const samples = values["samples"] === true;
     if (samples) await makeSampleSessions(manager);
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
     await using server = await createServer({ ...init, manager, groups });
     const url = await server.listen();
     manager.start();
-    if (context.json) context.printJson({ url });
-    else context.print(`Skein listens on ${url}; stop it with Ctrl-C.`);
+    const { token } = door;
+    await using _announced = token === null ? null : await announce(context, { url, token });
+    if (context.json) context.printJson(token === null ? { url } : { url, token });
+    else
+      context.print(
+        `Skein listens on ${token === null ? url : addressWithToken({ url, token })}; stop it with Ctrl-C.`,
+      );
     if (!signal.aborted) await once(signal, "abort");
     await server.close({ drainMs });
     return 0;
   },
 };
 
-async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
+/** Who may come in: whom a file names, the user who starts it, or everyone on this machine. */
+interface ServeDoor extends Disposable {
+  readonly file: TokenFile | null;
+  /** The token that was made for the user. */
+  readonly token: string | null;
+}
+
+async function doorOf({ values, fail }: CommandContext): Promise<ServeDoor> {
+  const [path, host = ""] = [textOption(values, "token-file"), textOption(values, "host")];
+  const open = values["open-to-this-machine"] === true;
+  if (path === undefined) {
+    if (!isLoopback(host)) {
+      const message = `--host is ${show(host)}; anything but this machine needs tokens, so give --token-file.`;
+      throw new SessionError("INVALID_OPTION", message);
+    }
+    return { file: null, token: open ? null : createToken(), [Symbol.dispose]: () => {} };
+  }
+  if (open) {
+    throw new SessionError("INVALID_OPTION", "--open-to-this-machine lets everyone in; leave it out, or --token-file.");
+  }
+  const file = await openTokenFile(path, { onProblem: ({ message }) => fail(message) });
+  return { file, token: null, [Symbol.dispose]: () => file[Symbol.dispose]() };
+}
+
+/** A server that cannot be found again still serves. */
+async function announce({ fail }: CommandContext, server: LocalServer): Promise<AsyncDisposable | null> {
+  try {
+    return await announceServer(server);
+  } catch (error) {
+    const { message } = error as Error;
+    fail(`The token cannot be kept for skein open, so copy the address: ${message}`);
+    return null;
+  }
+}
+
+async function initOf({ values, fail }: CommandContext, { file, token }: ServeDoor): Promise<ServerInit> {
   const unasked = unaskedOption({ values, fail });
-  const [host, port, file] = [
-    textOption(values, "host"),
-    countOption(values, "port", 0),
-    textOption(values, "token-file"),
-  ];
+  const [host, port] = [textOption(values, "host"), countOption(values, "port", 0)];
   const given = textOption(values, "workspace");
   const workspace = given === undefined ? null : await workspaceAt(given);
   const studio = await studioDirectory();
@@ -103,9 +147,10 @@ async function initOf({ values, fail }: CommandContext): Promise<ServerInit> {
     },
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
-    ...(file !== undefined && { tokens: await readTokenFile(file) }),
+    ...(file !== null && { tokens: file }),
+    ...(token !== null && { tokens: [{ token, userId: "local", admin: true }], limits: { rate: null } }),
     ...(workspace !== null && {
-      place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== undefined },
+      place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== null },
     }),
     ...(studio !== null && { studioDirectory: studio }),
   };
@@ -121,8 +166,8 @@ async function studioDirectory(): Promise<string | null> {
   }
 }
 
-function managerOf(store: SessionStore, { tokens }: ServerInit): SessionManager {
-  if (tokens === undefined) return openManager(store);
+function managerOf(store: SessionStore, { file }: ServeDoor): SessionManager {
+  if (file === null) return openManager(store);
   return new SessionManager({ store, config: sessionConfigFromEnvironment() });
 }
 

@@ -33,7 +33,8 @@ export interface BoundRequest {
  * Finds the sessions of requests, in whatever framework.
  *
  * - The first id of header, query and cookie that is an open session of the caller counts; every other id is ignored.
- * - A visitor who is nobody's user has the session whose id they know, if it was made for such a visitor.
+ * - A visitor who is nobody's user has the session whose id they know, if it was made for such a visitor. An id in the
+ *   query counts for them only where `anonymousQuery` says so.
  * - A new session has an id that nobody can guess, since for such a visitor the id is what proves whose it is.
  */
 export class RequestSessions<R> {
@@ -47,11 +48,13 @@ export class RequestSessions<R> {
 
   /** The request with its session, which is looked up and not yet made. */
   async begin(parts: RequestParts, request: R): Promise<BoundRequest> {
-    const { manager, queryName = "session_id" } = this.#options;
+    const { manager, queryName = "session_id", anonymousQuery = false } = this.#options;
     const { headerName, cookieName, enabled } = manager.config;
     if (!enabled) return turnedOff(manager);
     const user = this.#options.user === undefined ? null : checkUser((await this.#options.user(request)) ?? null);
-    const found = await this.#find(candidateIds(parts, { headerName, queryName, cookieName }), user);
+    // A link must not put a visitor into a session of whoever has written it: what they say there would be read.
+    const named = user === null && !anonymousQuery ? null : queryName;
+    const found = await this.#find(candidateIds(parts, { headerName, queryName: named, cookieName }), user);
     return new LookedUpRequest(this.#options, { parts, found, user, cookies: this.#cookies });
   }
 
@@ -211,12 +214,12 @@ function checkOptions(options: SessionMiddlewareOptions<never>): void {
   if (typeof options?.manager?.getState !== "function") {
     throw new SessionError("INVALID_OPTION", "Sessions of requests need a manager; make one with SessionManager.");
   }
-  const { user, queryName, secure, trustProxy } = options;
+  const { user, queryName, anonymousQuery, secure, trustProxy } = options;
   if (user !== undefined && typeof user !== "function") throw invalid("user", user, "a function of the request");
   if (queryName !== undefined && queryName !== null && (typeof queryName !== "string" || queryName === "")) {
     throw invalid("queryName", queryName, "the name of a parameter, or null");
   }
-  for (const [name, flag] of Object.entries({ secure, trustProxy })) {
+  for (const [name, flag] of Object.entries({ anonymousQuery, secure, trustProxy })) {
     if (flag !== undefined && typeof flag !== "boolean") throw invalid(name, flag, "true or false");
   }
 }

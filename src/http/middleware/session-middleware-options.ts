@@ -10,6 +10,11 @@ export interface SessionMiddlewareOptions<R = Request> {
   user?(request: R): string | null | undefined | Promise<string | null | undefined>;
   /** The parameter of the query that may name the session (default `session_id`); null for none. */
   readonly queryName?: string | null;
+  /**
+   * Whether a visitor who is nobody's user may name their session in the query, too (default false). Whoever has such a link
+   * is in the same session, and so is everyone they send it to.
+   */
+  readonly anonymousQuery?: boolean;
   /** Whether the cookie is for https only (default: when the request came by https). */
   readonly secure?: boolean;
   /** Whether `X-Forwarded-Proto` is believed, which only a proxy in front of the program makes safe (default false). */

@@ -17,6 +17,7 @@ export interface RequestHandling {
  * Sessions for whatever serves Web-standard requests.
  *
  * - The session is the first of header, query and cookie that is an open one of the caller; else a new one, with a new id.
+ *   The query of a visitor who is nobody's user counts only with `anonymousQuery`.
  * - A new session is made on first use. Its answer sets the cookie; every answer with a session names it in the header.
  * - The cookie is set anew once half of its life has passed, so that whoever keeps coming keeps the session.
  * - The session is bound to the context until the handler has ended and its answer's body was read, dropped or failed.

@@ -11,7 +11,14 @@ const health = named<{ readonly status: "ok" | "unavailable" }>(
   "Health",
   z.object({ status: z.enum(["ok", "unavailable"]) }),
 );
-const me = named<Me>("Me", z.object({ userId: text, admin: z.boolean() }));
+const me = named<Me>(
+  "Me",
+  z.object({
+    userId: text,
+    admin: z.boolean(),
+    may: z.object({ approve: z.boolean(), run: z.boolean(), files: z.boolean() }),
+  }),
+);
 
 const agentInfo = named<AgentInfo>(
   "Agent",
@@ -54,9 +61,9 @@ export function mountAbout(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/me",
     operationId: "getMe",
-    summary: "Who the server takes the caller for.",
+    summary: "Who the server takes the caller for, and what they may do.",
     answers: { 200: { description: "The caller.", schema: me } },
-    handle: ({ caller }) => answer({ userId: caller.userId, admin: caller.admin }),
+    handle: ({ caller }) => answer(caller),
   });
   route(app, {
     method: "get",

@@ -7,6 +7,7 @@ import type { SessionHead } from "../../session/fold.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { ForkRequest, MergeRequest, MergeView } from "../wire.ts";
+import { checkRight } from "./admission.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, json, limit, type Loose, named, refuse } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
@@ -104,6 +105,8 @@ function mountMerges(app: ServerApp, services: ServerServices): void {
     body: mergeRequest,
     answers: { 200: { description: "What it did; the state comes without turns.", schema: mergeView } },
     async handle({ param, body, caller, as, signal }) {
+      // Also a dry run has the model write its summary.
+      if (body.strategy === "summary") checkRight(caller, "run");
       const head = await visibleHead(services, param("id"), caller);
       const { state, appended, skipped, conflicts } = await manager.merge(head.header.id, body.branchId, {
         ...as,

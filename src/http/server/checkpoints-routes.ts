@@ -7,6 +7,7 @@ import type { FileChanges } from "../../session/sandbox.ts";
 import { StateDiff } from "../../session/state-diff.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
+import { checkRight } from "./admission.ts";
 import { answer, noContent, route, type ServerApp } from "./route.ts";
 import { jsonObject, named, queryFlag, refuse } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
@@ -74,7 +75,8 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     summary: "Marks where the session stands now, with `files` together with the files of its place.",
     body: newCheckpoint,
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
-    async handle({ param, body: { files, ...init }, as }) {
+    async handle({ param, body: { files, ...init }, caller, as }) {
+      if (files === true) checkRight(caller, "files");
       const made = await (files === true
         ? checkpointWithFiles(manager, param("id"), { ...init, ...as, placeOf })
         : manager.checkpoint(param("id"), { ...init, ...as }));
@@ -102,7 +104,8 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     summary: "Removes a checkpoint, with the files that it holds.",
     answers: { 204: { description: "It is removed." } },
     async handle({ param, caller }) {
-      const { id } = await visibleCheckpoint(services, param("checkpointId"), caller);
+      const { id, sandboxSnapshot } = await visibleCheckpoint(services, param("checkpointId"), caller);
+      if (sandboxSnapshot !== undefined) checkRight(caller, "files");
       if (!(await checkpoints.delete(id))) throw new CheckpointNotFoundError(id);
       return noContent();
     },
@@ -121,6 +124,7 @@ function mountRestoring(app: ServerApp, services: ServerServices): void {
     body: restoreRequest,
     answers: { 200: { description: "The session after it.", schema: restoredSession } },
     async handle({ param, body: { files = false }, caller, as }) {
+      if (files) checkRight(caller, "files");
       const id = param("checkpointId");
       const { state, kept } = files
         ? await restoreWithFiles(manager, id, { ...as, placeOf })
@@ -141,6 +145,7 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
     query: z.strictObject({ files: queryFlag.optional() }),
     answers: { 200: { description: "The difference.", schema: checkpointDiff } },
     async handle({ param, query, caller }) {
+      if (query.files !== false) checkRight(caller, "files");
       const from = await visibleCheckpoint(services, param("from"), caller);
       const to = await visibleCheckpoint(services, param("to"), caller);
       if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");

@@ -103,6 +103,7 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/compact",
     operationId: "compactSession",
     summary: "Replaces the older part of the context by a summary that a model writes. The log keeps everything.",
+    needs: "run",
     body: compactRequest,
     answers: {
       200: { description: "The entry that does it, or null where nothing was to be done.", schema: compacted },

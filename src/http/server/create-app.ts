@@ -101,12 +101,12 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
 function admit({ gate }: AppInit, routes: readonly Route[]): MiddlewareHandler<ServerEnvironment> {
   return async (context, next) => {
     const request = context.req.raw;
-    gate.checkOrigin(request);
-    if (request.method === "OPTIONS" && gate.sharedWith(request) !== null) return preflight();
     const { path } = context.req;
+    gate.checkOrigin(request, path);
+    if (request.method === "OPTIONS" && gate.sharedWith(request) !== null) return preflight();
     const address = addressOf(context);
     const open = routes.some((route) => route.open === true && route.path === path);
-    if (path.startsWith("/api/") && !open) context.set("caller", gate.admit(request, address));
+    if (path.startsWith("/api/") && !open) context.set("admission", await gate.admit(request, address));
     else gate.admitAnyone(address);
     return next();
   };

@@ -1,15 +1,13 @@
-import type { ApiToken } from "../api-token.ts";
+import type { Admission } from "./admission.ts";
+import type { Doorkeeper } from "./doorkeeper.ts";
 import { HttpError } from "./http-error.ts";
 import { type RateLimit, RateLimiter } from "./rate-limiter.ts";
-import { ALL_RIGHTS, type Caller } from "./server-services.ts";
-import { TokenTable } from "./token-table.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
-const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIGHTS });
 
 /** Who is let in, and how often. */
 export interface GateOptions {
-  readonly tokens: readonly ApiToken[] | null;
+  readonly door: Doorkeeper;
   readonly allowedOrigins: readonly string[];
   readonly rate: RateLimit | null;
   readonly urlCharactersMax: number;
@@ -18,39 +16,43 @@ export interface GateOptions {
 /** Looks at every request before anything is done for it. */
 export class Gate {
   readonly #options: GateOptions;
-  readonly #tokens: TokenTable | null;
   readonly #rate: RateLimiter | null;
 
   constructor(options: GateOptions) {
     this.#options = options;
-    this.#tokens = options.tokens === null ? null : new TokenTable(options.tokens);
     this.#rate = options.rate === null ? null : new RateLimiter(options.rate);
   }
 
-  /** @throws {HttpError} for a request that must not have come here: too long, to another host, from another site. */
-  checkOrigin({ method, url, headers }: Request): void {
-    const { urlCharactersMax } = this.#options;
+  /**
+   * `path` is the path of the request as routes see it.
+   *
+   * @throws {HttpError} for a request that must not have come here: too long, to another host, from another site.
+   */
+  checkOrigin(request: Request, path: string): void {
+    const { url, headers } = request;
+    const { urlCharactersMax, door } = this.#options;
     if (url.length > urlCharactersMax) {
       throw new HttpError("URL_TOO_LONG", `The URL is longer than ${urlCharactersMax} characters.`);
     }
-    if (this.#tokens !== null) return;
-    // A page of another site can make a browser send requests here, under a name that it has made mean this machine.
     const host = headers.get("host") ?? new URL(url).host;
-    if (!LOOPBACK.has(hostnameOf(host))) {
+    // A page of another site can make a browser send requests here, under a name that it has made mean this machine.
+    if (!door.guarded && !LOOPBACK.has(hostnameOf(host))) {
       throw new HttpError("FOREIGN_HOST", "Without tokens, this server answers to localhost only.");
     }
+    if (this.sharedWith(request) !== null) return;
     const origin = headers.get("origin");
-    const site = headers.get("sec-fetch-site") ?? "none";
-    const changes = method !== "GET" && method !== "HEAD";
-    const foreign = origin !== null ? !this.#isAllowed(origin, host) : changes && site.endsWith("-site");
-    if (foreign) throw new HttpError("FOREIGN_ORIGIN", "Pages of other sites cannot use this server.");
+    // What is guarded may stand behind a proxy, which knows the origin that the server has for its own pages.
+    const foreign = !door.guarded && origin !== null && origin !== `http://${host}`;
+    if (foreign || isOfAnotherSite(request, path)) {
+      throw new HttpError("FOREIGN_ORIGIN", "Pages of other sites cannot use this server.");
+    }
   }
 
-  /** Who a request comes from. @throws {HttpError} `UNAUTHORIZED`, `TOKEN_EXPIRED` or `RATE_LIMITED`. */
-  admit({ headers }: Request, address: string): Caller {
-    const caller = this.#identify(headers, address);
-    this.#rate?.take(`user ${caller.userId}`);
-    return caller;
+  /** Who a request comes from. @throws {HttpError} for nobody who is known, and `RATE_LIMITED`. */
+  async admit(request: Request, address: string): Promise<Admission> {
+    const admission = await this.#identify(request, address);
+    this.#rate?.take(`user ${admission.caller.userId}`);
+    return admission;
   }
 
   /** For a request that anyone may make. @throws {HttpError} `RATE_LIMITED`. */
@@ -64,19 +66,24 @@ export class Gate {
     return origin !== null && this.#options.allowedOrigins.includes(origin) ? origin : null;
   }
 
-  #identify(headers: Headers, address: string): Caller {
-    if (this.#tokens === null) return LOCAL;
+  async #identify(request: Request, address: string): Promise<Admission> {
     try {
-      return this.#tokens.callerOf(headers.get("authorization"));
+      return await this.#options.door.identify(request);
     } catch (error) {
       this.admitAnyone(address);
       throw error;
     }
   }
+}
 
-  #isAllowed(origin: string, host: string): boolean {
-    return origin === `http://${host}` || this.#options.allowedOrigins.includes(origin);
-  }
+/**
+ * Whether a browser says that a page of another site or of another port has sent the request. Going to a page here from
+ * there, as by a link, is no such request; whatever is under `/api/` is no page.
+ */
+function isOfAnotherSite({ method, headers }: Request, path: string): boolean {
+  const site = headers.get("sec-fetch-site") ?? "none";
+  if (site !== "cross-site" && site !== "same-site") return false;
+  return method !== "GET" || headers.get("sec-fetch-mode") !== "navigate" || path.startsWith("/api/");
 }
 
 /** The name of a `Host`, without its port. */

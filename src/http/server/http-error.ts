@@ -20,6 +20,7 @@ export type HttpErrorCode =
   | "UNSUPPORTED_MEDIA_TYPE"
   | "RATE_LIMITED"
   | "DRAINING"
+  | "TOKENS_UNAVAILABLE"
   | "INTERNAL";
 
 const STATUS: Readonly<Record<HttpErrorCode, number>> = {
@@ -43,6 +44,7 @@ const STATUS: Readonly<Record<HttpErrorCode, number>> = {
   UNSUPPORTED_MEDIA_TYPE: 415,
   RATE_LIMITED: 429,
   DRAINING: 503,
+  TOKENS_UNAVAILABLE: 503,
   INTERNAL: 500,
 };
 

@@ -1,8 +1,10 @@
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { decodeSegment } from "../path-segment.ts";
+import type { CallerRights } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 import { readJson } from "./read-body.ts";
+import { type Admission, checkRight } from "./admission.ts";
 import type { Caller } from "./server-services.ts";
 
 const NO_QUERY: z.ZodType = z.strictObject({});
@@ -10,7 +12,7 @@ const PROBLEMS_MAX = 20;
 
 /** What the server keeps beside a request. */
 export interface ServerEnvironment {
-  Variables: { caller: Caller; requestId: string; route: string; failure: unknown };
+  Variables: { admission: Admission; requestId: string; route: string; failure: unknown };
 }
 
 /** The context of a request. */
@@ -40,6 +42,8 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly answers: Readonly<Record<number, RouteAnswer>>;
   /** Whether whoever cannot say who they are may call it, too. */
   readonly open?: boolean;
+  /** What the caller must have the right to. */
+  readonly needs?: keyof CallerRights;
   handle(call: RouteCall<Query, Body>): Response | Promise<Response>;
 }
 
@@ -50,6 +54,8 @@ export interface RouteCall<Query, Body> {
   readonly query: Query;
   readonly body: Body;
   readonly caller: Caller;
+  /** What let the caller in; undefined on a route that is open. */
+  readonly admission: Admission;
   /** The caller, as the manager takes it. */
   readonly as: { readonly actor: Caller };
   readonly request: Request;
@@ -70,15 +76,18 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
   app.hono.on(added.method.toUpperCase(), added.path, async (context) => {
     context.set("route", added.path);
     const { raw: request, url } = context.req;
+    const admission = context.get("admission");
+    if (added.needs !== undefined) checkRight(admission.caller, added.needs);
     const params = paramsOf(added.path, url);
     const query = checkPart(added.query ?? NO_QUERY, queryOf(url), "query") as Query;
     const body = added.body && checkPart(added.body, await readJson(request, app.limits.bodyBytesMax), "body");
-    const caller = context.get("caller");
+    const caller = admission?.caller;
     return added.handle({
       param: (name) => params.get(name) ?? "",
       query,
       body: body as Body,
       caller,
+      admission,
       as: { actor: caller },
       request,
       signal: request.signal,

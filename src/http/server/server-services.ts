@@ -4,7 +4,7 @@ import type { Unasked } from "../../agent/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { ModelInfo } from "../wire.ts";
+import type { CallerRights, ModelInfo } from "../wire.ts";
 import type { PlaceOf } from "./user-places.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
@@ -14,19 +14,6 @@ export interface Caller {
   readonly admin: boolean;
   readonly may: CallerRights;
 }
-
-/** What a caller may do with their sessions beside reading and writing them. */
-export interface CallerRights {
-  /** Answer the questions of runs, so that a call takes place. */
-  readonly approve: boolean;
-  /** Start runs and steer them. */
-  readonly run: boolean;
-  /** Look into files of the workspace: those that checkpoints hold, and bringing them back. */
-  readonly files: boolean;
-}
-
-/** The rights of whoever nothing else is said of. */
-export const ALL_RIGHTS: CallerRights = Object.freeze({ approve: true, run: true, files: true });
 
 /** One line of the server's log. Neither tokens nor what was said are in it. */
 export interface ServerLogLine {

@@ -5,7 +5,9 @@ import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkCount } from "../../stores/check-arguments.ts";
 import type { CloseOptions, ServerInit, ServerLimits, SkeinServer } from "../create-server.ts";
+import { isLoopback } from "../loopback.ts";
 import { createApp } from "./create-app.ts";
+import { Doorkeeper } from "./doorkeeper.ts";
 import { Gate } from "./gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { RateLimit } from "./rate-limiter.ts";
@@ -13,7 +15,6 @@ import type { ServerRuns, ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";
 import { openUserPlaces } from "./user-places.ts";
 
-const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const DRAIN_MS_DEFAULT = 10_000;
 /** How long aborted runs may take to put their end on record. */
@@ -21,15 +22,17 @@ const ABORT_MS = 5000;
 
 /** A server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an option that makes no sense. */
 export async function startServer(init: ServerInit): Promise<SkeinServer> {
-  const { host = "127.0.0.1", port = 0, tokens = null, allowedOrigins = [], logger = null } = init;
-  checkHost(host, tokens !== null);
+  const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null } = init;
+  const report = (error: unknown): void => logger?.(strayLine(error));
+  const door = doorOf(init, report);
+  checkHost(host, door.guarded);
   checkCount(port, "port", 0, 65_535);
-  const limits = checkLimits(init.limits ?? {}, tokens !== null);
+  const limits = checkLimits(init.limits ?? {}, door.guarded);
   checkUnasked(init.unasked);
   for (const origin of allowedOrigins) checkOrigin(origin);
   const manager = init.manager ?? managerOn(init);
   const studio = await StudioFiles.open(init.studioDirectory ?? null);
-  const gate = new Gate({ tokens, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
+  const gate = new Gate({ door, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
   const drain = new AbortController();
   let runsHere: ServerRuns | null = null;
   const services: ServerServices = {
@@ -38,11 +41,11 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     agents: agentsByName(init.agents ?? []),
     groups: new Map(Object.entries(init.groups ?? {})),
     ...modelsOf(init),
-    placeOf: await openUserPlaces(init.place, tokens !== null),
+    placeOf: await openUserPlaces(init.place, door.guarded),
     unasked: init.unasked,
     drain: drain.signal,
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
-    report: (error) => logger?.(strayLine(error)),
+    report,
   };
   const { app, runs } = createApp({ services, gate, bodyBytesMax: limits.bodyBytesMax, studio, logger });
   runsHere = runs;
@@ -124,9 +127,18 @@ function managerOn({ store }: ServerInit): SessionManager {
   return new SessionManager({ store });
 }
 
+function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {
+  if (authenticate !== undefined && typeof authenticate !== "function") {
+    throw invalid(`authenticate is ${show(authenticate)}; give a function of the request.`);
+  }
+  return new Doorkeeper({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
+}
+
 function checkHost(host: string, guarded: boolean): void {
-  if (guarded || LOOPBACK.has(host)) return;
-  throw invalid(`Without tokens the server listens on 127.0.0.1 only, not on ${show(host)}; give it tokens first.`);
+  if (guarded || isLoopback(host)) return;
+  throw invalid(
+    `Without tokens the server listens on 127.0.0.1 only, not on ${show(host)}; give it tokens or authenticate first.`,
+  );
 }
 
 function checkOrigin(origin: string): void {

@@ -5,6 +5,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { contentText } from "../request/message-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
+import { useMay } from "../request/use-may.ts";
 import { useRequest } from "../request/use-request.ts";
 import { addressOf } from "../shell/place.ts";
 import { CheckpointFiles } from "./checkpoint-files.tsx";
@@ -26,9 +27,10 @@ export function CheckpointDiffPanel({
   readonly to: Checkpoint;
 }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const diff = useRequest(`${from.id} ${to.id}`, async (signal) => {
     const [forward, backward] = await Promise.all([
-      client.checkpoints.diff(from.id, to.id, { signal }),
+      client.checkpoints.diff(from.id, to.id, { files: may.files, signal }),
       client.checkpoints.diff(to.id, from.id, { files: false, signal }),
     ]);
     return { changes: stateChanges(forward.state, backward.state), forward };

@@ -2,6 +2,7 @@ import { type ReactNode, useMemo } from "react";
 import type { CheckpointDiff } from "skein/client";
 import type { SessionTurn } from "../../../src/session/state.ts";
 import { visibleText } from "../markdown/visible-text.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { DiffView } from "../transcript/diff-view.tsx";
 import { Fold } from "../transcript/fold.tsx";
 import { type AskedFile, askedEdits } from "./asked-edits.ts";
@@ -15,13 +16,14 @@ export function CheckpointFiles({
   readonly diff: Pick<CheckpointDiff, "from" | "to" | "files">;
   readonly turns: readonly SessionTurn[];
 }): ReactNode {
+  const may = useMay();
   const asked = useMemo(() => askedEdits(turns), [turns]);
   if (diff.files !== null) return <ChangedFiles files={diff.files} />;
   return (
     <div>
       <h3>Files</h3>
       <p className="small soft">
-        {whyUnknown(diff)}
+        {may.files ? whyUnknown(diff) : MAY_NOT.files}
         {asked.length > 0 && " In the turns that were added, tools were asked to change:"}
       </p>
       <ul className="checkpoints-turns small">

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { useAction } from "../request/use-action.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { useClient } from "../request/use-client.ts";
 
 /** What can be done with a checkpoint once a question is answered. */
@@ -18,6 +19,7 @@ interface QuestionProps {
 /** Asks whether to go back to a checkpoint or to remove it, says what happens then, and does it. */
 export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCancel }: QuestionProps): ReactNode {
   const client = useClient();
+  const may = useMay();
   const [files, setFiles] = useState(false);
   const act = useAction(async () => {
     if (what === "restore") return onDone((await client.checkpoints.restore(checkpoint.id, { files })).kept);
@@ -25,6 +27,8 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
     onDone(null);
   });
   const holdsFiles = checkpoint.sandboxSnapshot !== undefined;
+  const canRestoreFiles = holdsFiles && hasPlace && may.files;
+  const refused = what === "delete" && holdsFiles && !may.files;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for fields.
     <div className="checkpoints-question" role="group" aria-label={`Confirm: ${what} the checkpoint`}>
@@ -33,12 +37,11 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
           ? "The session goes back to this point, and the next message continues from here. Nothing is erased: what came since stays as a branch."
           : `The checkpoint is removed${holdsFiles ? ", with the files that it holds" : ""}. The entries of the session stay.`}
       </p>
-      {what === "restore" && holdsFiles && hasPlace && <FilesChoice files={files} onChange={setFiles} />}
-      {what === "restore" && !(holdsFiles && hasPlace) && (
-        <p className="small">
-          Files stay as they are{holdsFiles ? ", as there is no place to bring them back to" : ": it holds none"}.
-        </p>
+      {what === "restore" && canRestoreFiles && <FilesChoice files={files} onChange={setFiles} />}
+      {what === "restore" && !canRestoreFiles && (
+        <p className="small">Files stay as they are: {whyFilesStay(holdsFiles, hasPlace)}</p>
       )}
+      {refused && <p className="small">{MAY_NOT.files}</p>}
       {act.error !== null && (
         <p role="alert" className="checkpoints-problem small">
           {act.error.message}
@@ -50,8 +53,8 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
           className={`button small ${what === "restore" ? "button-primary" : "button-danger"}`}
           // biome-ignore lint/a11y/noAutofocus: the question was just asked.
           autoFocus
-          aria-disabled={act.busy}
-          onClick={() => !act.busy && void act.run()}
+          aria-disabled={act.busy || refused}
+          onClick={() => !act.busy && !refused && void act.run()}
         >
           {what === "restore" ? "Restore it" : "Delete it"}
         </button>
@@ -61,6 +64,11 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
       </div>
     </div>
   );
+}
+
+function whyFilesStay(holdsFiles: boolean, hasPlace: boolean): string {
+  if (!holdsFiles) return "it holds none.";
+  return hasPlace ? MAY_NOT.files : "there is no place to bring them back to.";
 }
 
 function FilesChoice({

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useAction } from "../request/use-action.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { useClient } from "../request/use-client.ts";
 
 interface FormProps {
@@ -12,6 +13,7 @@ interface FormProps {
 /** Makes a checkpoint where the session stands, with its files where it has any. */
 export function CreateCheckpointForm({ sessionId, hasPlace, onCreated }: FormProps): ReactNode {
   const client = useClient();
+  const may = useMay();
   const [note, setNote] = useState("");
   const [files, setFiles] = useState(false);
   const create = useAction(async () => {
@@ -38,9 +40,10 @@ export function CreateCheckpointForm({ sessionId, hasPlace, onCreated }: FormPro
       <button type="submit" className="button button-primary" aria-disabled={create.busy}>
         Create a checkpoint
       </button>
-      {hasPlace === false ? (
+      {hasPlace === false || !may.files ? (
         <p className="checkpoints-with-files small soft">
-          It holds no files: neither the session nor the server has a place where tools act.
+          It holds no files:{" "}
+          {may.files ? "neither the session nor the server has a place where tools act." : MAY_NOT.files}
         </p>
       ) : (
         <label className="checkpoints-with-files small">

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { useRequest } from "../request/use-request.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { MergeChoice } from "./merge-form.tsx";
@@ -22,6 +23,7 @@ export function MergeStrategyFields({
   readonly turns: readonly TreeNodeView[];
   readonly onChange: (choice: MergeChoice) => void;
 }): ReactNode {
+  const may = useMay();
   return (
     <>
       <fieldset className="compare-strategies">
@@ -32,6 +34,7 @@ export function MergeStrategyFields({
               type="radio"
               name="strategy"
               checked={choice.strategy === value}
+              disabled={value === "summary" && !may.run}
               onChange={() => onChange({ ...choice, strategy: value })}
             />
             <span>
@@ -39,6 +42,7 @@ export function MergeStrategyFields({
             </span>
           </label>
         ))}
+        {!may.run && <p className="small soft">{MAY_NOT.run}</p>}
       </fieldset>
       {choice.strategy === "selective" && <TurnPicker choice={choice} turns={turns} onChange={onChange} />}
       {choice.strategy === "summary" && <ModelPicker choice={choice} onChange={onChange} />}

@@ -1,6 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import type { CompactionPreview, ModelInfo, SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { useClient } from "../request/use-client.ts";
 
 /** What a compaction would do to a session as it was at a version. */
@@ -26,6 +27,7 @@ interface CompactFormProps {
 export function CompactForm(props: CompactFormProps): ReactNode {
   const { session, models, preview, droppedTokens, outdated, onPreview, onChanged } = props;
   const client = useClient();
+  const may = useMay();
   const [keep, setKeep] = useState("");
   const [model, setModel] = useState("");
   const [instructions, setInstructions] = useState("");
@@ -101,7 +103,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
           <button
             type="button"
             className={`button small ${ready ? "button-primary" : ""}`}
-            disabled={busy || !ready}
+            disabled={busy || !ready || !may.run}
             onClick={() => void compact.run()}
           >
             {compact.busy ? "Compacting …" : "Compact"}
@@ -109,6 +111,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
         </div>
       </form>
       <div aria-live="polite" className="small">
+        {!may.run && <p className="soft">{MAY_NOT.run}</p>}
         {error !== null && <p className="context-problem">{error.message}</p>}
         {notice !== null && <p>{notice}</p>}
         {outdated && <p className="soft">The session went on since the preview. Look again before you compact.</p>}

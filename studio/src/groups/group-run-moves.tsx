@@ -3,6 +3,7 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { useMay } from "../request/use-may.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
 import type { RunCalls } from "../run/run-context.ts";
 import type { GroupMove } from "./group-run-state.ts";
@@ -20,6 +21,7 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
 /** What happens in a run of a group, as it happens; an answer that is done is among the turns. */
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const stop = useAction(() => client.runs.abort(run.runId));
   const calls: Pick<RunCalls, "approve" | "deny"> = {
     approve: async (callId) => void (await client.runs.approve(run.runId, callId)),
@@ -42,7 +44,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
               : null
             : visibleText(state.outcome)}
         </span>
-        {going && (
+        {going && may.run && (
           <button type="button" className="button" disabled={stop.busy} onClick={() => void stop.run()}>
             Stop
           </button>

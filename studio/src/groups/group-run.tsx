@@ -3,6 +3,7 @@ import type { GroupInfo, SessionView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import { GroupRunMoves } from "./group-run-moves.tsx";
 import { useGroupRun } from "./use-group-run.ts";
 import "./group-run.css";
@@ -18,6 +19,7 @@ export function GroupRun({
   readonly onChange: () => void;
 }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const [startedId, setStartedId] = useState<string | null>(null);
   const running = session.running;
   const watched = useGroupRun(running?.here === true ? running.runId : startedId);
@@ -33,7 +35,7 @@ export function GroupRun({
       {groups.length > 0 && (
         <StartForm
           groups={groups}
-          refusal={refusalOf(session, going)}
+          refusal={may.run ? refusalOf(session, going) : MAY_NOT.run}
           busy={start.busy}
           onStart={(group, input) => start.run(group, input)}
         />

@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { type CallParts, callParts, shownText } from "../../../src/agent/approval-text.ts";
 import type { Approval } from "../../../src/agent/run-event.ts";
 import { useAction } from "../request/use-action.ts";
+import { MAY_NOT, useMay } from "../request/use-may.ts";
 import type { RunCalls } from "./run-context.ts";
 import "./run.css";
 
@@ -29,6 +30,7 @@ export function ApprovalCard({
 }): ReactNode {
   const [reason, setReason] = useState("");
   const { callId } = approval;
+  const may = useMay();
   const decide = useAction((approved: boolean) =>
     approved ? calls.approve(callId) : calls.deny(callId, reason.trim()),
   );
@@ -44,7 +46,7 @@ export function ApprovalCard({
         <button
           type="button"
           className="button button-primary"
-          disabled={decide.busy}
+          disabled={decide.busy || !may.approve}
           onClick={() => void decide.run(true)}
         >
           Approve
@@ -54,12 +56,14 @@ export function ApprovalCard({
           placeholder="Why not (optional)"
           aria-label="Reason for denying"
           value={reason}
+          disabled={!may.approve}
           onChange={(event) => setReason(event.target.value)}
         />
-        <button type="submit" className="button button-danger" disabled={decide.busy}>
+        <button type="submit" className="button button-danger" disabled={decide.busy || !may.approve}>
           Deny
         </button>
       </div>
+      {!may.approve && <p className="small soft">{MAY_NOT.approve}</p>}
       {decide.error !== null && <p role="alert">{decide.error.message}</p>}
     </form>
   );

@@ -6,8 +6,8 @@ const active = { status: "active", running: null } as const;
 const idle = { id: null };
 
 test("starts a run where nothing goes on, and has a say in one that does", () => {
-  expect(composerState(active, idle, catalogue, false)).toEqual({ can: "start" });
-  expect(composerState(active, { id: "r" }, catalogue, false)).toEqual({ can: "say" });
+  expect(composerState(active, idle, catalogue, false, true)).toEqual({ can: "start" });
+  expect(composerState(active, { id: "r" }, catalogue, false, true)).toEqual({ can: "say" });
 });
 
 test.for([
@@ -16,12 +16,19 @@ test.for([
   [{ status: "active", running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
   [active, idle, { agents: [], models: [], groups: [], hasPlace: false }, /no agent/],
 ] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
-  expect(composerState(session, run, offered, false)).toMatchObject({
+  expect(composerState(session, run, offered, false, true)).toMatchObject({
     can: "nothing",
     reason: expect.stringMatching(reason),
   });
 });
 
 test("does not talk into a group", () => {
-  expect(composerState(active, { id: "r" }, catalogue, true)).toMatchObject({ can: "nothing" });
+  expect(composerState(active, { id: "r" }, catalogue, true, true)).toMatchObject({ can: "nothing" });
+});
+
+test("says so where the caller may not make an agent work", () => {
+  for (const run of [idle, { id: "r" }]) {
+    const state = composerState(active, run, catalogue, false, false);
+    expect(state).toMatchObject({ can: "nothing", reason: expect.stringMatching(/not make an agent/) });
+  }
 });

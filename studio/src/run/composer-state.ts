@@ -1,4 +1,5 @@
 import type { Catalogue, SessionView } from "skein/client";
+import { MAY_NOT } from "../request/use-may.ts";
 import type { Run } from "./use-run.ts";
 
 /** What sending does now: start a run, have a say in the one that goes on, or nothing, for a reason. */
@@ -13,8 +14,10 @@ export function composerState(
   run: Pick<Run, "id">,
   catalogue: Catalogue | null,
   isGroupRun: boolean,
+  mayRun: boolean,
 ): ComposerState {
   const nothing = (reason: string): ComposerState => ({ can: "nothing", reason });
+  if (!mayRun) return nothing(MAY_NOT.run);
   if (session.status === "suspended") return nothing("This session is suspended. Resume it to go on.");
   if (session.status !== "active") return nothing(`This session is ${session.status}. Fork it to go on from a turn.`);
   if (run.id !== null) {

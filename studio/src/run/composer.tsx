@@ -3,6 +3,7 @@ import type { Content } from "../../../src/session/message.ts";
 import type { SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { useMay } from "../request/use-may.ts";
 import { useRequest } from "../request/use-request.ts";
 import { AttachmentList } from "./attachment-list.tsx";
 import { contentOf } from "./attachment.ts";
@@ -46,7 +47,7 @@ export function Composer({
   const attachments = useAttachments();
   const file = useRef<HTMLInputElement>(null);
   const isGroup = run.state.speaker !== null || run.state.rounds.some(({ agent }) => agent !== null);
-  const state = composerState(session, run, catalogue.data, isGroup);
+  const state = composerState(session, run, catalogue.data, isGroup, useMay().run);
   const send = useAction(async (content: Content) => {
     if (state.can === "start" || run.id === null) return run.start(content, choice);
     await client.runs[how](run.id, content);

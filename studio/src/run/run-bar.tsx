@@ -3,6 +3,7 @@ import type { SessionView } from "skein/client";
 import { useClient } from "../request/use-client.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
+import { useMay } from "../request/use-may.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
 
@@ -18,6 +19,7 @@ export function RunBar({
   readonly onRetry: (() => Promise<void>) | null;
 }): ReactNode {
   const client = useClient();
+  const may = useMay();
   const stop = useAction(async () => run.id !== null && client.runs.abort(run.id, "Stopped in the studio."));
   const goOn = useAction(run.recover);
   const again = useAction(async () => onRetry?.());
@@ -28,11 +30,15 @@ export function RunBar({
     const who = visibleText((run.state.speaker ?? run.agent ?? "It").slice(0, 120));
     return (
       <output className="run-bar">
-        <span className="run-bar-text">{waits ? "A call waits for your approval." : `${who} is working …`}</span>
+        <span className="run-bar-text">
+          {waits ? `A call waits for ${may.approve ? "your" : "someone's"} approval.` : `${who} is working …`}
+        </span>
         {problem}
-        <button type="button" className="button button-danger" disabled={stop.busy} onClick={() => void stop.run()}>
-          Stop
-        </button>
+        {may.run && (
+          <button type="button" className="button button-danger" disabled={stop.busy} onClick={() => void stop.run()}>
+            Stop
+          </button>
+        )}
       </output>
     );
   }
@@ -46,9 +52,11 @@ export function RunBar({
       <output className="run-bar run-bar-warning">
         <span className="run-bar-text">The last run was interrupted before it was done.</span>
         {problem}
-        <button type="button" className="button button-primary" disabled={goOn.busy} onClick={() => void goOn.run()}>
-          Go on
-        </button>
+        {may.run && (
+          <button type="button" className="button button-primary" disabled={goOn.busy} onClick={() => void goOn.run()}>
+            Go on
+          </button>
+        )}
       </output>
     );
   }
@@ -60,7 +68,7 @@ export function RunBar({
         {stopped ? "The run was stopped; what was said stays." : `The run failed: ${run.problem.detail}`}
       </span>
       {problem}
-      {onRetry !== null && session.status === "active" && (
+      {may.run && onRetry !== null && session.status === "active" && (
         <button type="button" className="button" disabled={again.busy} onClick={() => void again.run()}>
           Run it again
         </button>

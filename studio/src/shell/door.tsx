@@ -4,6 +4,7 @@ import { connect, keepToken, keptToken } from "../request/client.ts";
 import { Shown } from "../request/shown.tsx";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
+import { MayContext } from "../request/use-may.ts";
 import { useRequest } from "../request/use-request.ts";
 
 /** Asks for an API token where the server wants one; otherwise it is open. */
@@ -14,7 +15,7 @@ export function Door({ onToken, children }: { readonly onToken: () => void; read
   if (refused) return <TokenForm problem={keptToken() === null ? null : me.error.message} onToken={onToken} />;
   return (
     <Shown requested={me} what="the studio">
-      {() => children}
+      {({ may }) => <MayContext value={may}>{children}</MayContext>}
     </Shown>
   );
 }
@@ -44,7 +45,10 @@ function TokenForm({
   return (
     <main className="door">
       <h1>Skein studio</h1>
-      <p className="soft">This server lets in who has one of its API tokens. It is kept until the tab is closed.</p>
+      <p className="soft">
+        This server lets in who has one of its API tokens. It is kept until the tab is closed. Of a server that you
+        started yourself, skein open prints the address that lets you in.
+      </p>
       <form onSubmit={submit}>
         <label>
           API token

@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import type { Content } from "../../../src/session/message.ts";
 import { CopyButton } from "../markdown/copy-button.tsx";
 import { useAction } from "../request/use-action.ts";
+import { useMay } from "../request/use-may.ts";
 import { addressOf } from "../shell/place.ts";
 import type { OpenForm } from "./row-forms.tsx";
 import { useTalkActions } from "./talk-actions.ts";
@@ -25,6 +26,7 @@ export function RowActions({
   readonly onForm: (form: OpenForm) => void;
 }): ReactNode {
   const actions = useTalkActions();
+  const may = useMay();
   const branch = useAction(async () => actions?.branch(endId));
   const again = useAction(async () => retry !== null && actions?.sayInstead(retry.parentId, retry.input));
   if (actions === null) return null;
@@ -39,8 +41,8 @@ export function RowActions({
     <div className="transcript-actions" role="group" aria-label="Actions on this turn">
       <CopyButton label="Copy text" text={text} />
       <CopyButton label="Copy link" text={link} />
-      {editable && <FormButton form="edit" name="Edit and try again" onForm={onForm} changes />}
-      {retry !== null && (
+      {editable && may.run && <FormButton form="edit" name="Edit and try again" onForm={onForm} changes />}
+      {retry !== null && may.run && (
         <button
           type="button"
           className="button button-plain small transcript-change"

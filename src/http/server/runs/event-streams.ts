@@ -4,6 +4,8 @@ import { SessionCapacityError } from "../../../session/errors.ts";
 export const FRAME_CHARACTERS_MAX: number = 64 * 1024;
 
 const HEARTBEAT_MS = 15_000;
+/** How often it is looked whether those who read streams may still do so. */
+const LOOK_MS = 250;
 const STREAMS_MAX = 10_000;
 const encoder = new TextEncoder();
 /** A comment, which readers skip; it keeps proxies from closing a connection that seems idle. */
@@ -28,12 +30,13 @@ export interface FrameSource {
  *
  * - A stream takes from its source only what its client has room for, so that a slow client costs no memory here.
  * - A client that is gone is forgotten at once.
- * - One timer serves all of them.
+ * - A stream ends within a second when what let its reader in does not any more, or has expired.
+ * - One timer serves all of them for each of these.
  */
 export class EventStreams {
   readonly #open = new Set<EventStream>();
   readonly #heartbeatMs: number;
-  #timer: NodeJS.Timeout | null = null;
+  #timers: readonly NodeJS.Timeout[] = [];
 
   constructor({ heartbeatMs = HEARTBEAT_MS }: { readonly heartbeatMs?: number } = {}) {
     this.#heartbeatMs = heartbeatMs;
@@ -43,14 +46,19 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Sends a source as Server-Sent Events to whoever asked for it. */
-  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">): Response {
+  /** Sends a source as Server-Sent Events to whoever asked for it, for as long as `holds` says so. */
+  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">, holds: () => boolean): Response {
     // Nobody would read what a client gets that wants the headers only, or that has left already.
     if (method === "HEAD" || signal.aborted) return new Response(null, { headers: HEADERS });
     if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
-    const stream = new EventStream(source, signal, () => this.#forget(stream));
+    const stream = new EventStream(source, signal, holds, () => this.#forget(stream));
     this.#open.add(stream);
-    this.#timer ??= setInterval(() => this.#beat(), this.#heartbeatMs).unref();
+    if (this.#timers.length === 0) {
+      this.#timers = [
+        setInterval(() => this.#beat(), this.#heartbeatMs).unref(),
+        setInterval(() => this.#look(), LOOK_MS).unref(),
+      ];
+    }
     // Nothing is read ahead: each piece is taken when the connection can hold it.
     return new Response(new ReadableStream(stream, { highWaterMark: 0 }), { headers: HEADERS });
   }
@@ -64,16 +72,22 @@ export class EventStreams {
     for (const stream of this.#open) stream.beat();
   }
 
+  #look(): void {
+    for (const stream of [...this.#open]) if (!stream.holds()) stream.end();
+  }
+
   #forget(stream: EventStream): void {
     this.#open.delete(stream);
-    if (this.#open.size > 0 || this.#timer === null) return;
-    clearInterval(this.#timer);
-    this.#timer = null;
+    if (this.#open.size > 0) return;
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers = [];
   }
 }
 
 /** One open stream; a source of bytes for its connection. */
 class EventStream {
+  /** Whether its reader may go on reading. */
+  readonly holds: () => boolean;
   readonly #source: FrameSource;
   readonly #signal: AbortSignal;
   readonly #end: () => void = () => this.end();
@@ -85,7 +99,8 @@ class EventStream {
   /** The source may have more than when it was last asked. */
   #stale = false;
 
-  constructor(source: FrameSource, signal: AbortSignal, forget: () => void) {
+  constructor(source: FrameSource, signal: AbortSignal, holds: () => boolean, forget: () => void) {
+    this.holds = holds;
     this.#source = source;
     this.#signal = signal;
     this.#forget = forget;

@@ -31,6 +31,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     path: "/api/sessions/:id/runs",
     operationId: "startRun",
     summary: "Runs a session through an agent or a group; the events tell what comes of it.",
+    needs: "run",
     body: schemas.runRequest,
     answers: STARTED,
     handle: async ({ param, body, caller }) => started(await registry.start(param("id"), body, caller)),
@@ -49,6 +50,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     path: "/api/sessions/:id/recover",
     operationId: "recoverSession",
     summary: "Goes on with the run of a session that was interrupted.",
+    needs: "run",
     body: schemas.emptyRequest,
     answers: { ...STARTED, 204: { description: "No run of the session was interrupted." } },
     async handle({ param, caller }) {
@@ -61,7 +63,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
 function mountRunning(app: ServerApp, registry: RunRegistry): void {
   /** A route that does something with a run and answers with how it stands then. */
   const add = <Body>(
-    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "body">,
+    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "needs" | "body">,
     act: (run: HostedRun, call: RouteCall<unknown, Body>) => void | Promise<void>,
   ): void =>
     route<unknown, Body>(app, {
@@ -80,6 +82,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       path: "/api/runs/:runId/abort",
       operationId: "abortRun",
       summary: "Stops a run at once; what was said stays.",
+      needs: "run",
       body: schemas.abortRequest,
     },
     (run, { body }) => run.abort(body.reason),
@@ -90,6 +93,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       path: "/api/runs/:runId/approvals/:callId",
       operationId: "decideCall",
       summary: "Lets a call run that waits for approval, or refuses it.",
+      needs: "approve",
       body: schemas.approvalRequest,
     },
     (run, { param, body }) => run.decide(param("callId"), body),
@@ -100,6 +104,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       path: "/api/runs/:runId/steer",
       operationId: "steerRun",
       summary: "Says something before the model's next turn.",
+      needs: "run",
       body: schemas.inputRequest,
     },
     (run, { body }) => run.say("steer", body.content),
@@ -110,6 +115,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       path: "/api/runs/:runId/follow-ups",
       operationId: "followUpRun",
       summary: "Says something when the model would stop.",
+      needs: "run",
       body: schemas.inputRequest,
     },
     (run, { body }) => run.say("followUp", body.content),
@@ -132,10 +138,10 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     operationId: "readRunEvents",
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
     answers: { ...STREAM, 204: { description: "The run has ended with the event that Last-Event-ID names." } },
-    handle({ param, caller, request }) {
+    handle({ param, caller, admission, request }) {
       checkOpen();
       const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
-      return source === null ? noContent() : streams.open(source, request);
+      return source === null ? noContent() : streams.open(source, request, admission.holds);
     },
   });
   route(app, {
@@ -145,13 +151,13 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     summary: "The entries of a session as they come, whichever process appends them.",
     query: schemas.watchQuery,
     answers: STREAM,
-    async handle({ param, query, caller, request }) {
+    async handle({ param, query, caller, admission, request }) {
       checkOpen();
       const sessionId = param("id");
       await visibleHead(services, sessionId, caller);
       const last = request.headers.get("last-event-id");
       const after = last === null ? (query.after ?? null) : positionOf(last);
-      return streams.open(await watches.join(sessionId, after), request);
+      return streams.open(await watches.join(sessionId, after), request, admission.holds);
     },
   });
 }
