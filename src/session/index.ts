@@ -97,6 +97,7 @@ export {
   type ScoredTurn,
 } from "./relevance-context-pruner.ts";
 export { registerSandboxBackend } from "./sandbox-backends.ts";
+export { hideFromSandboxes } from "./sandbox-hidden-paths.ts";
 export {
   type ExecOptions,
   type ExecResult,
@@ -108,6 +109,7 @@ export {
   SandboxError,
   type SandboxFailure,
   type SandboxFile,
+  type SandboxLimits,
   type SandboxReach,
   type SandboxSpec,
 } from "./sandbox.ts";
