@@ -22,6 +22,7 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "tree",
     "runs",
     "lifecycle",
+    "sandboxes",
     "http",
     "studio",
     "postgres",

@@ -9,6 +9,7 @@ import { memorySection } from "./memory-section.ts";
 import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
+import { sandboxSection } from "./sandbox-section.ts";
 import { serverSection } from "./server-section.ts";
 import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
@@ -24,6 +25,7 @@ export const sections: readonly Section[] = [
   treeSection,
   runsSection,
   lifecycleSection,
+  sandboxSection,
   httpSection,
   studioSection,
   serverSection("postgres"),

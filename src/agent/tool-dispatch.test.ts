@@ -256,6 +256,7 @@ describe("an error goes back to the model, and the run goes on, for", () => {
     "unsupported",
     "sandbox_closed",
     "not_permitted",
+    "limit_exceeded",
     "output_truncated",
   ] as const)("a sandbox that fails with %s, with what the command wrote", async (kind) => {
     const output = { stdout: `${"a".repeat(5000)}end`, stderr: "oops" };

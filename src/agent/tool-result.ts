@@ -28,6 +28,7 @@ const KINDS: Readonly<Record<ToolFailure, true>> = {
   unsupported: true,
   sandbox_closed: true,
   not_permitted: true,
+  limit_exceeded: true,
   output_truncated: true,
 };
 

@@ -100,6 +100,7 @@ export {
   type ScoredTurn,
 } from "./relevance-context-pruner.ts";
 export { registerSandboxBackend } from "./sandbox-backends.ts";
+export { hideFromSandboxes } from "./sandbox-hidden-paths.ts";
 export {
   type ExecOptions,
   type ExecResult,
@@ -111,6 +112,7 @@ export {
   SandboxError,
   type SandboxFailure,
   type SandboxFile,
+  type SandboxLimits,
   type SandboxReach,
   type SandboxSpec,
 } from "./sandbox.ts";

@@ -9,6 +9,7 @@ export type SandboxFailure =
   | "unsupported"
   | "sandbox_closed"
   | "not_permitted"
+  | "limit_exceeded"
   | "output_truncated";
 
 /** A sandbox could not do what it was asked; `kind` says which way it failed. */
@@ -27,6 +28,18 @@ export class SandboxError extends SessionError {
   }
 }
 
+/** How much one command may use, with all that it starts. What the machine cannot hold is in the guide to sandboxes. */
+export interface SandboxLimits {
+  /** Processes and threads at once (default 256). */
+  readonly processes?: number;
+  /** Memory (default 2 GiB). */
+  readonly memoryBytes?: number;
+  /** The size of each file that it writes (default 1 GiB). */
+  readonly fileBytes?: number;
+  /** Time (default 120, for a command that names no limit of its own). Where it is given, no command has more. */
+  readonly seconds?: number;
+}
+
 /** What a sandbox is to be like. A backend refuses what it cannot give, by name. */
 export interface SandboxSpec {
   /** The root of its files. Without one the sandbox makes a directory of its own, and removes it on close. */
@@ -40,6 +53,9 @@ export interface SandboxSpec {
    * (`required`), or never (`off`). `bubblewrap` and `none` are older words for the last two.
    */
   readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
+  /** Whether isolated commands can use the network (default: no). Those that are not isolated always can. */
+  readonly network?: boolean;
+  readonly limits?: SandboxLimits;
   readonly image?: string;
   readonly entrypoint?: readonly string[];
   /** The limit of a command that names none of its own. */
@@ -143,7 +159,7 @@ export interface Sandbox {
 
 /** What commands can reach from a sandbox, for whoever is asked to let one run. */
 export interface SandboxReach {
-  /** The directory that they start in, as the host knows it; null where it is not one of this machine. */
+  /** The directory that they start in, as the host knows it; null where it is none of this machine, or not made yet. */
   readonly directory: string | null;
   /** Whether they are kept apart from the rest of the machine. */
   readonly isolated: boolean;

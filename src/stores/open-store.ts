@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
+import { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../session/store.ts";
 
 /** What every kind of store can be told; each takes what concerns it. */
@@ -23,6 +25,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
         );
       return (await import("./memory/index.ts")).openMemoryStore();
     case "jsonl":
+      hideFromSandboxes(resolve(placeOf(url, place)));
       return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });
     case "sqlite":
       return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: placeOf(url, place) });

@@ -18,6 +18,7 @@ import {
   workspaceTools,
 } from "../../index.ts";
 import { show } from "../../session/errors.ts";
+import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
@@ -114,6 +115,7 @@ async function doorOf({ values, fail }: CommandContext): Promise<ServeDoor> {
   if (open) {
     throw new SessionError("INVALID_OPTION", "--open-to-this-machine lets everyone in; leave it out, or --token-file.");
   }
+  hideFromSandboxes(path);
   const file = await openTokenFile(path, { onProblem: ({ message }) => fail(message) });
   return { file, token: null, [Symbol.dispose]: () => file[Symbol.dispose]() };
 }

@@ -10,8 +10,10 @@ export type PlaceOf = (userId: string | null) => ServerPlace | null;
 
 /** Where commands run at once on one machine, so that users have to be kept apart. */
 const SHARED_BACKEND = "local";
-/** The older word for `required`: whoever cannot be kept apart gets no sandbox. */
-const ISOLATION = "bubblewrap";
+/** Whoever cannot be kept apart gets no sandbox. */
+const ISOLATION = "required";
+/** A command of one user may not keep the machine from the others for longer, whatever a model asks for. */
+const COMMAND_SECONDS = 120;
 
 /**
  * The places of a server's users: one for all, or on this machine one of their own for each, whose commands are kept apart
@@ -36,7 +38,8 @@ export function userDirectoryName(userId: string): string {
 }
 
 function specFor(userId: string | null, { workingDir, ...spec }: SandboxSpec): SandboxSpec {
-  const isolated = { ...spec, isolation: ISOLATION } as const;
+  const limits = { seconds: COMMAND_SECONDS, ...spec.limits };
+  const isolated = { ...spec, limits, isolation: ISOLATION } as const;
   // Without a directory to share, every sandbox makes one of its own.
   if (workingDir === undefined) return isolated;
   const name = userId === null ? "nobody" : userDirectoryName(userId);

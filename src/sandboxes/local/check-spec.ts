@@ -1,12 +1,16 @@
 import { isAbsolute, resolve } from "node:path";
 import { SessionError, show } from "../../session/errors.ts";
 import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { limitsProblem } from "../command-limits.ts";
+import { isIsolationWord } from "./isolation.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   "workingDir",
   "env",
   "allowPaths",
   "isolation",
+  "network",
+  "limits",
   "image",
   "entrypoint",
   "timeoutMs",
@@ -28,9 +32,12 @@ export function checkSpec(spec: SandboxSpec): SandboxSpec {
       throw new SandboxError("unsupported", `The local sandbox has no ${key}; leave it out, or use a remote backend.`);
     }
   }
-  const { workingDir, env, allowPaths, isolation, timeoutMs } = spec;
-  if (isolation !== undefined && isolation !== "none" && isolation !== "bubblewrap") {
-    throw new SandboxError("unsupported", `The local sandbox knows no isolation ${show(isolation)}.`);
+  const { workingDir, env, allowPaths, isolation, network, limits, timeoutMs } = spec;
+  if (isolation !== undefined && !isIsolationWord(isolation)) {
+    throw new SandboxError(
+      "unsupported",
+      `The local sandbox knows no isolation ${show(isolation)}; say auto, required or off.`,
+    );
   }
   if (workingDir !== undefined && !isPath(workingDir)) throw invalid("needs a path as workingDir");
   if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolutePath))) {
@@ -38,12 +45,16 @@ export function checkSpec(spec: SandboxSpec): SandboxSpec {
   }
   const envProblem = env === undefined ? null : environmentProblem(env);
   if (envProblem !== null) throw invalid(`cannot use its env: ${envProblem}`);
+  if (network !== undefined && typeof network !== "boolean") throw invalid("needs true or false as network");
+  const limitProblem = limits === undefined ? null : limitsProblem(limits);
+  if (limitProblem !== null) throw invalid(`cannot use its limits: ${limitProblem}`);
   if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalid("needs a timeoutMs above 0");
   return Object.freeze({
     ...spec,
     ...(workingDir === undefined ? {} : { workingDir: resolve(workingDir) }),
     ...(env === undefined ? {} : { env: Object.freeze({ ...env }) }),
     ...(allowPaths === undefined ? {} : { allowPaths: Object.freeze([...allowPaths]) }),
+    ...(limits === undefined ? {} : { limits: Object.freeze({ ...limits }) }),
   });
 }
 

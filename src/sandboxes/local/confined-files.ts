@@ -6,7 +6,7 @@ import { SandboxError, type SandboxFile } from "../../session/sandbox.ts";
 import type { Confinement } from "./confinement.ts";
 import { isMissing, onPath } from "./file-failure.ts";
 import { isScratch, removeTree, scratchName } from "./file-tree.ts";
-import { PinnedDirectory } from "./pinned-directory.ts";
+import { PinnedDirectory, pinIfThere } from "./pinned-directory.ts";
 
 const READ_BYTES_MAX = 32 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
@@ -84,21 +84,33 @@ export class ConfinedFiles {
         throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so it has no items.`);
       }
       const files: SandboxFile[] = [];
+      const hidden = new Set(await this.#confinement.hidden());
       await using directory = await PinnedDirectory.open(place);
-      await collect(directory, this.#confinement.nameOf(path, place), { recursive, limit }, files);
+      await collect(
+        { directory, place, path: this.#confinement.nameOf(path, place) },
+        { recursive, limit, hidden },
+        files,
+      );
       return files;
     });
   }
 
   async exists(path: string): Promise<boolean> {
-    return onPath(path, async () => (await lstatIfThere(await this.#confinement.resolve(path))) !== null);
+    return onPath(path, async () => {
+      const place = await this.#confinement.resolve(path);
+      await using directory = await pinIfThere(dirname(place));
+      return directory !== null && (await lstatIfThere(directory.at(basename(place)))) !== null;
+    });
   }
 
   async remove(path: string): Promise<boolean> {
     return onPath(path, async () => {
       const place = await this.#confinement.resolveItem(path);
-      if (this.#confinement.carries(place)) {
-        throw new SandboxError("not_permitted", `The path ${show(path)} is a root of the sandbox and stays.`);
+      if (await this.#confinement.carries(place)) {
+        throw new SandboxError(
+          "not_permitted",
+          `The path ${show(path)} is or holds a root of the sandbox or Skein's own files, and stays.`,
+        );
       }
       try {
         await using directory = await PinnedDirectory.open(dirname(place));
@@ -154,20 +166,22 @@ async function writeNew(path: string, data: string | Uint8Array, mode: number | 
  * the one of the items in it, which are sorted with a slash behind its name ("a", "a-b", "a/c").
  */
 async function collect(
-  directory: PinnedDirectory,
-  path: string,
-  options: { readonly recursive: boolean; readonly limit: number },
+  { directory, place, path }: { readonly directory: PinnedDirectory; readonly place: string; readonly path: string },
+  options: { readonly recursive: boolean; readonly limit: number; readonly hidden: ReadonlySet<string> },
   files: SandboxFile[],
 ): Promise<void> {
-  const items = (await readdir(directory.place, { withFileTypes: true })).filter(({ name }) => !isScratch(name));
+  const items = (await readdir(directory.place, { withFileTypes: true })).filter(
+    ({ name }) => !isScratch(name) && !options.hidden.has(join(place, name)),
+  );
   const keys = items.map(({ name }) => name);
   if (options.recursive) keys.push(...items.filter((item) => item.isDirectory()).map(({ name }) => `${name}/`));
   for (const key of keys.sort(byCodeUnit)) {
     if (files.length >= options.limit) return;
     try {
       if (key.endsWith("/")) {
-        await using child = await directory.child(key.slice(0, -1));
-        await collect(child, join(path, key), options, files);
+        const name = key.slice(0, -1);
+        await using child = await directory.child(name);
+        await collect({ directory: child, place: join(place, name), path: join(path, name) }, options, files);
       } else files.push(await describe(directory.at(key), join(path, key)));
     } catch (error) {
       // What disappears between the reading of the directory and the look at it is not listed.

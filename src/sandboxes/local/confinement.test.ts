@@ -23,7 +23,8 @@ beforeEach(async () => {
 });
 
 async function open(): Promise<Sandbox> {
-  const sandbox = await localBackend.open({ workingDir: root });
+  // Its processes can then make the most of what the file methods leave open.
+  const sandbox = await localBackend.open({ workingDir: root, isolation: "off" });
   onTestFinished(() => sandbox.close());
   return sandbox;
 }

@@ -1,10 +1,9 @@
-import { readlink, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { show } from "../../session/errors.ts";
 import { SandboxError } from "../../session/sandbox.ts";
-import { isMissing } from "./file-failure.ts";
-
-const LINKS_MAX = 40;
+import { followLinks, isIn } from "./follow-links.ts";
+import { hiddenPaths } from "./hidden-paths.ts";
 
 /** Decides which paths a sandbox may touch: those in its root and in the paths that its spec allows beside it. */
 export class Confinement {
@@ -29,33 +28,38 @@ export class Confinement {
    * @throws {SandboxError} `not_permitted` when that is outside.
    */
   async resolve(path: string): Promise<string> {
-    const place = await followLinks(this.#absolute(path));
-    if (!this.contains(place)) throw outside(path);
-    return place;
+    return await this.#check(path, await followLinks(this.#absolute(path)));
   }
 
   /** As `resolve`, but a link at the end of the path is what is meant, not what it points to. */
   async resolveItem(path: string): Promise<string> {
     const absolute = this.#absolute(path);
-    const place = join(await followLinks(dirname(absolute)), basename(absolute));
-    if (!this.contains(place)) throw outside(path);
-    return place;
+    return await this.#check(path, join(await followLinks(dirname(absolute)), basename(absolute)));
   }
 
-  /** Whether a path without links in it lies inside. */
-  contains(place: string): boolean {
-    return isIn(place, this.root) || this.allowed.some((each) => isIn(place, each));
+  /** What is not to be found among the files, without links in the paths; there need not be anything. */
+  async hidden(): Promise<readonly string[]> {
+    const inside = (place: string): boolean => rootsOf(this).some((each) => place !== each && isIn(place, each));
+    return (await hiddenPaths(this.root)).filter(inside);
   }
 
-  /** Whether the root or an allowed path would go with this one. */
-  carries(place: string): boolean {
-    return isIn(this.root, place) || this.allowed.some((each) => isIn(each, place));
+  /** Whether the root, an allowed path or something hidden would go with this one. */
+  async carries(place: string): Promise<boolean> {
+    return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, place));
   }
 
   /** How a place is named to the caller: relative to the root where it is in there, else absolute. */
   nameOf(path: string, place: string): string {
     for (const each of [this.#absolute(path), place]) {
       if (isIn(each, this.root)) return each.slice(this.root.length).split(sep).filter(Boolean).join("/");
+    }
+    return place;
+  }
+
+  async #check(path: string, place: string): Promise<string> {
+    if (!rootsOf(this).some((each) => isIn(place, each))) throw outside(path);
+    if ((await this.hidden()).some((each) => isIn(place, each))) {
+      throw new SandboxError("not_permitted", `The path ${show(path)} is Skein's own, and hidden from tools.`);
     }
     return place;
   }
@@ -68,29 +72,8 @@ export class Confinement {
   }
 }
 
-/** A path without the links in it, also where its end does not exist, or a link in it points to nothing. */
-async function followLinks(path: string): Promise<string> {
-  let pending = path;
-  for (let links = 0; links < LINKS_MAX; links++) {
-    const missing: string[] = [];
-    let next: string | null = null;
-    for (let at = pending; next === null; at = dirname(at)) {
-      try {
-        return join(await realpath(at), ...missing);
-      } catch (error) {
-        if (!isMissing(error)) throw error;
-      }
-      const target = await readlink(at).catch(() => null);
-      if (target !== null) next = resolve(await realpath(dirname(at)), target, ...missing);
-      missing.unshift(basename(at));
-    }
-    pending = next;
-  }
-  throw new SandboxError("not_permitted", `The path ${show(path)} goes through more than ${LINKS_MAX} links.`);
-}
-
-function isIn(place: string, folder: string): boolean {
-  return place === folder || place.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+function rootsOf({ root, allowed }: Confinement): readonly string[] {
+  return [root, ...allowed];
 }
 
 function outside(path: string): SandboxError {

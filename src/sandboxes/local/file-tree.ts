@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import {
-  chmod,
   copyFile,
+  type FileHandle,
   lstat,
   open,
   readdir,
@@ -10,16 +10,18 @@ import {
   rmdir,
   symlink,
   unlink,
-  utimes,
 } from "node:fs/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
-import { type PinnedDirectory, placeOf } from "./pinned-directory.ts";
+import { HeldDirectory, hasDescriptorPaths, type PinnedDirectory, placeOf } from "./pinned-directory.ts";
 
 const SCRATCH = /^\.skein-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\./;
 const COPIES_MAX = 16;
 const MODE_BITS = 0o7777;
 const OWNER_BITS = 0o700;
+const CHUNK_BYTES = 1024 * 1024;
+const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** How much a copied tree holds. */
 export interface TreeSize {
@@ -39,15 +41,12 @@ export function isScratch(name: string): boolean {
 
 /** Removes an item of a directory with all in it; false when there was none. Links are removed, not followed. */
 export async function removeTree(parent: PinnedDirectory, name: string): Promise<boolean> {
-  const path = parent.at(name);
   try {
-    const stats = await lstat(path);
-    if (stats.isDirectory()) {
-      // A directory that may not be written to, or not be read, could not be emptied.
-      if ((stats.mode & OWNER_BITS) !== OWNER_BITS) await chmod(path, OWNER_BITS);
+    if ((await lstat(parent.at(name))).isDirectory()) {
+      await unlock(parent, name);
       await emptyChild(parent, name);
-      await rmdir(path);
-    } else await unlink(path);
+      await rmdir(parent.at(name));
+    } else await unlink(parent.at(name));
     return true;
   } catch (error) {
     if (isMissing(error)) return false;
@@ -57,16 +56,27 @@ export async function removeTree(parent: PinnedDirectory, name: string): Promise
 
 /** Moves an item from one directory to another of the same file system. */
 export async function moveItem(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<void> {
-  const stats = await lstat(from.at(name));
-  const writable = !stats.isDirectory() || (stats.mode & OWNER_BITS) === OWNER_BITS;
+  if (!(await lstat(from.at(name))).isDirectory()) return await rename(from.at(name), to.at(name));
+  await using held = await HeldDirectory.open(from, name);
+  const locked = isLocked(held);
   // A directory that may not be written to may not be moved either, since it names its parent.
-  if (!writable) await chmod(from.at(name), OWNER_BITS);
+  if (locked) await held.setMode(OWNER_BITS);
   await rename(from.at(name), to.at(name));
-  if (!writable) await chmod(to.at(name), stats.mode & MODE_BITS);
+  if (locked) await held.setMode(held.mode & MODE_BITS);
+}
+
+/** Lets the owner into a directory: one that may not be written to, or not be read, could not be emptied. */
+async function unlock(parent: PinnedDirectory, name: string): Promise<void> {
+  await using held = await HeldDirectory.open(parent, name);
+  if (isLocked(held)) await held.setMode(OWNER_BITS);
+}
+
+function isLocked({ mode }: HeldDirectory): boolean {
+  return (mode & OWNER_BITS) !== OWNER_BITS;
 }
 
 /** Removes all items of a directory but these. */
-export async function emptyTree(directory: PinnedDirectory, ...except: readonly (string | null)[]): Promise<void> {
+export async function emptyTree(directory: PinnedDirectory, except: readonly string[] = []): Promise<void> {
   for (const name of await readdir(directory.place)) {
     if (!except.includes(name)) await removeTree(directory, name);
   }
@@ -79,14 +89,14 @@ async function emptyChild(parent: PinnedDirectory, name: string): Promise<void> 
 
 /**
  * Copies the items of a directory into an empty one: files with mode and time, directories, and links as links.
- * Sockets, pipes and devices are left out, as is what disappears meanwhile, and one item of the directory that is named.
+ * Sockets, pipes and devices are left out, as is what disappears meanwhile, and the items of the directory that are named.
  */
 export async function copyTree(
   from: PinnedDirectory,
   to: PinnedDirectory,
-  except: string | null = null,
+  except: readonly string[] = [],
 ): Promise<TreeSize> {
-  const names = (await readdir(from.place)).filter((name) => !isScratch(name) && name !== except);
+  const names = (await readdir(from.place)).filter((name) => !isScratch(name) && !except.includes(name));
   let total: TreeSize = { files: 0, sizeBytes: 0 };
   for (let at = 0; at < names.length; at += COPIES_MAX) {
     const sizes = await Promise.all(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)));
@@ -117,27 +127,43 @@ async function copyDirectory(
 ): Promise<TreeSize> {
   await using source = await from.child(name);
   await to.makeChild(name, OWNER_BITS);
-  const size = await copyInto(source, to, name);
+  await using target = await to.child(name);
+  const size = await copyTree(source, target);
   // Only now, since nothing could be put into a directory that may not be written to.
-  await chmod(to.at(name), mode & MODE_BITS);
+  await target.setMode(mode & MODE_BITS);
   return size;
 }
 
-async function copyInto(source: PinnedDirectory, to: PinnedDirectory, name: string): Promise<TreeSize> {
-  await using target = await to.child(name);
-  return await copyTree(source, target);
-}
-
 async function copyOneFile(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<TreeSize> {
-  const source = await open(from.at(name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const source = await open(from.at(name), READ_FILE);
   try {
     const stats = await source.stat();
     if (!stats.isFile()) return { files: 0, sizeBytes: 0 };
-    await copyFile(placeOf(source, from.at(name)), to.at(name), constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
-    await utimes(to.at(name), stats.atime, stats.mtime);
+    const target = await open(to.at(name), NEW_FILE, 0o600);
+    try {
+      await copyBytes(source, target);
+      await target.chmod(stats.mode & MODE_BITS);
+      await target.utimes(stats.atime, stats.mtime);
+    } finally {
+      await target.close();
+    }
     return { files: 1, sizeBytes: stats.size };
   } finally {
     await source.close();
+  }
+}
+
+/** Copies what one open file holds into another that is empty, sharing blocks where the file system can. */
+async function copyBytes(source: FileHandle, target: FileHandle): Promise<void> {
+  if (hasDescriptorPaths) {
+    // These paths lead to the open files themselves, whatever is at their names by now.
+    return await copyFile(placeOf(source, ""), placeOf(target, ""), constants.COPYFILE_FICLONE);
+  }
+  const chunk = new Uint8Array(CHUNK_BYTES);
+  for (;;) {
+    const { bytesRead } = await source.read(chunk, 0, chunk.length, null);
+    if (bytesRead === 0) return;
+    await target.writeFile(chunk.subarray(0, bytesRead));
   }
 }
 

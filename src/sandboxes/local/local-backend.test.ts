@@ -119,7 +119,7 @@ test("takes no directory for its own that it did not make", async () => {
 
 test("takes no directory for its own that belongs to another user", async (context) => {
   if (process.getuid?.() !== 0) skipBecause(context, "only root can give a directory to another user");
-  const sandbox = await open();
+  const sandbox = await open({ isolation: "off" });
   await sandbox.exec("chown 65534 ..");
   await expect(attach(sandbox.id)).rejects.toMatchObject({ kind: "file_not_found" });
   await sandbox.exec("chown 0 ..");
@@ -161,9 +161,16 @@ test("refuses a spec that it cannot give, by name", async () => {
   await invalid({ env: { A: "a\0" } });
   await invalid({ timeoutMs: -1 });
   await invalid({ timeoutMs: Number.NaN });
+  await invalid({ network: "yes" });
+  await invalid({ limits: 1 });
+  await invalid({ limits: { cores: 1 } });
+  await invalid({ limits: { processes: 0.5 } });
+  await invalid({ limits: { seconds: 0 } });
+  await invalid({ limits: { memoryBytes: Number.POSITIVE_INFINITY } });
   await unsupported({ image: "debian" });
   await unsupported({ entrypoint: ["sh"] });
   await unsupported({ isolation: "hope" });
+  await unsupported({ isolation: "off", network: false });
 });
 
 test("a spec that changes after the opening changes nothing", async () => {
@@ -203,7 +210,8 @@ test("code finds the modules that lie beside it", async () => {
 });
 
 test("works, or says that it is gone, after a command removed the root", async () => {
-  const sandbox = await open();
+  // An isolated command can empty the root, but not remove it.
+  const sandbox = await open({ isolation: "off" });
   await sandbox.exec(`rm -rf "$PWD"`);
   await expect(sandbox.exec("true")).rejects.toMatchObject({ kind: "file_not_found" });
   expect(await sandbox.exists("a")).toBe(false);

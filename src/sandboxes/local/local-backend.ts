@@ -8,13 +8,14 @@ import {
   type Sandbox,
   type SandboxBackend,
   SandboxError,
+  type SandboxReach,
   type SandboxSpec,
 } from "../../session/sandbox.ts";
-import { findBubblewrap } from "./bubblewrap.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
 import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
+import { findIsolation, isIsolated } from "./isolation.ts";
 import { findLanguages } from "./languages.ts";
 import { LocalSandbox } from "./local-sandbox.ts";
 import { compareSnapshots, removeSnapshot } from "./snapshot-store.ts";
@@ -32,12 +33,20 @@ import {
  *
  * - A directory of its own is removed when the sandbox is closed, and when the last of several sandboxes of this process
  *   that were attached to it is. A given directory is made if its parent exists, and never removed.
- * - With `isolation: "none"` the paths of the file methods are confined, and so is where a command starts; what the
- *   command itself does is not. With `"bubblewrap"` a command has no network and writes only below the root and in
- *   `allowPaths`.
+ * - The paths of the file methods are confined, and so is where a command starts. What the command itself does is held by
+ *   isolation, which is on where bubblewrap works, and by limits; neither finds the stores of this process.
  * - Commands see a few variables of the host (`PATH`, `HOME`, `LANG` and the like), then `spec.env`, then their own.
  */
 export const localBackend: SandboxBackend = {
+  async reach(spec: SandboxSpec): Promise<SandboxReach> {
+    checkPlatform();
+    const checked = checkSpec(spec);
+    const { workingDir = null } = checked;
+    const directory = workingDir === null ? null : ((await findGiven(workingDir)) ?? workingDir);
+    const isolated = await isIsolated(checked);
+    return { directory, isolated, network: !isolated || checked.network === true };
+  },
+
   async open(spec: SandboxSpec): Promise<Sandbox> {
     checkPlatform();
     const checked = checkSpec(spec);
@@ -93,12 +102,16 @@ async function assemble(
   { id, root }: TemporaryDirectory,
   onClose: () => Promise<void>,
 ): Promise<LocalSandbox> {
-  const isolated = spec.isolation === "bubblewrap";
-  const host = hostEnvironment();
+  const bubblewrap = await findIsolation(spec);
+  if (bubblewrap === null && spec.network === false) {
+    throw new SandboxError(
+      "unsupported",
+      "Only isolation keeps commands from the network, and these are not isolated.",
+    );
+  }
   // Isolated commands have a /tmp of their own, and none of the host's other temporary directories.
-  const env = { ...host, ...(isolated ? { TMPDIR: "/tmp" } : {}), ...spec.env };
-  const [bubblewrap, languages, confinement] = await Promise.all([
-    isolated ? findBubblewrap(host) : null,
+  const env = { ...hostEnvironment(), ...(bubblewrap === null ? {} : { TMPDIR: "/tmp" }), ...spec.env };
+  const [languages, confinement] = await Promise.all([
     findLanguages(env),
     Confinement.create(root, spec.allowPaths ?? []),
   ]);

@@ -9,17 +9,16 @@ import {
   type SandboxFile,
   type SandboxSpec,
 } from "../../session/sandbox.ts";
-import { bubblewrapArguments } from "./bubblewrap.ts";
+import { commandTimeoutMs } from "../command-limits.ts";
+import type { Bubblewrap } from "./bubblewrap.ts";
 import { checkCommand, checkExecOptions } from "./check-command.ts";
 import { ConfinedFiles } from "./confined-files.ts";
 import type { Confinement } from "./confinement.ts";
+import { containCommand } from "./contain-command.ts";
 import { scratchName } from "./file-tree.ts";
-import { findProgram } from "./find-program.ts";
 import type { Language } from "./languages.ts";
 import { type CommandPlan, RunningCommand } from "./running-command.ts";
 import { restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
-
-const TIMEOUT_MS_DEFAULT = 120_000;
 
 /** What a local sandbox is made of. */
 export interface LocalSandboxParts {
@@ -30,7 +29,7 @@ export interface LocalSandboxParts {
   readonly env: Readonly<Record<string, string>>;
   readonly languages: readonly Language[];
   /** The program that isolates commands, where they are isolated. */
-  readonly bubblewrap: string | null;
+  readonly bubblewrap: Bubblewrap | null;
   /** Called once, when nothing runs any more. */
   readonly onClose: () => Promise<void>;
 }
@@ -155,41 +154,26 @@ export class LocalSandbox implements Sandbox {
     const { place, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
     await using directory = pinned;
     const env = { ...this.#parts.env, ...options.env };
-    const [program, ...rest] = await this.#isolated(list, place, env);
+    await using contained = await containCommand(list, this.#parts, place, env);
     options.signal?.throwIfAborted();
     if (this.closed) throw closed();
     const command = new RunningCommand({
-      program,
-      arguments: rest,
+      program: contained.program,
+      arguments: contained.arguments,
       name,
       // The child enters the directory that is held open, not whatever is at its path by then.
       cwd: directory.place,
       env,
       stdin: options.stdin ?? null,
-      timeoutMs: options.timeoutMs ?? this.spec.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+      timeoutMs: commandTimeoutMs(this.spec, options.timeoutMs),
       signal: options.signal ?? null,
     } satisfies CommandPlan);
     this.#commands.add(command);
     try {
-      return await command.result;
+      return await contained.check(await command.result, name);
     } finally {
       this.#commands.delete(command);
     }
-  }
-
-  /** The command as it is started: itself, or bubblewrap with it. */
-  async #isolated(
-    list: readonly [string, ...string[]],
-    cwd: string,
-    env: Readonly<Record<string, string>>,
-  ): Promise<readonly [string, ...string[]]> {
-    const { bubblewrap, confinement } = this.#parts;
-    if (bubblewrap === null) return list;
-    // Bubblewrap would answer with an exit code of its own, which looks like the command's.
-    if ((await findProgram(list[0], env["PATH"] ?? "", cwd)) === null) {
-      throw new SandboxError("os_error", `The command could not be started: there is no program ${show(list[0])}.`);
-    }
-    return [bubblewrap, ...bubblewrapArguments(confinement, cwd), ...list];
   }
 }
 

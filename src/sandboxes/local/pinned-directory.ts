@@ -1,12 +1,15 @@
 import { existsSync, constants } from "node:fs";
-import { type FileHandle, mkdir, open, readlink, realpath } from "node:fs/promises";
+import { chmod, type FileHandle, mkdir, open, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { show } from "../../session/errors.ts";
 import { SandboxError } from "../../session/sandbox.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
 
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-const hasDescriptorPaths = existsSync("/proc/self/fd");
+/** Opens a directory that may not even be read, to name it and no more; Linux alone has it, and Node does not list it. */
+const O_PATH = 0o10000000;
+/** Whether the system names open files, so that an open one can stand for a path. */
+export const hasDescriptorPaths: boolean = existsSync("/proc/self/fd");
 
 /**
  * A directory held open, so that what is done in it stays in it when someone moves it or puts a link in its place.
@@ -67,6 +70,11 @@ export class PinnedDirectory implements AsyncDisposable {
     return new PinnedDirectory(await open(path, OPEN_DIRECTORY), path);
   }
 
+  /** Sets the mode of this directory, wherever it is by now. */
+  async setMode(mode: number): Promise<void> {
+    await this.#handle.chmod(mode);
+  }
+
   /** Makes a directory in this one, unless there is one. */
   async makeChild(name: string, mode?: number): Promise<void> {
     try {
@@ -84,6 +92,41 @@ export class PinnedDirectory implements AsyncDisposable {
     } finally {
       await this[Symbol.asyncDispose]();
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/**
+ * A directory held by name only, which works for one that may not be read. Its mode is set on what is held: a link that
+ * takes its place meanwhile is not followed.
+ */
+export class HeldDirectory implements AsyncDisposable {
+  readonly mode: number;
+  readonly #handle: FileHandle;
+  readonly #path: string;
+
+  private constructor(handle: FileHandle, path: string, mode: number) {
+    this.#handle = handle;
+    this.#path = path;
+    this.mode = mode;
+  }
+
+  /** Holds a directory of another. A link, or anything else that is no directory, fails with `ENOTDIR`. */
+  static async open(parent: PinnedDirectory, name: string): Promise<HeldDirectory> {
+    const path = parent.at(name);
+    const flags = hasDescriptorPaths ? O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW : OPEN_DIRECTORY;
+    const handle = await open(path, flags);
+    const { mode } = await handle.stat();
+    return new HeldDirectory(handle, path, mode);
+  }
+
+  async setMode(mode: number): Promise<void> {
+    // The kernel takes no mode through a handle that only names; its entry under /proc leads to the same directory.
+    if (hasDescriptorPaths) await chmod(placeOf(this.#handle, this.#path), mode);
+    else await this.#handle.chmod(mode);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

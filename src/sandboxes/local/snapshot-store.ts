@@ -1,5 +1,5 @@
 import { readdir, readFile, realpath, rename } from "node:fs/promises";
-import { isAbsolute, join, relative, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
 import { copyJson, type JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -9,6 +9,7 @@ import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
+import { storePaths } from "./hidden-paths.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -17,7 +18,7 @@ const RECORD = "snapshot.json";
 
 /**
  * Keeps a copy of all files below a root under Skein's home, and resolves to its name. It appears there only when it is
- * whole. What a command writes meanwhile may be caught halfway. A home that is an item of the root is no part of it.
+ * whole. What a command writes meanwhile may be caught halfway. A home or a store that is an item of the root is no part.
  */
 export async function takeSnapshot(root: string): Promise<JsonObject> {
   return doing("take a snapshot", async () => {
@@ -42,21 +43,21 @@ export async function takeSnapshot(root: string): Promise<JsonObject> {
  * Makes the files below a root those of a snapshot.
  *
  * They are copied beside the present ones first, so a failure to copy changes nothing. After a crash in the middle,
- * restoring again brings the same result. Skein's home stays as it is.
+ * restoring again brings the same result. Skein's home and stores stay as they are.
  */
 export async function restoreSnapshot(root: string, snapshot: JsonObject): Promise<void> {
   const id = checkSnapshot(snapshot);
   await doing("restore a snapshot", async () => {
     await using store = await openStore();
     await using source = await openFiles(store, id);
-    const home = await homeIn(root);
+    const own = await ownItems(root);
     await using target = await PinnedDirectory.make(root);
     const staging = scratchName("restore");
     try {
       await target.makeChild(staging, 0o700);
       await using staged = await target.child(staging);
-      await copyTree(source, staged, home);
-      await emptyTree(target, staging, home);
+      await copyTree(source, staged, own);
+      await emptyTree(target, [staging, ...own]);
       for (const name of await readdir(staged.place)) {
         // Someone may have made one of that name since the directory was emptied.
         await removeTree(target, name);
@@ -101,13 +102,20 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
 }
 
 async function fill(store: PinnedDirectory, name: string, root: string): Promise<TreeSize> {
-  const home = await homeIn(root);
+  const own = await ownItems(root);
   await store.makeChild(name, 0o700);
   await using made = await store.child(name);
   await made.makeChild(FILES, 0o700);
   await using files = await made.child(FILES);
   await using source = await PinnedDirectory.open(root);
-  return await copyTree(source, files, home);
+  return await copyTree(source, files, own);
+}
+
+/** The items of a root that are Skein's home or a store, which a snapshot leaves alone. */
+async function ownItems(root: string): Promise<readonly string[]> {
+  const stores = (await storePaths()).filter((path) => dirname(path) === root).map((path) => basename(path));
+  const home = await homeIn(root);
+  return home === null ? stores : [home, ...stores];
 }
 
 /** The item of a root that is Skein's home, where the snapshots themselves are and often the sessions, too; else null. */

@@ -63,7 +63,14 @@ describe("opening", () => {
 
   test("refuses by name what it cannot give", async () => {
     const backend = openSandboxBackend({ domain: server.domain, apiKey: KEY });
-    await expect(backend.open({ isolation: "bubblewrap" })).rejects.toMatchObject({ kind: "unsupported" });
+    for (const spec of [{ isolation: "hope" as "auto" }, { network: false }, { limits: { processes: 1 } }]) {
+      await expect(backend.open(spec)).rejects.toMatchObject({ kind: "unsupported" });
+    }
+    expect(await backend.reach?.({ isolation: "required" })).toEqual({
+      directory: null,
+      isolated: true,
+      network: true,
+    });
     const wrong: Record<string, unknown>[] = [
       { workingDir: "relative" },
       { allowPaths: ["relative"] },

@@ -1,7 +1,13 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import {
+  type Sandbox,
+  type SandboxBackend,
+  SandboxError,
+  type SandboxReach,
+  type SandboxSpec,
+} from "../../session/sandbox.ts";
 import {
   connectRemote,
   createRemote,
@@ -30,6 +36,11 @@ export type { OpenSandboxOptions };
  */
 export function openSandboxBackend(options: OpenSandboxOptions = {}): SandboxBackend {
   return {
+    async reach(spec: SandboxSpec): Promise<SandboxReach> {
+      checkRemoteSpec(spec);
+      return { directory: null, isolated: true, network: true };
+    },
+
     async open(spec: SandboxSpec): Promise<Sandbox> {
       const checked = checkRemoteSpec(spec);
       const remote = await createRemote(options, checked);

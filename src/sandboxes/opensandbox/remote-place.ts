@@ -10,6 +10,7 @@ import {
   type SandboxFile,
   type SandboxSpec,
 } from "../../session/sandbox.ts";
+import { commandTimeoutMs } from "../command-limits.ts";
 import { checkCommand, checkExecOptions } from "../local/check-command.ts";
 import { type OpenSandboxOptions, type RemoteSandbox, TIMEOUT_SECONDS } from "./opensandbox-client.ts";
 import { RemoteFiles } from "./remote-files.ts";
@@ -38,7 +39,6 @@ export interface RemotePlaceParts {
   readonly programs: readonly string[];
 }
 
-const TIMEOUT_MS_DEFAULT = 120_000;
 const RENEW_SPARE_SECONDS = 60;
 /** The system takes no longer text as one argument. */
 const ARGUMENT_BYTES_MAX = 60_000;
@@ -189,7 +189,7 @@ export class RemotePlace implements Sandbox {
     const cwdName = options.cwd ?? ".";
     const cwd = this.#files.absolute(cwdName);
     const commandId = uuidv7();
-    const timeoutMs = options.timeoutMs ?? this.spec.timeoutMs ?? TIMEOUT_MS_DEFAULT;
+    const timeoutMs = commandTimeoutMs(this.spec, options.timeoutMs);
     if (options.stdin !== undefined) await this.#upload("in", options.stdin, commandId);
     await this.#renew(timeoutMs);
     return this.#shell.run({

@@ -1,13 +1,17 @@
 import { posix } from "node:path";
 import { SessionError, show } from "../../session/errors.ts";
 import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { limitsProblem } from "../command-limits.ts";
 import { environmentProblem, isTimeout } from "../local/check-spec.ts";
+import { isIsolationWord } from "../local/isolation.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
   "workingDir",
   "env",
   "allowPaths",
   "isolation",
+  "network",
+  "limits",
   "image",
   "entrypoint",
   "timeoutMs",
@@ -20,13 +24,23 @@ const KEYS: ReadonlySet<string> = new Set([
  * backends have.
  */
 export function checkRemoteSpec(spec: SandboxSpec): SandboxSpec {
-  const { workingDir, env, allowPaths, isolation, image, entrypoint, timeoutMs } = spec;
+  const { workingDir, env, allowPaths, isolation, network, limits, image, entrypoint, timeoutMs } = spec;
   for (const key of Object.keys(spec)) if (!KEYS.has(key)) throw invalid(`has no ${show(key)}`);
-  if (isolation !== undefined && isolation !== "none") {
+  // Its server isolates every sandbox, whatever the word.
+  if (isolation !== undefined && !isIsolationWord(isolation)) {
     throw new SandboxError(
       "unsupported",
-      `The opensandbox backend has no isolation ${show(isolation)}: its server isolates every sandbox; leave it out.`,
+      `The opensandbox backend knows no isolation ${show(isolation)}; leave it out.`,
     );
+  }
+  if (network !== undefined && network !== true) {
+    throw new SandboxError("unsupported", "The opensandbox backend cannot take the network away; its server decides.");
+  }
+  const limitProblem = limits === undefined ? null : limitsProblem(limits);
+  if (limitProblem !== null) throw invalid(`cannot use its limits: ${limitProblem}`);
+  const foreign = Object.keys(limits ?? {}).find((name) => name !== "seconds");
+  if (foreign !== undefined) {
+    throw new SandboxError("unsupported", `The opensandbox backend has no limit ${foreign}; its server sets that one.`);
   }
   if (workingDir !== undefined && !isAbsolute(workingDir)) throw invalid("needs an absolute path as workingDir");
   if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolute))) {
@@ -47,6 +61,7 @@ export function checkRemoteSpec(spec: SandboxSpec): SandboxSpec {
     ...(workingDir === undefined ? {} : { workingDir: posix.resolve(workingDir) }),
     ...(env === undefined ? {} : { env: Object.freeze({ ...env }) }),
     ...(allowPaths === undefined ? {} : { allowPaths: Object.freeze([...allowPaths]) }),
+    ...(limits === undefined ? {} : { limits: Object.freeze({ ...limits }) }),
     ...(entrypoint === undefined ? {} : { entrypoint: Object.freeze([...entrypoint]) }),
   });
 }

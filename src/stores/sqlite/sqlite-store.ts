@@ -2,6 +2,7 @@ import { dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../../internal/private-file.ts";
 import { SessionError, show } from "../../session/errors.ts";
+import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../create-store.ts";
 import { openLibsql } from "./open-libsql.ts";
@@ -49,6 +50,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const { path, durability = "flush", clock = () => new Date() } = checkOptions(options);
   const file = path !== MEMORY;
   const place = file ? resolve(path) : MEMORY;
+  if (file) hideFromSandboxes(place);
   const { database } = options;
   const connection = database === undefined ? await openConnection(place, options.driver) : connectionOf(database);
   const ownsHandle = database === undefined;

@@ -24,6 +24,14 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
+    name: "gives no command more time than the limit that the spec names",
+    async run({ open }) {
+      const sandbox = await open({ limits: { seconds: 0.3 } });
+      await fails(sandbox.exec(LONG.split(" "), { timeoutMs: 30_000 }), "timeout");
+      await fails(sandbox.exec(LONG.split(" ")), "timeout");
+    },
+  },
+  {
     name: "rejects an aborted command with the signal's reason, and starts none when it was aborted before",
     needs: ["shell"],
     async run({ open }) {

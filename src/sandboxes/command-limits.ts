@@ -1,0 +1,31 @@
+import { show } from "../session/errors.ts";
+import type { SandboxLimits, SandboxSpec } from "../session/sandbox.ts";
+
+/** What a command may use where the spec does not say. */
+export const LIMITS_DEFAULT: Required<SandboxLimits> = Object.freeze({
+  processes: 256,
+  memoryBytes: 2 * 1024 ** 3,
+  fileBytes: 1024 ** 3,
+  seconds: 120,
+});
+
+/** What is wrong with the limits of a spec; null when nothing is. */
+export function limitsProblem(limits: unknown): string | null {
+  if (typeof limits !== "object" || limits === null || Array.isArray(limits)) return "limits are not an object";
+  for (const [name, value] of Object.entries(limits)) {
+    if (!Object.hasOwn(LIMITS_DEFAULT, name)) {
+      return `there is no limit ${show(name)}; known are ${Object.keys(LIMITS_DEFAULT).join(", ")}`;
+    }
+    const whole = name === "seconds" || Number.isSafeInteger(value);
+    if (typeof value !== "number" || !Number.isFinite(value) || value <= 0 || !whole) {
+      return `the limit ${name} is ${show(value)}, and must be a ${name === "seconds" ? "" : "whole "}number above 0`;
+    }
+  }
+  return null;
+}
+
+/** How long a command may take: as long as it asks for, but never longer than the limit that the spec names. */
+export function commandTimeoutMs({ limits, timeoutMs }: SandboxSpec, own: number | undefined): number {
+  const asked = own ?? timeoutMs ?? (limits?.seconds ?? LIMITS_DEFAULT.seconds) * 1000;
+  return limits?.seconds === undefined ? asked : Math.min(asked, limits.seconds * 1000);
+}

@@ -1,0 +1,33 @@
+import { readlink, realpath } from "node:fs/promises";
+import { basename, dirname, join, resolve, sep } from "node:path";
+import { show } from "../../session/errors.ts";
+import { SandboxError } from "../../session/sandbox.ts";
+import { isMissing } from "./file-failure.ts";
+
+const LINKS_MAX = 40;
+
+/** A path without the links in it, also where its end does not exist, or a link in it points to nothing. */
+export async function followLinks(path: string): Promise<string> {
+  let pending = path;
+  for (let links = 0; links < LINKS_MAX; links++) {
+    const missing: string[] = [];
+    let next: string | null = null;
+    for (let at = pending; next === null; at = dirname(at)) {
+      try {
+        return join(await realpath(at), ...missing);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+      const target = await readlink(at).catch(() => null);
+      if (target !== null) next = resolve(await realpath(dirname(at)), target, ...missing);
+      missing.unshift(basename(at));
+    }
+    pending = next;
+  }
+  throw new SandboxError("not_permitted", `The path ${show(path)} goes through more than ${LINKS_MAX} links.`);
+}
+
+/** Whether a path is that of a folder or lies in it. */
+export function isIn(place: string, folder: string): boolean {
+  return place === folder || place.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
