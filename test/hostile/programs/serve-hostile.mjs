@@ -50,7 +50,7 @@ const server = await createServer({
   tokens: readFileSync(join(directory, "tokens"), "utf8")
     .split("\n")
     .map((line) => JSON.parse(line)),
-  limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 4000 },
+  limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
   logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
 });
 process.stdout.write(`${JSON.stringify({ url: await server.listen() })}\n`);
