@@ -64,7 +64,10 @@ export interface Attack {
 }
 
 /** Attacks of one kind. */
-export function attacks(kind: string, ...rows: readonly (Omit<Attack, "kind"> | readonly Omit<Attack, "kind">[])[]): Attack[] {
+export function attacks(
+  kind: string,
+  ...rows: readonly (Omit<Attack, "kind"> | readonly Omit<Attack, "kind">[])[]
+): Attack[] {
   return rows.flat().map((row) => ({ ...row, kind }));
 }
 

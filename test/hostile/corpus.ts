@@ -4,6 +4,8 @@ import * as bodies from "./attacks/bodies.ts";
 import * as floods from "./attacks/floods.ts";
 import * as facts from "./attacks/forged-facts.ts";
 import * as files from "./attacks/forged-files.ts";
+import * as identity from "./attacks/identity.ts";
+import * as transfers from "./attacks/transfers.ts";
 import * as wire from "./attacks/wire.ts";
 import * as words from "./attacks/words.ts";
 
@@ -14,10 +16,10 @@ export const importAttacks: readonly Attack[] = [...Object.values(facts), ...Obj
 export const bodyAttacks: readonly Attack[] = Object.values(bodies).flat();
 
 /** Bytes that no client would send. */
-export const wireAttacks: readonly Attack[] = Object.values(wire).flat();
+export const wireAttacks: readonly Attack[] = [...Object.values(transfers), ...Object.values(wire)].flat();
 
 /** Requests by those who may not make them. */
-export const accessAttacks: readonly Attack[] = Object.values(access).flat();
+export const accessAttacks: readonly Attack[] = [...Object.values(identity), ...Object.values(access)].flat();
 
 /** More of something than one user should have. */
 export const floodAttacks: readonly Attack[] = Object.values(floods).flat();

@@ -18,7 +18,13 @@ export function testAttacks(rows: readonly Attack[]): void {
   });
   afterAll(() => server.close());
   beforeEach(async () => {
-    const isWell = !harmed || (server.isAlive && (await server.checkUnharmed().then(() => true, () => false)));
+    const isWell =
+      !harmed ||
+      (server.isAlive &&
+        (await server.checkUnharmed().then(
+          () => true,
+          () => false,
+        )));
     if (!isWell) {
       await server.close();
       server = await HostileServer.start(rows.length);

@@ -6,7 +6,13 @@ const REFUSED = [400, 413] as const;
 
 /** The routes that take JSON: where they are, with what in which field. A field that is `$` is the body itself. */
 type Made = { readonly sessionId: string };
-const ROUTES: readonly (readonly [what: string, method: string, path: (made: Made) => string, rest: object, field: string])[] = [
+const ROUTES: readonly (readonly [
+  what: string,
+  method: string,
+  path: (made: Made) => string,
+  rest: object,
+  field: string,
+])[] = [
   ["a session's metadata", "POST", () => "/api/sessions", {}, "metadata"],
   ["a turn's metadata", "POST", ({ sessionId }) => at(sessionId, "/turns"), { role: "user", content: "x" }, "metadata"],
   ["a turn's content", "POST", ({ sessionId }) => at(sessionId, "/turns"), { role: "user" }, "content"],
@@ -25,7 +31,11 @@ const ROUTES: readonly (readonly [what: string, method: string, path: (made: Mad
 ];
 
 /** One attack on each of the routes. */
-function onEach(name: string, value: () => string, options: { only?: readonly string[]; unlessSession?: boolean } = {}): Row[] {
+function onEach(
+  name: string,
+  value: () => string,
+  options: { only?: readonly string[]; unlessSession?: boolean } = {},
+): Row[] {
   return ROUTES.filter(([what]) => options.only === undefined || options.only.includes(what)).map(
     ([what, method, path, rest, field]): Row => ({
       name: `${name} as ${what}`,
@@ -34,7 +44,9 @@ function onEach(name: string, value: () => string, options: { only?: readonly st
         const sessionId = await attacker.session();
         const inner = value();
         const body =
-          field === "$" ? inner : `${JSON.stringify(rest).slice(0, -1)}${Object.keys(rest).length > 0 ? "," : ""}"${field}":${inner}}`;
+          field === "$"
+            ? inner
+            : `${JSON.stringify(rest).slice(0, -1)}${Object.keys(rest).length > 0 ? "," : ""}"${field}":${inner}}`;
         return sendAs(attacker, method, path({ sessionId }), body);
       },
       expect: { status: REFUSED },
@@ -81,7 +93,10 @@ export const deepNesting: readonly Attack[] = attacks(
   ]),
   deepFile("nests 10,000 lists in the usage of an import", () => [
     JSON.stringify(header()),
-    raw(chain({ type: "message", message: { role: "assistant", content: "x", usage: "$" } })[0] as object, nested("[", "", "]", 10_000)),
+    raw(
+      chain({ type: "message", message: { role: "assistant", content: "x", usage: "$" } })[0] as object,
+      nested("[", "", "]", 10_000),
+    ),
   ]),
 );
 
@@ -122,7 +137,10 @@ export const longLists: readonly Attack[] = attacks(
     async send(attacker) {
       const call = '{"id":"c","name":"n","arguments":7}';
       const calls = `${`${call},`.repeat(29_999)}${call}`;
-      return attacker.post(at(await attacker.session(), "/turns"), `{"role":"assistant","content":null,"toolCalls":[${calls}]}`);
+      return attacker.post(
+        at(await attacker.session(), "/turns"),
+        `{"role":"assistant","content":null,"toolCalls":[${calls}]}`,
+      );
     },
     expect: { status: REFUSED },
   },
@@ -131,7 +149,10 @@ export const longLists: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const entry = '{"type":"label"}';
-      return attacker.post(at(await attacker.session(), "/entries"), `{"entries":[${`${entry},`.repeat(10_000)}${entry}]}`);
+      return attacker.post(
+        at(await attacker.session(), "/entries"),
+        `{"entries":[${`${entry},`.repeat(10_000)}${entry}]}`,
+      );
     },
     expect: { status: REFUSED },
   },
@@ -167,7 +188,8 @@ export const unknownKeys: readonly Attack[] = attacks(
   {
     name: "sends keys that every object has",
     who: "user",
-    send: (attacker) => attacker.call("POST", "/api/sessions", '{"__proto__":{"admin":true},"constructor":1,"toString":2}'),
+    send: (attacker) =>
+      attacker.call("POST", "/api/sessions", '{"__proto__":{"admin":true},"constructor":1,"toString":2}'),
     expect: { status: 400 },
   },
   {
@@ -186,14 +208,18 @@ function costly(name: string, said: string, times = 1): Row {
     async send(attacker) {
       const path = at(await attacker.session(), "/turns");
       let answer = await attacker.call("POST", path, `{"role":"assistant","content":"x",${said}}`);
-      for (let i = 1; i < times; i++) answer = await attacker.call("POST", path, `{"role":"assistant","content":"x",${said}}`);
+      for (let i = 1; i < times; i++)
+        answer = await attacker.call("POST", path, `{"role":"assistant","content":"x",${said}}`);
       return answer;
     },
     expect: {
       status: [400, 403],
       async never(attacker) {
         const { items } = (await attacker.call("GET", "/api/sessions")).body;
-        must(items[0].cost === 0 && items[0].usage.totalTokens === 0, `The sums have changed: ${JSON.stringify(items[0])}`);
+        must(
+          items[0].cost === 0 && items[0].usage.totalTokens === 0,
+          `The sums have changed: ${JSON.stringify(items[0])}`,
+        );
       },
     },
   };
@@ -222,7 +248,10 @@ export const hugeNumbers: readonly Attack[] = attacks(
         status: [201, 400, 403],
         async never(attacker) {
           const { body } = await attacker.call("GET", "/api/sessions");
-          must(body.items[0].cost === 0 && body.items[0].usage.totalTokens === 0, `The sums are ${JSON.stringify(body.items[0])}`);
+          must(
+            body.items[0].cost === 0 && body.items[0].usage.totalTokens === 0,
+            `The sums are ${JSON.stringify(body.items[0])}`,
+          );
         },
       },
     }),
@@ -231,7 +260,11 @@ export const hugeNumbers: readonly Attack[] = attacks(
     name: "expects a version beyond what can be counted",
     who: "user",
     send: async (attacker) =>
-      attacker.call("POST", at(await attacker.session(), "/entries"), '{"entries":[{"type":"custom","customType":"x"}],"expectedVersion":1e308}'),
+      attacker.call(
+        "POST",
+        at(await attacker.session(), "/entries"),
+        '{"entries":[{"type":"custom","customType":"x"}],"expectedVersion":1e308}',
+      ),
     expect: { status: 400 },
   },
 );
@@ -248,9 +281,19 @@ const WRONG: readonly (readonly [what: string, method: string, path: string, bod
   ["a call that is a text", "POST", "/turns", '{"role":"assistant","content":null,"toolCalls":["x"]}'],
   ["entries that are an object", "POST", "/entries", '{"entries":{"length":1}}'],
   ["an entry of a run", "POST", "/entries", '{"entries":[{"type":"run","runId":"r","phase":"started"}]}'],
-  ["an entry of an approval", "POST", "/entries", '{"entries":[{"type":"approval","runId":"r","callId":"c","decision":{"approved":true}}]}'],
+  [
+    "an entry of an approval",
+    "POST",
+    "/entries",
+    '{"entries":[{"type":"approval","runId":"r","callId":"c","decision":{"approved":true}}]}',
+  ],
   ["an entry of an effect", "POST", "/entries", '{"entries":[{"type":"effect","runId":"r","callId":"c"}]}'],
-  ["an entry of queued words", "POST", "/entries", '{"entries":[{"type":"queued","runId":"r","kind":"steer","content":"x"}]}'],
+  [
+    "an entry of queued words",
+    "POST",
+    "/entries",
+    '{"entries":[{"type":"queued","runId":"r","kind":"steer","content":"x"}]}',
+  ],
   ["an entry of a status", "POST", "/entries", '{"entries":[{"type":"status","status":"closed"}]}'],
   ["an entry with a stamp of its own", "POST", "/entries", '{"entries":[{"type":"lost","reason":"x"}]}'],
   ["an input that is true", "POST", "/runs", '{"input":true}'],

@@ -42,7 +42,10 @@ export const streamFloods: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const path = at(await attacker.session(), "/watch");
-      return openStreams(attacker, Array.from({ length: 60 }, () => path));
+      return openStreams(
+        attacker,
+        Array.from({ length: 60 }, () => path),
+      );
     },
     expect: { status: FULL },
   },
@@ -61,7 +64,10 @@ export const streamFloods: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const { body } = await attacker.call("POST", at(await attacker.session(), "/runs"), { input: "wait" });
-      const answer = await openStreams(attacker, Array.from({ length: 60 }, () => `/api/runs/${body.runId}/events`));
+      const answer = await openStreams(
+        attacker,
+        Array.from({ length: 60 }, () => `/api/runs/${body.runId}/events`),
+      );
       await attacker.call("POST", `/api/runs/${body.runId}/abort`, {});
       return answer;
     },
@@ -80,21 +86,23 @@ export const streamFloods: readonly Attack[] = attacks(
 
 export const runFloods: readonly Attack[] = attacks(
   "floods of runs",
-  ...(["reject", "interrupt"] as const).map((ifBusy): Row => ({
-    name: `starts 25 runs that never end, each in a session of its own (${ifBusy})`,
-    who: "user",
-    async send(attacker) {
-      const runs: string[] = [];
-      const last = await untilRefused(25, async () => {
-        const started = await attacker.call("POST", at(await attacker.session(), "/runs"), { input: "wait", ifBusy });
-        if (started.status === 202) runs.push(started.body.runId);
-        return started;
-      });
-      await Promise.all(runs.map((runId) => attacker.call("POST", `/api/runs/${runId}/abort`, {})));
-      return last;
-    },
-    expect: { status: FULL },
-  })),
+  ...(["reject", "interrupt"] as const).map(
+    (ifBusy): Row => ({
+      name: `starts 25 runs that never end, each in a session of its own (${ifBusy})`,
+      who: "user",
+      async send(attacker) {
+        const runs: string[] = [];
+        const last = await untilRefused(25, async () => {
+          const started = await attacker.call("POST", at(await attacker.session(), "/runs"), { input: "wait", ifBusy });
+          if (started.status === 202) runs.push(started.body.runId);
+          return started;
+        });
+        await Promise.all(runs.map((runId) => attacker.call("POST", `/api/runs/${runId}/abort`, {})));
+        return last;
+      },
+      expect: { status: FULL },
+    }),
+  ),
   {
     name: "starts two runs in one session",
     who: "user",
@@ -112,7 +120,9 @@ export const runFloods: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const id = await attacker.session();
-      const answers = await Promise.all(Array.from({ length: 30 }, () => attacker.call("POST", at(id, "/recover"), {})));
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () => attacker.call("POST", at(id, "/recover"), {})),
+      );
       return answers.find(({ status }) => status >= 500) ?? (answers[0] as Answer);
     },
     expect: { status: [204, 409] },
@@ -199,7 +209,8 @@ export const variableFloods: readonly Attack[] = attacks(
   {
     name: "sets a variable of 300 KB",
     who: "user",
-    send: async (attacker) => attacker.call("PATCH", at(await attacker.session()), { variables: { set: { x: big(300_000) } } }),
+    send: async (attacker) =>
+      attacker.call("PATCH", at(await attacker.session()), { variables: { set: { x: big(300_000) } } }),
     expect: { status: FULL },
   },
   {
@@ -228,7 +239,8 @@ export const variableFloods: readonly Attack[] = attacks(
   {
     name: "imports variables of 4 MB, of which no listing says a word",
     who: "user",
-    send: (attacker) => attacker.importLog([header(), ...chain({ type: "variables", set: { x: big(4_000_000) }, unset: [] })]),
+    send: (attacker) =>
+      attacker.importLog([header(), ...chain({ type: "variables", set: { x: big(4_000_000) }, unset: [] })]),
     expect: {
       status: [201, 400, ...FULL],
       async never(attacker) {

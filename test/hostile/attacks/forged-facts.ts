@@ -23,7 +23,9 @@ function goesOn(name: string, entries: Entries, options: { who?: Who; header?: o
     who: options.who ?? "user",
     async send(attacker) {
       const lines = [header(options.header as Record<string, unknown>), ...chain(...entries)];
-      const imported = await attacker.importLog(lines.map((line) => JSON.stringify(line).replaceAll(MARK, attacker.mark)));
+      const imported = await attacker.importLog(
+        lines.map((line) => JSON.stringify(line).replaceAll(MARK, attacker.mark)),
+      );
       if (imported.status !== 201) return imported;
       const id = imported.body.header.id as string;
       const recovered = await attacker.call("POST", at(id, "/recover"), {});
@@ -52,7 +54,11 @@ function isRead(name: string, lines: readonly unknown[], who: Who, check: (sessi
 }
 
 interface Session {
-  readonly header: { readonly sandbox: unknown; readonly forkedFrom: unknown; readonly lineage: { parents: unknown[] } };
+  readonly header: {
+    readonly sandbox: unknown;
+    readonly forkedFrom: unknown;
+    readonly lineage: { parents: unknown[] };
+  };
   readonly openRuns: readonly string[];
   readonly cost: number;
 }
@@ -191,8 +197,11 @@ export const forgedPlaces: readonly Attack[] = attacks(
         ["variables of the environment", { env: { LD_PRELOAD: "/tmp/evil.so", PATH: "/tmp" } }],
       ] as const
     ).map(([what, spec]) =>
-      isRead(`as a header that gives tools ${what} (${who})`, [header(place(spec)), ...chain(said("Hi."))], who, (read) =>
-        must(read.header.sandbox === null, "An import says where tools act."),
+      isRead(
+        `as a header that gives tools ${what} (${who})`,
+        [header(place(spec)), ...chain(said("Hi."))],
+        who,
+        (read) => must(read.header.sandbox === null, "An import says where tools act."),
       ),
     ),
   ),

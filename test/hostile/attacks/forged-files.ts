@@ -1,11 +1,16 @@
 import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
+import { madeNone } from "../refusals.ts";
 import { called, chain, header, said } from "../log-lines.ts";
 
 type Row = Omit<Attack, "kind">;
 const REFUSED = 400;
 
 /** A file that is refused, after which its author has no more sessions than before. */
-function refused(name: string, lines: readonly unknown[] | (() => readonly unknown[]), status: number | number[] = REFUSED): Row {
+function refused(
+  name: string,
+  lines: readonly unknown[] | (() => readonly unknown[]),
+  status: number | number[] = REFUSED,
+): Row {
   return {
     name,
     who: "user",
@@ -22,11 +27,6 @@ function refusedBytes(name: string, bytes: () => Uint8Array, status: number | nu
     send: (attacker) => attacker.post("/api/import", bytes(), "application/jsonl"),
     expect: { status, never: madeNone },
   };
-}
-
-async function madeNone(attacker: Attacker): Promise<void> {
-  const { body } = await attacker.call("GET", "/api/sessions");
-  must(body.items.length === 0, "A refused file has become a session.");
 }
 
 /** A file that is taken, but not for what it says of itself. */
@@ -50,17 +50,25 @@ const lied = (name: string, lies: Record<string, unknown>, status: number | numb
 
 export const headerLies: readonly Attack[] = attacks(
   "lies in the header of an import",
-  disbelieved("has the id of someone else's session", ({ sessionId }) => ({ id: sessionId }), ({ id }, { canary }) =>
-    must(id !== canary.sessionId, "An import chose its id."),
+  disbelieved(
+    "has the id of someone else's session",
+    ({ sessionId }) => ({ id: sessionId }),
+    ({ id }, { canary }) => must(id !== canary.sessionId, "An import chose its id."),
   ),
-  disbelieved("belongs to someone else", ({ userId }) => ({ userId }), ({ userId }, attacker) =>
-    must(userId === attacker.userId, "An import chose its owner."),
+  disbelieved(
+    "belongs to someone else",
+    ({ userId }) => ({ userId }),
+    ({ userId }, attacker) => must(userId === attacker.userId, "An import chose its owner."),
   ),
-  disbelieved("belongs to the administrator", () => ({ userId: "root" }), ({ userId }, attacker) =>
-    must(userId === attacker.userId, "An import chose its owner."),
+  disbelieved(
+    "belongs to the administrator",
+    () => ({ userId: "root" }),
+    ({ userId }, attacker) => must(userId === attacker.userId, "An import chose its owner."),
   ),
-  disbelieved("belongs to nobody", () => ({ userId: null }), ({ userId }, attacker) =>
-    must(userId === attacker.userId, "An import chose its owner."),
+  disbelieved(
+    "belongs to nobody",
+    () => ({ userId: null }),
+    ({ userId }, attacker) => must(userId === attacker.userId, "An import chose its owner."),
   ),
   lied("is of a later format", { version: 99 }),
   lied("is of a format before the first", { version: 0 }),
@@ -97,17 +105,29 @@ export const damagedLines: readonly Attack[] = attacks(
   refused("has a line that is a number", [header(), "7"]),
   refused("has a line that is null", [header(), "null"]),
   refused("has a NUL between its lines", [header(), "\u0000", ...saysHi]),
-  refusedBytes("is not UTF-8", () => Buffer.concat([Buffer.from(`${JSON.stringify(header())}\n`), Buffer.from([0xff, 0xfe])])),
+  refusedBytes("is not UTF-8", () =>
+    Buffer.concat([Buffer.from(`${JSON.stringify(header())}\n`), Buffer.from([0xff, 0xfe])]),
+  ),
   refusedBytes("is UTF-16", () => Buffer.from(`${JSON.stringify(header())}\n`, "utf16le")),
   refusedBytes("begins with two marks of byte order", () => Buffer.from(`\ufeff\ufeff${JSON.stringify(header())}\n`)),
   refused("has a line of 9 MB", () => [header(), ...chain(said("x".repeat(9 * 1024 * 1024)))], [REFUSED, 413]),
-  refused("has lines without what their type needs", [header(), { type: "message", id: "e0", parentId: null, timestamp: "now" }]),
+  refused("has lines without what their type needs", [
+    header(),
+    { type: "message", id: "e0", parentId: null, timestamp: "now" },
+  ]),
   refused("has an entry of a type that is no text", [header(), ...chain({ type: 7 })]),
   {
     name: "has 100,000 tiny lines",
     who: "user",
     send: (attacker) => {
-      const label = JSON.stringify({ type: "label", targetId: "e0", label: "x", parentId: "e0", timestamp: "2026-01-01T00:00:00.000Z", id: "" });
+      const label = JSON.stringify({
+        type: "label",
+        targetId: "e0",
+        label: "x",
+        parentId: "e0",
+        timestamp: "2026-01-01T00:00:00.000Z",
+        id: "",
+      });
       const lines = Array.from({ length: 100_000 }, (_, index) => label.replace('"id":""', `"id":"l${index}"`));
       return attacker.importLog([header(), ...saysHi, ...lines]);
     },
@@ -126,7 +146,12 @@ export const damagedLines: readonly Attack[] = attacks(
   },
 );
 
-const node = (id: string, parentId: string | null) => ({ ...said("Hi."), id, parentId, timestamp: "2026-01-01T00:00:00.000Z" });
+const node = (id: string, parentId: string | null) => ({
+  ...said("Hi."),
+  id,
+  parentId,
+  timestamp: "2026-01-01T00:00:00.000Z",
+});
 
 export const impossibleTrees: readonly Attack[] = attacks(
   "impossible trees in an import",
@@ -138,8 +163,16 @@ export const impossibleTrees: readonly Attack[] = attacks(
   refused("has an id that is a number", [header(), { ...node("a", null), id: 7 }]),
   refused("has an id of 600 characters", [header(), node("x".repeat(600), null)]),
   refused("has an id with control characters", [header(), node("a\u0000\u001b[2J", null)]),
-  refused("labels an entry that is missing", [header(), node("a", null), ...chain({ type: "label", targetId: "b", label: "x", id: "l" })]),
-  refused("moves the leaf to an entry that is missing", [header(), node("a", null), ...chain({ type: "leaf", targetId: "b", id: "l" })]),
+  refused("labels an entry that is missing", [
+    header(),
+    node("a", null),
+    ...chain({ type: "label", targetId: "b", label: "x", id: "l" }),
+  ]),
+  refused("moves the leaf to an entry that is missing", [
+    header(),
+    node("a", null),
+    ...chain({ type: "leaf", targetId: "b", id: "l" }),
+  ]),
   {
     name: "keeps from an entry that is missing, so that no context can be built",
     who: "user",
@@ -159,13 +192,17 @@ export const impossibleTrees: readonly Attack[] = attacks(
   {
     name: "gives its entries positions of its own",
     who: "user",
-    send: (attacker) => attacker.importLog([header(), { ...node("a", null), seq: 1e15 }, { ...node("b", "a"), seq: -1 }]),
+    send: (attacker) =>
+      attacker.importLog([header(), { ...node("a", null), seq: 1e15 }, { ...node("b", "a"), seq: -1 }]),
     expect: {
       status: [201, REFUSED],
       async never(attacker, { status, body }) {
         if (status !== 201) return;
         const { items } = (await attacker.call("GET", at(body.header.id, "/entries"))).body;
-        must(items.every(({ seq }: { seq: number }, index: number) => seq === index), "An import chose positions.");
+        must(
+          items.every(({ seq }: { seq: number }, index: number) => seq === index),
+          "An import chose positions.",
+        );
       },
     },
   },
@@ -179,7 +216,11 @@ export const forgedSums: readonly Attack[] = attacks(
       who: "user",
       send(attacker) {
         const answer = called("read_workspace_file", {});
-        const usage = { inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: Number.MAX_SAFE_INTEGER, totalTokens: Number.MAX_SAFE_INTEGER };
+        const usage = {
+          inputTokens: Number.MAX_SAFE_INTEGER,
+          outputTokens: Number.MAX_SAFE_INTEGER,
+          totalTokens: Number.MAX_SAFE_INTEGER,
+        };
         const message = { ...(answer["message"] as object), cost, usage, toolCalls: [] };
         return attacker.importLog([header(), ...chain(said("Hi."), { ...answer, message }, { ...answer, message })]);
       },

@@ -1,105 +1,15 @@
-import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
+import { type Attack, at, attacks, must } from "../attack.ts";
+import { madeNone, sent } from "../refusals.ts";
 
 type Row = Omit<Attack, "kind">;
-const JSON_TYPE = "Content-Type: application/json";
-const NEW = ["POST", "/api/sessions"] as const;
 
-async function madeNone(attacker: Attacker): Promise<void> {
-  const { body } = await attacker.call("GET", "/api/sessions");
-  must(body.items.length === 0, "A refused request has made a session.");
-}
-
-/** Bytes that no client would send, after which nothing is made. */
-function sent(
+const got = (
   name: string,
-  pieces: (attacker: Attacker) => readonly (string | Uint8Array)[],
-  status: number | readonly number[] = 400,
-): Row {
-  return { name, who: "user", send: (attacker) => attacker.raw(...pieces(attacker)), expect: { status, never: madeNone } };
-}
-
-const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
-
-export const largeBodies: readonly Attack[] = attacks(
-  "bodies that are too large, too slow or cut off",
-  sent("announces a gigabyte", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 1073741824"), "{"], 413),
-  sent("announces more than can be counted", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 99999999999999999999999"), "{"], [400, 413]),
-  sent("announces less than nothing", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: -1"), "{}"]),
-  sent("announces two lengths", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 2", "Content-Length: 7"), "{}"]),
-  sent("announces a length and chunks", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 2", "Transfer-Encoding: chunked"), "0\r\n\r\n"]),
-  sent("says more than it announced", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 4"), '{"name":"smuggled"}']),
-  sent("says less than it announced, and waits", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 100"), "{}"], [400, 408]),
-  sent("sends chunks without an end", ({ head }) => [head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"), chunk('{"name":')], [400, 408]),
-  sent("sends a chunk whose size is no number", ({ head }) => [head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"), "xyz\r\n{}\r\n0\r\n\r\n"]),
-  sent("sends a chunk that is larger than can be counted", ({ head }) => [head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"), "ffffffffffffffffff\r\n{}\r\n0\r\n\r\n"]),
-  sent("sends 32 MB in chunks without a word on how much there is", ({ head }) => [
-    head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"),
-    ...Array.from({ length: 32 }, () => chunk(" ".repeat(1024 * 1024))),
-    "0\r\n\r\n",
-  ], [413, 0]),
-  sent("sends 20 MB as an import", ({ head }) => {
-    const lines = Buffer.alloc(20 * 1024 * 1024, "x");
-    return [head("POST", "/api/import", "Content-Type: application/jsonl", `Content-Length: ${lines.length}`), lines];
-  }, [413, 0]),
-  {
-    name: "hangs up in the middle of a body, a hundred times",
-    who: "user",
-    async send(attacker) {
-      await Promise.all(
-        Array.from({ length: 100 }, async () => {
-          const stop = AbortSignal.timeout(30);
-          const body = new ReadableStream({ pull: () => new Promise(() => {}) });
-          const init = { method: "POST", body, duplex: "half", signal: stop, headers: { "content-type": "application/json", authorization: `Bearer ${attacker.token}` } };
-          await fetch(`${attacker.url}/api/sessions`, init as RequestInit).catch(() => {});
-        }),
-      );
-      return attacker.call("GET", "/api/me");
-    },
-    expect: { status: 200, never: madeNone },
-  },
-);
-
-/** A body of 200 MB that is 200 KB when it is packed. */
-const bomb = () => gzipSync(Buffer.concat([Buffer.from('{"name":"'), Buffer.alloc(200 * 1024 * 1024, "x"), Buffer.from('"}')]), { level: 1 });
-const packed = (name: string, encoding: string, bytes: () => Uint8Array): Row =>
-  sent(`sends a body that is ${name}`, ({ head }) => {
-    const body = bytes();
-    return [head(...NEW, JSON_TYPE, `Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`), body];
-  }, [400, 413, 415]);
-
-export const packedBodies: readonly Attack[] = attacks(
-  "compressed bodies",
-  packed("packed with gzip", "gzip", () => gzipSync('{"name":"x"}')),
-  packed("packed with deflate", "deflate", () => deflateSync('{"name":"x"}')),
-  packed("packed with brotli", "br", () => brotliCompressSync('{"name":"x"}')),
-  packed("200 MB once it is unpacked", "gzip", bomb),
-  sent("sends a transfer that is packed", ({ head }) => {
-    const body = gzipSync('{"name":"x"}');
-    const pieces = [`${body.length.toString(16)}\r\n`, body, "\r\n0\r\n\r\n"];
-    return [head(...NEW, JSON_TYPE, "Transfer-Encoding: gzip, chunked"), ...pieces];
-  }, [400, 415, 501]),
-);
-
-export const wrongContentTypes: readonly Attack[] = attacks(
-  "content types that a form can send",
-  ...["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "text/json", "application/xml", "application/jsonx", "text/plain; application/json"].map(
-    (type): Row => ({
-      name: `sends JSON as ${type === "" ? "nothing" : type}`,
-      who: "user",
-      send: (attacker) => attacker.call("POST", "/api/sessions", "{}", { headers: { "content-type": type } }),
-      expect: { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", never: madeNone },
-    }),
-  ),
-  {
-    name: "imports a log as a form",
-    who: "user",
-    send: (attacker) => attacker.call("POST", "/api/import", "{}", { headers: { "content-type": "text/plain" } }),
-    expect: { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", never: madeNone },
-  },
-);
-
-const got = (name: string, path: string, status: number | readonly number[], code?: string | readonly string[], ...headers: string[]): Row => ({
+  path: string,
+  status: number | readonly number[],
+  code?: string | readonly string[],
+  ...headers: string[]
+): Row => ({
   name,
   who: "user",
   send: (attacker) => attacker.raw(attacker.head("GET", path, ...headers)),
@@ -112,21 +22,29 @@ export const longAddresses: readonly Attack[] = attacks(
   got("asks with a query of 64 KB", `/api/sessions?cursor=${"x".repeat(64 * 1024)}`, 414, "URL_TOO_LONG"),
   got("asks with 4,000 parts of a query", `/api/sessions?${"a=1&".repeat(4000)}`, [400, 414]),
   got("sends a header of 256 KB", "/api/me", 431, undefined, `X-A: ${"x".repeat(256 * 1024)}`),
-  got("sends 3,000 headers", "/api/me", [200, 431], undefined, ...Array.from({ length: 3000 }, (_, index) => `X-${index}: y`)),
+  got(
+    "sends 3,000 headers",
+    "/api/me",
+    [200, 431],
+    undefined,
+    ...Array.from({ length: 3000 }, (_, index) => `X-${index}: y`),
+  ),
   got("searches for 15,000 characters", `/api/search?q=${"x".repeat(15_000)}`, 400),
 );
 
 export const badEncoding: readonly Attack[] = attacks(
   "paths that are badly encoded",
-  ...["%", "%zz", "%c0%ae%c0%ae", "%ff", "%ed%a0%80", "%00", "%0d%0aSet-Cookie:%20a=b", "%u002e"].map((segment): Row => ({
-    name: `names a session ${segment}`,
-    who: "user",
-    send: (attacker) => attacker.raw(attacker.head("GET", `/api/sessions/${segment}/state`)),
-    expect: {
-      status: [400, 404],
-      never: (_attacker, { headers }) => must(headers.get("set-cookie") === null, "A path has set a header."),
-    },
-  })),
+  ...["%", "%zz", "%c0%ae%c0%ae", "%ff", "%ed%a0%80", "%00", "%0d%0aSet-Cookie:%20a=b", "%u002e"].map(
+    (segment): Row => ({
+      name: `names a session ${segment}`,
+      who: "user",
+      send: (attacker) => attacker.raw(attacker.head("GET", `/api/sessions/${segment}/state`)),
+      expect: {
+        status: [400, 404],
+        never: (_attacker, { headers }) => must(headers.get("set-cookie") === null, "A path has set a header."),
+      },
+    }),
+  ),
 );
 
 export const climbingPaths: readonly Attack[] = attacks(
@@ -165,21 +83,25 @@ export const repeatedQueries: readonly Attack[] = attacks(
 
 export const methods: readonly Attack[] = attacks(
   "methods that a route does not take",
-  ...["DELETE", "PUT", "PATCH"].map((method): Row => ({
-    name: `sends ${method} to all sessions`,
-    who: "user",
-    send: (attacker) => attacker.call(method, "/api/sessions", {}),
-    expect: { status: 405, code: "METHOD_NOT_ALLOWED" },
-  })),
+  ...["DELETE", "PUT", "PATCH"].map(
+    (method): Row => ({
+      name: `sends ${method} to all sessions`,
+      who: "user",
+      send: (attacker) => attacker.call(method, "/api/sessions", {}),
+      expect: { status: 405, code: "METHOD_NOT_ALLOWED" },
+    }),
+  ),
   sent("sends TRACE", ({ head }) => [head("TRACE", "/api/me")], [400, 404, 405]),
   sent("sends CONNECT", ({ head }) => [head("CONNECT", "evil.example:443")], [0, 400, 404, 405]),
   sent("sends a method that there is not", ({ head }) => [head("EVIL", "/api/me")], [400, 404, 405]),
-  ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"].map((name): Row => ({
-    name: `deletes someone's session by ${name}`,
-    who: "another user",
-    send: (attacker) => attacker.call("POST", at(attacker.canary.sessionId), {}, { headers: { [name]: "DELETE" } }),
-    expect: { status: [404, 405] },
-  })),
+  ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"].map(
+    (name): Row => ({
+      name: `deletes someone's session by ${name}`,
+      who: "another user",
+      send: (attacker) => attacker.call("POST", at(attacker.canary.sessionId), {}, { headers: { [name]: "DELETE" } }),
+      expect: { status: [404, 405] },
+    }),
+  ),
   {
     name: "deletes someone's session by a query",
     who: "another user",
@@ -195,21 +117,46 @@ export const headerTricks: readonly Attack[] = attacks(
   sent("has a space in the name of a header", ({ head }) => [head("GET", "/api/me", "X A: b")]),
   sent("folds a header over two lines", ({ head }) => [head("GET", "/api/me", "X-A: a", " b")], [200, 400]),
   sent("has no host", () => ["GET /api/me HTTP/1.1\r\nConnection: close\r\n\r\n"]),
-  sent("has two hosts", () => ["GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"], [400, 401, 403]),
-  sent("has a host that is none", () => ["GET /api/me HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n"], [400, 401, 403]),
-  sent("asks for another host's address", () => ["GET http://evil.example/api/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"], [400, 401, 403]),
-  sent("says that it comes from this machine", () => [
-    "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 127.0.0.1\r\nForwarded: for=127.0.0.1\r\nX-Real-IP: 127.0.0.1\r\nConnection: close\r\n\r\n",
-  ], 401),
-  sent("says who it is in headers of a proxy", () => [
-    "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: root\r\nRemote-User: root\r\nX-Remote-User: root\r\nConnection: close\r\n\r\n",
-  ], 401),
+  sent(
+    "has two hosts",
+    () => ["GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
+    [400, 401, 403],
+  ),
+  sent(
+    "has a host that is none",
+    () => ["GET /api/me HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n"],
+    [400, 401, 403],
+  ),
+  sent(
+    "asks for another host's address",
+    () => ["GET http://evil.example/api/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"],
+    [400, 401, 403],
+  ),
+  sent(
+    "says that it comes from this machine",
+    () => [
+      "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 127.0.0.1\r\nForwarded: for=127.0.0.1\r\nX-Real-IP: 127.0.0.1\r\nConnection: close\r\n\r\n",
+    ],
+    401,
+  ),
+  sent(
+    "says who it is in headers of a proxy",
+    () => [
+      "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: root\r\nRemote-User: root\r\nX-Remote-User: root\r\nConnection: close\r\n\r\n",
+    ],
+    401,
+  ),
   sent("is HTTP/2 without asking", () => ["PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]),
   sent("is TLS", () => ["\x16\x03\x01\x02\x00\x01\x00\x01\xfchello\r\n\r\n"]),
   sent("is HTTP/0.9", () => ["GET /api/me\r\n\r\n"]),
 );
 
-const page = (name: string, method: string, headers: Record<string, string>, status: number | readonly number[]): Row => ({
+const page = (
+  name: string,
+  method: string,
+  headers: Record<string, string>,
+  status: number | readonly number[],
+): Row => ({
   name,
   who: "user",
   send: (attacker) => attacker.call(method, "/api/sessions", {}, { headers }),
@@ -227,15 +174,32 @@ export const otherSites: readonly Attack[] = attacks(
   "pages of other sites",
   page("has another site's page make a session", "POST", CROSS, 403),
   page("has another site's page read", "GET", { ...CROSS, "sec-fetch-mode": "cors" }, 403),
-  page("has another site's picture read", "GET", { ...CROSS, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" }, 403),
-  page("has another site's page with its origin make a session", "POST", { ...CROSS, origin: "https://evil.example" }, 403),
+  page(
+    "has another site's picture read",
+    "GET",
+    { ...CROSS, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image" },
+    403,
+  ),
+  page(
+    "has another site's page with its origin make a session",
+    "POST",
+    { ...CROSS, origin: "https://evil.example" },
+    403,
+  ),
   page("has another site's page with no origin make a session", "POST", { ...CROSS, origin: "null" }, 403),
   page("reads as another site, whose page gets nothing", "GET", { origin: "https://evil.example" }, [200, 403]),
   {
     name: "asks beforehand whether another site may",
     who: "no token",
     send: (attacker) =>
-      attacker.raw(attacker.head("OPTIONS", "/api/sessions", "Origin: https://evil.example", "Access-Control-Request-Method: POST")),
+      attacker.raw(
+        attacker.head(
+          "OPTIONS",
+          "/api/sessions",
+          "Origin: https://evil.example",
+          "Access-Control-Request-Method: POST",
+        ),
+      ),
     expect: {
       status: [401, 403, 404, 405],
       never: (_attacker, { headers }) => must(headers.get("access-control-allow-origin") === null, "Another site may."),
@@ -271,7 +235,15 @@ export const slowSenders: readonly Attack[] = attacks(
     who: "user",
     send: (attacker) => {
       const hidden = attacker.head("DELETE", at(attacker.canary.sessionId));
-      return attacker.raw(attacker.head("POST", "/api/sessions", JSON_TYPE, `Content-Length: ${Buffer.byteLength(hidden)}`), hidden);
+      return attacker.raw(
+        attacker.head(
+          "POST",
+          "/api/sessions",
+          "Content-Type: application/json",
+          `Content-Length: ${Buffer.byteLength(hidden)}`,
+        ),
+        hidden,
+      );
     },
     expect: { status: 400, never: madeNone },
   },
