@@ -36,9 +36,12 @@ export const badEncoding: readonly Attack[] = attacks(
   "paths that are badly encoded",
   ...["%", "%zz", "%c0%ae%c0%ae", "%ff", "%ed%a0%80", "%00", "%0d%0aSet-Cookie:%20a=b", "%u002e"].map(
     (segment): Row => ({
-      name: `names a session ${segment}`,
+      name: `names an entry ${segment}`,
       who: "user",
-      send: (attacker) => attacker.raw(attacker.head("GET", `/api/sessions/${segment}/state`)),
+      send: async (attacker) => {
+        const id = await attacker.session();
+        return attacker.raw(attacker.head("GET", at(id, `/entries/${segment}`)));
+      },
       expect: {
         status: [400, 404],
         never: (_attacker, { headers }) => must(headers.get("set-cookie") === null, "A path has set a header."),
