@@ -43,7 +43,7 @@ export const badEncoding: readonly Attack[] = attacks(
         return attacker.raw(attacker.head("GET", at(id, `/entries/${segment}`)));
       },
       expect: {
-        status: [400, 404],
+        status: /^%0/.test(segment) ? [400, 404] : 400,
         never: (_attacker, { headers }) => must(headers.get("set-cookie") === null, "A path has set a header."),
       },
     }),
