@@ -27,7 +27,7 @@ export function namesSomething({ path }: Operation): boolean {
 }
 
 /** What may be said in the body of an operation; null where it takes none, or one that is not JSON. */
-export function bodySchemaOf({ requestBody }: Operation): JsonObject | null {
+function bodySchemaOf({ requestBody }: Operation): JsonObject | null {
   return requestBody?.content["application/json"]?.schema ?? null;
 }
 
