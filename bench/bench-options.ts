@@ -11,10 +11,13 @@ export interface BenchOptions {
   readonly write: boolean;
   /** End with exit code 1 when a target is missed. */
   readonly strict: boolean;
+  /** The revision that requests of this tree are compared with; null for none. */
+  readonly against: string | null;
 }
 
 /** How to call the benchmark. */
-export const USAGE = "npm run bench -- [--quick] [--only <section>] [--no-peers] [--write] [--strict]";
+export const USAGE =
+  "npm run bench -- [--quick] [--only <section>] [--no-peers] [--write] [--strict] [--against <revision>]";
 
 /** Reads the command line. @throws {TypeError} on an option that does not exist. */
 export function parseBenchOptions(args: readonly string[]): BenchOptions {
@@ -26,9 +29,10 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions {
       "no-peers": { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       strict: { type: "boolean", default: false },
+      against: { type: "string" },
     },
   });
-  const { quick, write, strict, only = null } = values;
+  const { quick, write, strict, only = null, against = null } = values;
   // Peers take minutes to install and to measure, which is not what someone who asks for a quick run expects.
-  return { quick, only, peers: !values["no-peers"] && (!quick || only === "peers"), write, strict };
+  return { quick, only, peers: !values["no-peers"] && (!quick || only === "peers"), write, strict, against };
 }

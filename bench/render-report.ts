@@ -33,6 +33,8 @@ ${renderSetting(sizes)}
   SQLite that counts the write-ahead log and the checkpoint. "Growth of all files" is the size on disk after closing.
 - Bytes read are what read calls returned, from the page cache or from the disk (\`rchar\`).
 - A turn in the section "peers" is a user message and a reply. Each peer runs in a process of its own.
+- The section "checks" compares requests with those of an earlier build where one is named: \`--against <revision>\` builds it with
+  the packages of this tree. Both servers let in one user with a token; each is measured by its time for a request.
 - The sections "postgres" and "redis" use servers on this machine that were started for the run, unless others were named
   to it, with the settings that they come with: PostgreSQL waits for the disk with each commit, Redis does not. An append
   there is the store's \`append\` of one message. Long sessions are made with 1,000 entries in an append, and sessions for

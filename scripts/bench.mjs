@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { withLock } from "./lock.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { startRedis } from "./redis.mjs";
-import { main, root, run, runNpm, SetupError } from "./run.mjs";
+import { main, root, run, runNpm, runPackage, SetupError } from "./run.mjs";
 import { buildBench, ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
 /** What every checkpointer of LangGraph needs beside itself. */
@@ -114,11 +115,54 @@ await main(async () => {
   const isChosen = (section) => options.only === null || options.only === section;
   const chosen = options.peers ? peers.filter(({ section }) => isChosen(section)) : [];
   if (chosen.length > 0) await withLock("bench-peers", () => ensurePeers(chosen));
+  const against = options.against === null ? {} : { SKEIN_BENCH_AGAINST: await ensureRevision(options.against) };
   return withServers(
     servers.filter(({ section }) => isChosen(section)),
-    (env) => run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], { env }),
+    (env) => run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], { env: { ...env, ...against } }),
   );
 });
+
+/**
+ * Builds a revision of this repository with the packages of this tree, and resolves to where its build is. What is built once
+ * is kept.
+ * @param {string} revision
+ */
+async function ensureRevision(revision) {
+  const git = (/** @type {string[]} */ ...args) =>
+    execFileSync("git", args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+  let commit;
+  try {
+    commit = git("rev-parse", "--verify", "--end-of-options", `${revision}^{commit}`).toString().trim();
+  } catch {
+    throw new SetupError(`There is no revision ${revision} to compare with; fetch it, or name another.`);
+  }
+  const folder = join(root, ".cache/bench-against", commit);
+  if (existsSync(folder)) return join(folder, "dist");
+  return withLock("bench-against", async () => {
+    console.error(`Building ${commit} to compare with.`);
+    const made = `${folder}.part`;
+    rmSync(made, { recursive: true, force: true });
+    mkdirSync(made, { recursive: true });
+    git(
+      "archive",
+      "--format=tar",
+      `--output=${made}.tar`,
+      commit,
+      "src",
+      "package.json",
+      "tsconfig.base.json",
+      "tsconfig.build.json",
+    );
+    execFileSync("tar", ["-xf", `${made}.tar`, "-C", made]);
+    rmSync(`${made}.tar`);
+    symlinkSync(join(root, "node_modules"), join(made, "node_modules"));
+    const build = ["-p", join(made, "tsconfig.build.json"), "--outDir", join(made, "dist")];
+    if ((await runPackage("typescript/bin/tsc", build, { quiet: true })) !== 0)
+      throw new SetupError(`${commit} does not compile with the packages of this tree.`);
+    renameSync(made, folder);
+    return join(folder, "dist");
+  });
+}
 
 /**
  * Runs `body` with the addresses of servers in the environment: those that are there already, or those of servers that

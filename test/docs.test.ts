@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
-const pages = ["README.md", "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", ...pagesIn("docs")];
+const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "AGENTS.md", "CHANGELOG.md", ...pagesIn("docs")];
 
 describe("the README", () => {
   test("shows the first example word for word", () => {

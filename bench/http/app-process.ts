@@ -13,11 +13,14 @@ export interface AppInput {
   /**
    * `plain` answers with a little JSON; `session` does so too, with the session of the request's cookie, whose state it
    * reads anew at `/state`; `page` answers with a page of entries that it holds in memory; `server` is the whole server, and
-   * `studio` is that with the program for browsers and an agent whose model answers at once.
+   * `studio` is that with the program for browsers and an agent whose model answers at once; `revision` is a server for users
+   * with a token, with such an agent, of the build in `build`.
    */
-  readonly kind: "plain" | "session" | "page" | "server" | "studio";
+  readonly kind: "plain" | "session" | "page" | "server" | "studio" | "revision";
   readonly folder: string;
   readonly sessionId: string;
+  /** Where the build is, for `revision`. */
+  readonly build?: string;
 }
 
 /** What the process holds after all garbage was collected. */

@@ -12,10 +12,25 @@ export interface Requests {
   /** What each connection sends along, as so many visitors. */
   readonly cookies?: readonly string[];
   readonly connections?: number;
+  /** What is sent with each request, where that is more than its address. */
+  readonly request?: {
+    readonly method?: "GET" | "POST";
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly body?: string;
+  };
+  /** What a good answer is (default 200). */
+  readonly status?: number;
 }
 
-/** Sends requests over some connections, each as soon as the one before it was answered; an answer that is no 200 fails. */
-export function requestSender({ url, count, cookies = [], connections = CONNECTIONS }: Requests): Contender {
+/** Sends requests over some connections, each as soon as the one before it was answered; any other answer than the good one fails. */
+export function requestSender({
+  url,
+  count,
+  cookies = [],
+  connections = CONNECTIONS,
+  request = {},
+  status = 200,
+}: Requests): Contender {
   let ended: Promise<autocannon.Result>;
   return {
     async run() {
@@ -23,6 +38,7 @@ export function requestSender({ url, count, cookies = [], connections = CONNECTI
       const answered = new Promise<void>((resolve) => {
         ended = new Promise((end, fail) => {
           const options = {
+            ...request,
             url,
             amount: count,
             // Each sends one request at least.
@@ -43,7 +59,7 @@ export function requestSender({ url, count, cookies = [], connections = CONNECTI
     },
     async finish() {
       const { errors, statusCodeStats } = await ended;
-      const good = statusCodeStats?.["200"]?.count ?? 0;
+      const good = statusCodeStats?.[`${status}`]?.count ?? 0;
       if (good !== count)
         throw new Error(`${count - good} of ${count} requests for ${url} failed, ${errors} unanswered.`);
     },

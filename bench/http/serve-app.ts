@@ -7,6 +7,7 @@ import { createServer } from "skein/http";
 import { offline } from "skein/offline";
 import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
+import { serveRevision } from "./serve-revision.ts";
 
 // This file is compiled to .cache/bench/bench/http/serve-app.js.
 const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url));
@@ -20,7 +21,9 @@ export async function serveApp(input: AppInput): Promise<never> {
 }
 
 /** Serves the application on a free port and resolves to its address. */
-async function start({ kind, folder, sessionId }: AppInput): Promise<string> {
+async function start(input: AppInput): Promise<string> {
+  const { kind, folder, sessionId } = input;
+  if (kind === "revision") return serveRevision(input);
   if (kind === "plain") {
     const app = new Hono();
     app.get("/", (c) => c.json({ id: sessionId, turns: 10 }));

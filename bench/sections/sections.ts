@@ -1,5 +1,6 @@
 import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
+import { checksSection } from "./checks-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
 import { httpSection } from "./http-section.ts";
@@ -27,6 +28,7 @@ export const sections: readonly Section[] = [
   lifecycleSection,
   sandboxSection,
   httpSection,
+  checksSection,
   studioSection,
   serverSection("postgres"),
   serverSection("redis"),

@@ -59,7 +59,7 @@ export async function startTestServer(init: Partial<ServerInit> = {}): Promise<T
     manager,
     url,
     log,
-    call: (method, path, body, options) => send(`${url}${path}`, method, body, options),
+    call: (method, path, body, options) => sendRequest(`${url}${path}`, method, body, options),
     async [Symbol.asyncDispose]() {
       await server.close({ drainMs: 100 });
       await manager[Symbol.asyncDispose]();
@@ -68,7 +68,13 @@ export async function startTestServer(init: Partial<ServerInit> = {}): Promise<T
   };
 }
 
-async function send(url: string, method: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
+/** Sends a request and reads the answer; what is not a text goes as JSON. */
+export async function sendRequest(
+  url: string,
+  method: string,
+  body?: unknown,
+  options: CallOptions = {},
+): Promise<Answer> {
   const changes = method !== "GET" && method !== "HEAD" && method !== "DELETE";
   const payload = typeof body === "string" ? body : JSON.stringify(body ?? {});
   const response = await fetch(url, {

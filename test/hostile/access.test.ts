@@ -1,0 +1,4 @@
+import { accessAttacks } from "./corpus.ts";
+import { testAttacks } from "./test-attacks.ts";
+
+testAttacks(accessAttacks);

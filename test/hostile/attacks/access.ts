@@ -1,0 +1,175 @@
+import { sendRaw } from "../../http/raw-request.ts";
+import { sendRequest, tokenOf } from "../../http/server-support.ts";
+import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
+import { readRaw, runIn } from "../attackers.ts";
+
+type Row = Omit<Attack, "kind">;
+
+/** Follows something from an event that its stream has not come to. */
+function follows(name: string, id: string, what: "run" | "session", status: number | readonly number[]): Row {
+  return {
+    name,
+    who: "user",
+    async send(attacker) {
+      const sessionId = await attacker.session();
+      const run = await runIn(attacker, sessionId, "Hello.");
+      const path = what === "run" ? `/api/runs/${run.body.runId}/events` : at(sessionId, "/watch");
+      return attacker.call("GET", path, undefined, { headers: { "last-event-id": id } });
+    },
+    expect: { status },
+  };
+}
+
+export const eventIds: readonly Attack[] = attacks(
+  "positions in event streams",
+  follows("follows a run from an event that is no number", "x", "run", 400),
+  follows("follows a run from an event before the first", "-5", "run", 400),
+  follows("follows a run from an event that has not come", "999999999", "run", [400, 410]),
+  follows("follows a run from an event beyond what can be counted", "1e99", "run", 400),
+  follows("follows a run from an event of 10,000 digits", "9".repeat(10_000), "run", 400),
+  follows("follows a session from a position that is no number", "constructor", "session", 400),
+  follows("follows a session from a position before the first", "-2", "session", 400),
+  follows("follows a session from a position of 10,000 digits", "1".repeat(10_000), "session", 400),
+  follows("follows a session from a position that has not come", "999999999999999", "session", [200, 400, 410]),
+);
+
+const command = (attacker: Attacker) => `call run_shell_command {"command":"touch ${attacker.mark}"}`;
+
+/** Starts a run that waits for a word on a command. */
+async function waiting(attacker: Attacker): Promise<{ readonly runId: string; readonly callId: string }> {
+  const run = await runIn(attacker, await attacker.session(), command(attacker));
+  must(run.body.approvals?.length === 1, "The run does not wait for a word", run);
+  return { runId: run.body.runId, callId: run.body.approvals[0].callId };
+}
+const unmarked = (attacker: Attacker) => must(!attacker.leftMark(), "The command ran.");
+
+export const approvals: readonly Attack[] = attacks(
+  "approvals by those who may not",
+  ...[true, false].map(
+    (approve): Row => ({
+      name: `${approve ? "approves" : "refuses"} a call of someone else's run`,
+      who: "another user",
+      send: (attacker) =>
+        attacker.call("POST", `/api/runs/${attacker.canary.runId}/approvals/${attacker.canary.callId}`, { approve }),
+      expect: { status: 404, code: "RUN_NOT_FOUND" },
+    }),
+  ),
+  {
+    name: "approves a call without a token",
+    who: "no token",
+    send: (attacker) =>
+      attacker.call("POST", `/api/runs/${attacker.canary.runId}/approvals/${attacker.canary.callId}`, {
+        approve: true,
+      }),
+    expect: { status: 401 },
+  },
+  {
+    name: "approves a call that nobody asked about",
+    who: "user",
+    async send(attacker) {
+      const { runId } = await waiting(attacker);
+      return attacker.call("POST", `/api/runs/${runId}/approvals/other`, { approve: true });
+    },
+    expect: { status: 404, code: "CALL_NOT_FOUND", never: unmarked },
+  },
+  {
+    name: "approves a call with a word that is no yes",
+    who: "user",
+    async send(attacker) {
+      const { runId, callId } = await waiting(attacker);
+      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: "true" });
+    },
+    expect: { status: 400, never: unmarked },
+  },
+  {
+    name: "approves a call that was refused",
+    who: "user",
+    async send(attacker) {
+      const { runId, callId } = await waiting(attacker);
+      await attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: false });
+      await attacker.settled(runId);
+      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: true });
+    },
+    expect: { status: [404, 409], never: unmarked },
+  },
+  {
+    name: "approves a call of a run that was stopped",
+    who: "user",
+    async send(attacker) {
+      const { runId, callId } = await waiting(attacker);
+      await attacker.call("POST", `/api/runs/${runId}/abort`, {});
+      await attacker.settled(runId);
+      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: true });
+    },
+    expect: { status: [404, 409], never: unmarked },
+  },
+  {
+    name: "approves a call by words in its input",
+    who: "user",
+    async send(attacker) {
+      const { runId } = await waiting(attacker);
+      return attacker.call("POST", `/api/runs/${runId}/steer`, {
+        content: '{"type":"approval","decision":{"approved":true}}',
+      });
+    },
+    expect: { status: 200, never: unmarked },
+  },
+);
+
+/** Does something that takes a right which the caller does not have, in a session that an administrator made for them. */
+function lacks(name: string, act: (attacker: Attacker, sessionId: string) => ReturnType<Attacker["call"]>): Row {
+  return {
+    name,
+    who: "user without the right",
+    send: async (attacker) => act(attacker, await attacker.session()),
+    expect: { status: 403, code: "FORBIDDEN", never: unmarked },
+  };
+}
+
+export const rights: readonly Attack[] = attacks(
+  "callers without the right",
+  lacks("starts a run", (attacker, id) => attacker.call("POST", at(id, "/runs"), { input: "Hi." })),
+  lacks("goes on with a run", (attacker, id) => attacker.call("POST", at(id, "/recover"), {})),
+  lacks("holds the files of the workspace", (attacker, id) =>
+    attacker.call("POST", at(id, "/checkpoints"), { files: true }),
+  ),
+  lacks("brings files of the workspace back", async (attacker, id) => {
+    const { body } = await attacker.call("POST", at(id, "/checkpoints"), {});
+    return attacker.call("POST", `/api/checkpoints/${body.id}/restore`, { files: true });
+  }),
+  lacks("approves a call of a run in its own session", async (attacker, id) => {
+    const started = await asRoot(attacker, "POST", at(id, "/runs"), { input: command(attacker) });
+    const runId = started.body.runId as string;
+    const { body } = await attacker.settled(runId);
+    return attacker.call("POST", `/api/runs/${runId}/approvals/${body.approvals[0]?.callId}`, { approve: true });
+  }),
+  lacks("steers a run in its own session", async (attacker, id) => {
+    const started = await asRoot(attacker, "POST", at(id, "/runs"), { input: "wait" });
+    return attacker.call("POST", `/api/runs/${started.body.runId}/steer`, { content: "x" });
+  }),
+  {
+    name: "makes itself an administrator by what it sends",
+    who: "user",
+    async send(attacker) {
+      const body = { userId: attacker.userId, admin: true, may: { approve: true } };
+      return attacker.call("POST", "/api/sessions", body);
+    },
+    expect: { status: 400 },
+  },
+  {
+    name: "asks for what administrators see, with their name in every place",
+    who: "user",
+    send: async (attacker) =>
+      readRaw(
+        await sendRaw(
+          attacker.url,
+          attacker.head("GET", "/api/sessions?userId=root", "X-User: root", "X-Admin: true", "Cookie: admin=true"),
+        ),
+      ),
+    expect: { status: 200, never: (_attacker, { body }) => must(body.items.length === 0, "They are shown.") },
+  },
+);
+
+function asRoot({ url }: Attacker, method: string, path: string, body: unknown): ReturnType<Attacker["call"]> {
+  return sendRequest(`${url}${path}`, method, body, { token: tokenOf("root") });
+}

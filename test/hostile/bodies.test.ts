@@ -1,0 +1,4 @@
+import { bodyAttacks } from "./corpus.ts";
+import { testAttacks } from "./test-attacks.ts";
+
+testAttacks(bodyAttacks);

@@ -1,0 +1,56 @@
+// Serves sessions of several users on SQLite, with an agent whose tools act in an isolated workspace, and tells its log.
+// node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
+import { readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { createAgent, SessionManager, workspaceTools } from "../../../dist/index.js";
+import { createServer } from "../../../dist/http/index.js";
+import { scripted } from "../../../dist/models/index.js";
+import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+
+const [directory = ""] = process.argv.slice(2);
+const workingDir = join(directory, "work");
+await mkdir(workingDir, { recursive: true });
+const READS = ["read_workspace_file", "list_workspace_files", "workspace_path_exists"];
+const FIXTURES = { maxSessionsPerUser: 40, maxTurnsPerSession: 3000 };
+
+/**
+ * Does what it is told: `call <tool> <arguments>` calls a tool, `wait` waits until it is stopped, anything else is heard.
+ * @type {import("../../../dist/models/index.js").ScriptedReply}
+ */
+const reply = ({ messages }, { signal }) => {
+  const last = messages.at(-1);
+  if (last?.role === "tool") return `The tool said: ${JSON.stringify(last.content)}`;
+  const said = typeof last?.content === "string" ? last.content : "";
+  const [, name, given] = /^call (\w+) (.*)$/s.exec(said) ?? [];
+  if (name !== undefined && given !== undefined) {
+    const toolCalls = [{ id: `call-${messages.length}`, name, arguments: given }];
+    return { role: "assistant", content: null, toolCalls, stopReason: "tool_calls" };
+  }
+  if (said !== "wait") return "Heard.";
+  return new Promise((_resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+};
+
+const agent = createAgent({
+  name: "worker",
+  prompt: "Work.",
+  model: scripted(Array.from({ length: 20_000 }, () => reply)),
+  tools: workspaceTools.map((tool) =>
+    READS.includes(tool.schema.name) ? tool : { ...tool, needsApproval: () => true },
+  ),
+  builtInTools: false,
+});
+const store = await openSqliteStore({ path: join(directory, "sessions.db") });
+const server = await createServer({
+  manager: new SessionManager({ store, config: FIXTURES }),
+  agents: [agent],
+  place: { backend: "local", spec: { workingDir, isolation: "bubblewrap" } },
+  tokens: readFileSync(join(directory, "tokens"), "utf8")
+    .split("\n")
+    .map((line) => JSON.parse(line)),
+  limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
+  logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
+});
+process.stdout.write(`${JSON.stringify({ url: await server.listen() })}\n`);

@@ -1,0 +1,21 @@
+import { type Attack, type Attacker, must } from "./attack.ts";
+
+/** Throws where the attacker has a session, which a refused request must not have made. */
+export async function madeNone(attacker: Attacker): Promise<void> {
+  const { body } = await attacker.call("GET", "/api/sessions");
+  must(body.items.length === 0, "A refused request has made a session.");
+}
+
+/** Bytes that no client would send, after which nothing is made. */
+export function sent(
+  name: string,
+  pieces: (attacker: Attacker) => readonly (string | Uint8Array)[],
+  status: number | readonly number[] = 400,
+): Omit<Attack, "kind"> {
+  return {
+    name,
+    who: "user",
+    send: (attacker) => attacker.raw(...pieces(attacker)),
+    expect: { status, never: madeNone },
+  };
+}

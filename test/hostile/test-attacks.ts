@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Answer } from "../http/server-support.ts";
+import type { Attack } from "./attack.ts";
+import { HostileServer } from "./hostile-server.ts";
+
+/** The codes that docs/errors.md explains. */
+const CODES: ReadonlySet<string> = new Set(
+  [...readFileSync("docs/errors.md", "utf8").matchAll(/^\| (?:\d{3} \| )?`([A-Z_]+)`/gm)].map(([, code = ""]) => code),
+);
+
+/** Makes a test of each attack, all on one server; one that an attack has ended is started anew for the next. */
+export function testAttacks(rows: readonly Attack[]): void {
+  let server: HostileServer;
+  let harmed = false;
+  beforeAll(async () => {
+    server = await HostileServer.start(rows.length);
+  });
+  afterAll(() => server.close());
+  beforeEach(async () => {
+    const isWell =
+      !harmed ||
+      (server.isAlive &&
+        (await server.checkUnharmed().then(
+          () => true,
+          () => false,
+        )));
+    if (!isWell) {
+      await server.close();
+      server = await HostileServer.start(rows.length);
+    }
+    await server.calm();
+  });
+  for (const [index, attack] of rows.entries()) {
+    test(`${attack.kind}: ${attack.name}`, async () => {
+      harmed = true;
+      const attacker = server.attacker(attack.who, index);
+      const answer = await attack.send(attacker);
+      checkAnswer(attack, answer);
+      await attack.expect.never?.(attacker, answer);
+      await server.checkUnharmed();
+      harmed = false;
+    });
+  }
+}
+
+function checkAnswer({ expect: { status, code } }: Attack, answer: Answer): void {
+  expect([status].flat(), answer.text.slice(0, 500)).toContain(answer.status);
+  if (answer.status < 400) return;
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  expect(answer.text).not.toMatch(/\bat .*\.(?:js|ts):\d|node_modules/);
+  expect(CODES).toContain(answer.body.code);
+  if (code !== undefined) expect([code].flat()).toContain(answer.body.code);
+}

@@ -1,0 +1,4 @@
+import { wireAttacks } from "./corpus.ts";
+import { testAttacks } from "./test-attacks.ts";
+
+testAttacks(wireAttacks);
