@@ -13,6 +13,7 @@ import { EventLog } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { RunOptions } from "./loop-options.ts";
 import { RunApprovals } from "./run-approvals.ts";
+import { runErrorOf } from "./run-error.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside } from "./run-inside.ts";
@@ -51,7 +52,8 @@ export class LoopRun implements SessionRun {
 
   constructor({ source, output, options, work }: RunStart) {
     const { onEvent, signal: callersSignal, persist = false, register = true } = options;
-    const events = new EventLog(onEvent, (error) =>
+    const runId = uuidv7();
+    const events = new EventLog(runId, onEvent, (error) =>
       process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
     );
     const { signal } = this.#controller;
@@ -59,7 +61,7 @@ export class LoopRun implements SessionRun {
     setMaxListeners(0, signal);
     // Whoever follows it later then need not add a listener, which takes longer than all else about it.
     followAbort(signal, () => {});
-    this.progress = new RunProgress({ runId: uuidv7(), output, events, signal, kept: persist !== false });
+    this.progress = new RunProgress({ runId, output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
     this.approvals = new RunApprovals(this.progress);
     this.#work = work;
@@ -195,7 +197,7 @@ export class LoopRun implements SessionRun {
     if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
     this.progress.settleOrigin();
     this.#pending = false;
-    events.add({ type: "run-failed", error });
+    events.add({ type: "run-failed", error: runErrorOf(error) });
     events.end();
   }
 

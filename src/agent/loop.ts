@@ -13,6 +13,7 @@ import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
 import { checkWhole, readReply } from "./read-reply.ts";
 import type { ResumeState } from "./resume-state.ts";
 import { withRetries } from "./retry.ts";
+import { runErrorOf } from "./run-error.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
@@ -146,7 +147,7 @@ export class Loop {
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
     return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
       this.#partial = null;
-      events.add({ type: "model-retry", round: this.#round, ...retry });
+      events.add({ type: "model-retry", round: this.#round, ...retry, error: runErrorOf(retry.error) });
     });
   }
 

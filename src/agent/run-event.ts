@@ -2,6 +2,7 @@ import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model.ts";
+import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */
 export interface Approval {
@@ -11,8 +12,15 @@ export interface Approval {
   readonly arguments: JsonValue;
 }
 
-/** What happens in a run, as it happens. `round` counts the model's turns from 1. */
-export type RunEvent =
+/**
+ * What happens in a run, as it happens. `round` counts the model's turns from 1, `runId` is the id that the log has the run
+ * under. All of it is plain data, which JSON carries without loss.
+ */
+export type RunEvent = {
+  readonly runId: string;
+} & /** The first event: the run has its session, and goes on from its input. */
+(
+  | { readonly type: "run-started" }
   | { readonly type: "round-started"; readonly round: number }
   | { readonly type: "text-delta" | "thinking-delta"; readonly round: number; readonly text: string }
   | (Extract<ModelDelta, { type: "tool-call-delta" }> & { readonly round: number })
@@ -22,10 +30,17 @@ export type RunEvent =
       readonly round: number;
       readonly attempt: number;
       readonly delayMs: number;
-      readonly error: unknown;
+      readonly error: RunError;
     }
   | { readonly type: "usage"; readonly round: number; readonly usage: Usage; readonly cost?: number }
-  | { readonly type: "tool-started"; readonly round: number; readonly callId: string; readonly name: string }
+  /** The arguments are those that the tool is given, as far as JSON holds them; else those that the model wrote. */
+  | {
+      readonly type: "tool-started";
+      readonly round: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly arguments: JsonValue;
+    }
   | { readonly type: "tool-finished"; readonly round: number; readonly callId: string; readonly message: ToolMessage }
   | { readonly type: "approval-required"; readonly round: number; readonly approval: Approval }
   /** The older part of the context was replaced by a summary; the transcript keeps it. */
@@ -46,4 +61,5 @@ export type RunEvent =
   /** The reader was too slow, or came too late, for this many events, and goes on after them. */
   | { readonly type: "events-dropped"; readonly count: number }
   | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }
-  | { readonly type: "run-failed"; readonly error: unknown };
+  | { readonly type: "run-failed"; readonly error: RunError }
+);

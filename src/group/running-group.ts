@@ -4,6 +4,7 @@ import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import { endDrafts } from "../agent/persist/start-drafts.ts";
+import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -53,7 +54,7 @@ export class RunningGroup implements GroupRun {
     const { sessionId, options } = start;
     this.sessionId = sessionId;
     this.#start = start;
-    this.#events = new EventLog(options.onEvent, (error) =>
+    this.#events = new EventLog(this.id, options.onEvent, (error) =>
       process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
     );
     setMaxListeners(0, this.#controller.signal);
@@ -111,7 +112,7 @@ export class RunningGroup implements GroupRun {
       return state;
     } catch (error) {
       this.#pending = false;
-      this.#events.add({ type: "group-failed", error });
+      this.#events.add({ type: "group-failed", error: runErrorOf(error) });
       throw error;
     } finally {
       unfollow?.();
@@ -152,7 +153,7 @@ export class RunningGroup implements GroupRun {
       }
       const outcome = await this.#takeTurns(log, place);
       if (outcome.reason === "agent-failed") {
-        await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error) }]);
+        await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error.cause) }]);
       } else await log.append([endDraft(outcome.reason), this.#fact("finished")]);
       return outcome;
     } catch (error) {

@@ -1,3 +1,4 @@
+import { runErrorOf } from "../agent/run-error.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type TurnFilter, visibleTo } from "./agent-view.ts";
@@ -43,11 +44,12 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     try {
       const asking = { ...work, agents: membersOf(parts), messageId: progress.messageId };
       emit(await askAgent(seat, visible, asking));
-    } catch (error) {
+    } catch (thrown) {
       signal.throwIfAborted();
       // Not the agent has failed, but what it was to be kept in.
       if (log.broken !== null) throw log.broken;
-      await log.append([failureDraft(next, error)]);
+      await log.append([failureDraft(next, thrown)]);
+      const error = runErrorOf(thrown);
       emit({ type: "agent-failed", agent: next, error });
       return { reason: "agent-failed", agent: next, error };
     }

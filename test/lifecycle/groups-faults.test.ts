@@ -28,10 +28,12 @@ onEveryStore("a group in trouble", {
       stopReason: "error",
       metadata: { error: { name: "RangeError", message: "boom", code: "BOOM" } },
     });
-    expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error: boom });
+    const error = { code: "BOOM", message: "boom" };
+    expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error });
+    expect(run.outcome).toHaveProperty("error.cause", boom);
     expect((await eventsOf(run)).slice(-2)).toEqual([
-      { type: "agent-failed", agent: "bob", error: boom },
-      { type: "group-finished", outcome: run.outcome },
+      { type: "agent-failed", agent: "bob", error, runId: run.id },
+      { type: "group-finished", outcome: run.outcome, runId: run.id },
     ]);
     expect([await phasesOf(store, id), await store.leaseOf(id)]).toEqual([["started", "failed"], null]);
     const manager = new SessionManager({ store: await reopen() });

@@ -43,6 +43,7 @@ test("what happens is told in order, with the events of each agent's own run", a
     messageId: "q",
     agents: ["ada", "bob"],
     resumed: false,
+    runId: run.id,
   });
   expect(
     events
@@ -51,6 +52,7 @@ test("what happens is told in order, with the events of each agent's own run", a
   ).toEqual([
     "group-started",
     "agent-selected ada",
+    "run-started ada",
     "round-started ada",
     "round-finished ada",
     "run-finished ada",
@@ -62,8 +64,9 @@ test("what happens is told in order, with the events of each agent's own run", a
   const text = events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
   expect(text).toBe("Yes.");
   const state = await run;
+  expect(new Set(events.map(({ runId }) => runId))).toEqual(new Set([run.id]));
   const finished = events.filter((event) => event.type === "agent-finished");
-  expect(finished).toEqual([
+  expect(finished).toMatchObject([
     { type: "agent-finished", agent: "ada", kind: "spoke", turnId: state.turns[1]?.turnId, text: "Yes." },
     { type: "agent-finished", agent: "bob", kind: "passed", turnId: null, text: "" },
   ]);

@@ -42,7 +42,8 @@ export const chat: Command = {
     type: "what happened: session-opened, notice, problem, or an event of a run, one object on each line",
     text: "what was said, for text-delta, thinking-delta, notice and problem",
     sessionId: "the session's id, for session-opened",
-    error: "code and message, for run-failed and model-retry",
+    runId: "the run that an event belongs to",
+    error: "code, message and details, for run-failed and model-retry",
   },
   store: "made",
   async run(context) {

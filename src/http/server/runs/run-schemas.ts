@@ -20,7 +20,11 @@ export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
   }),
 );
 
-const approval = named<Approval>("Approval", z.object({ callId: text, name: text, arguments: json }));
+/** A call that waits for a person's word. */
+export const approval: z.ZodType<Approval> = named<Approval>(
+  "Approval",
+  z.object({ callId: text, name: text, arguments: json }),
+);
 
 /** A run. */
 export const runView: z.ZodType<RunView> = named<RunView>(
