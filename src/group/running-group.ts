@@ -25,7 +25,7 @@ import type { GroupProgress } from "./group-progress.ts";
 import type { GroupRun } from "./group-run.ts";
 import type { CheckedGroupOptions } from "./group-options.ts";
 import { takeSession } from "./take-session.ts";
-import { type GroupParts, takeTurns } from "./take-turns.ts";
+import { type GroupParts, takeTurns, viewOf } from "./take-turns.ts";
 
 /** What a group is started with. */
 export interface GroupStart {
@@ -131,7 +131,9 @@ export class RunningGroup implements GroupRun {
     try {
       const tree = await this.#open();
       const log = await GroupLog.open(tree, hold.guard);
-      return await this.#work(tree, log);
+      const outcome = await this.#work(tree, log);
+      if (outcome.reason !== "agent-failed") this.#tellEnd(log);
+      return outcome;
     } finally {
       await hold.letGo();
     }
@@ -162,6 +164,13 @@ export class RunningGroup implements GroupRun {
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;
     }
+  }
+
+  /** The turn manager hears that the group is over once the log says so. */
+  #tellEnd(log: GroupLog): void {
+    const { parts, sessionId, options } = this.#start;
+    const view = viewOf(parts, { log, maxRounds: options.maxRounds, signal: this.#controller.signal });
+    parts.turnManager.recordProgress?.(sessionId, view, true);
   }
 
   #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {

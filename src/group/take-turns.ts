@@ -42,7 +42,7 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
     const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
     try {
-      const asking = { ...work, agents: membersOf(parts), messageId: progress.messageId };
+      const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId };
       emit(await askAgent(seat, visible, asking));
     } catch (thrown) {
       signal.throwIfAborted();
@@ -56,32 +56,37 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
   }
 }
 
+/** What a turn manager decides by. */
+export function viewOf(
+  { seats }: GroupParts,
+  { log, maxRounds, signal }: Pick<GroupWork, "log" | "maxRounds" | "signal">,
+): Required<GroupView> {
+  const progress = log.progress as GroupProgress;
+  return {
+    turns: log.items.map(({ turn }) => turn),
+    agents: membersOf(seats),
+    moves: progress.moves.map(({ agent }) => agent),
+    maxRounds: maxRounds ?? progress.maxRounds,
+    signal,
+  };
+}
+
 /** Who speaks next, or how the group came to its end. */
-async function nextOf(
-  parts: GroupParts,
-  { sessionId, log, signal, maxRounds }: GroupWork,
-  progress: GroupProgress,
-): Promise<string | GroupOutcome> {
-  const agents = membersOf(parts);
-  const { moves } = progress;
-  const most = maxRounds ?? progress.maxRounds;
+async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupProgress): Promise<string | GroupOutcome> {
+  const { sessionId, signal } = work;
+  const { turnManager } = parts;
+  const view = viewOf(parts, work);
+  turnManager.recordProgress?.(sessionId, view, false);
+  const { agents, maxRounds } = view;
   const latest = moves.slice(-agents.length);
   if (latest.length === agents.length && latest.every(({ kind }) => kind === "passed")) return { reason: "all-passed" };
   // A turn manager may count differently; this holds for all of them.
-  if (moves.length >= most * agents.length) return { reason: "max-rounds" };
-  const view: GroupView = {
-    turns: log.items.map(({ turn }) => turn),
-    agents,
-    moves: moves.map(({ agent }) => agent),
-    maxRounds: most,
-    signal,
-  };
-  const { turnManager } = parts;
+  if (moves.length >= maxRounds * agents.length) return { reason: "max-rounds" };
   const over = await untilAborted(Promise.resolve(turnManager.isComplete(sessionId, view)), signal);
   const next = over ? null : await untilAborted(Promise.resolve(turnManager.selectNext(sessionId, view)), signal);
   return next ?? { reason: "complete" };
 }
 
-function membersOf({ seats }: GroupParts): GroupView["agents"] {
+function membersOf(seats: GroupParts["seats"]): GroupView["agents"] {
   return [...seats.values()].map(({ name, role }) => ({ name, role }));
 }
