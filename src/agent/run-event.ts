@@ -18,8 +18,7 @@ export interface Approval {
  */
 export type RunEvent = {
   readonly runId: string;
-} & /** The first event: the run has its session, and goes on from its input. */
-(
+} /** The first event: the run has its session, and goes on from its input. */ & (
   | { readonly type: "run-started" }
   | { readonly type: "round-started"; readonly round: number }
   | { readonly type: "text-delta" | "thinking-delta"; readonly round: number; readonly text: string }

@@ -1,6 +1,6 @@
 import { runErrorOf } from "../agent/run-error.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
-import { SessionError, show } from "../session/errors.ts";
+import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
 import { type TurnFilter, visibleTo } from "./agent-view.ts";
 import { type Asking, askAgent } from "./ask-agent.ts";
 import type { GroupSeat } from "./group-agent.ts";
@@ -39,6 +39,8 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     if (seat === undefined) {
       throw new SessionError("INVALID_OPTION", `The turn manager chose ${show(next)}, who is not in the group.`);
     }
+    // An agent that could not be heard is not asked: what it did could not be told.
+    if (log.room?.left === 0) throw new SessionCapacityError("turns in a session", log.room.limit);
     emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
     const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
     try {

@@ -16,6 +16,7 @@ type PersistFrom = NonNullable<FileOptions["persistFrom"]>;
 
 /** A session in a file of its own. Until it is worth a file it is kept in memory; then all of it is written at once. */
 export class FileBacking implements TreeBacking {
+  readonly turnsMax = null;
   readonly path: string;
   readonly damage: readonly Damage[];
   readonly #files: JsonlStore;

@@ -134,6 +134,11 @@ export class SessionTree implements AsyncDisposable {
     return entries[0] as Entry;
   }
 
+  /** How many more turns the session takes and how many it may have, as of the last append; null where there is no limit. */
+  get room(): SessionRoom | null {
+    return this.#backing.roomIn(this.#head);
+  }
+
   /** Appends several entries that land together or not at all. */
   async appendAll(drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
     const result = await this.#backing.append(this.id, drafts, options);
