@@ -24,7 +24,7 @@ import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions }
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { pruneBranchOf } from "./prune-branch.ts";
-import { readTranscript, sessionOf, withOrigin } from "./read-session.ts";
+import { readTranscript, readSession, withOrigin } from "./read-session.ts";
 import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
@@ -344,7 +344,7 @@ export class SessionTree implements AsyncDisposable {
   async toSession(): Promise<Session> {
     const head = await this.refresh();
     const { transcript } = await readTranscript(this.store, head);
-    return sessionOf(head, withOrigin(transcript, this.store, head));
+    return readSession(this.store, head, withOrigin(transcript, this.store, head));
   }
 
   /** Where the session is kept; until it is worth a file, that is in memory. */
