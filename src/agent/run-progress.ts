@@ -7,7 +7,8 @@ import { Session } from "../session/session.ts";
 import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
-import type { RunSink, SessionRoom } from "./run-sink.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
+import type { RunSink } from "./run-sink.ts";
 import { RunWriter } from "./run-writer.ts";
 
 /** What a run's progress starts with. */

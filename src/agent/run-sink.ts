@@ -6,6 +6,7 @@ import type { SessionStore } from "../session/store.ts";
 import type { TranscriptOrigin } from "../session/transcript.ts";
 import type { Usage } from "../session/usage.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 
 /**
  * Where a run is kept.
@@ -42,12 +43,6 @@ export interface RunOutcome {
   readonly truncated?: boolean;
   /** Where the tools acted, so that a resume finds it again. */
   readonly sandbox?: SandboxPlacement;
-}
-
-/** How many more turns a session takes, of how many. */
-export interface SessionRoom {
-  readonly left: number;
-  readonly limit: number;
 }
 
 /**

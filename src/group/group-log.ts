@@ -1,4 +1,4 @@
-import type { SessionRoom } from "../agent/run-sink.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";

@@ -1,5 +1,6 @@
 import { UNLIMITED } from "../agent/persist/log-sink.ts";
-import type { RunSink, SessionRoom } from "../agent/run-sink.ts";
+import type { RunSink } from "../agent/run-sink.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";

@@ -16,7 +16,6 @@ type PersistFrom = NonNullable<FileOptions["persistFrom"]>;
 
 /** A session in a file of its own. Until it is worth a file it is kept in memory; then all of it is written at once. */
 export class FileBacking implements TreeBacking {
-  readonly turnsMax = null;
   readonly path: string;
   readonly damage: readonly Damage[];
   readonly #files: JsonlStore;
@@ -77,6 +76,10 @@ export class FileBacking implements TreeBacking {
 
   get persisted(): boolean {
     return this.#memory === null;
+  }
+
+  roomIn(): null {
+    return null;
   }
 
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {

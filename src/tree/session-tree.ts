@@ -25,7 +25,7 @@ import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, op
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { pruneBranchOf } from "./prune-branch.ts";
 import { readTranscript, readSession, withOrigin } from "./read-session.ts";
-import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
+import { type OpenedSession, StoreBacking, type TreeBacking, type SessionRoom } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
 const TRIES_MAX = 20;

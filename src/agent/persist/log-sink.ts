@@ -3,7 +3,8 @@ import { SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { EntryChain } from "../../tree/entry-chain.ts";
-import type { RunOutcome, RunSink, SessionRoom } from "../run-sink.ts";
+import type { SessionRoom } from "../../tree/tree-backing.ts";
+import type { RunOutcome, RunSink } from "../run-sink.ts";
 
 /** The guard of appends that are not refused for want of room. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };

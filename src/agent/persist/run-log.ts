@@ -11,7 +11,8 @@ import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import { resumeStateOf } from "../resume-state.ts";
-import type { SessionRoom, SinkRequest } from "../run-sink.ts";
+import type { SessionRoom } from "../../tree/tree-backing.ts";
+import type { SinkRequest } from "../run-sink.ts";
 import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
 import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
 
