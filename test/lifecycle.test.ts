@@ -6,6 +6,7 @@ import { accessCases } from "./lifecycle/access-cases.ts";
 import { companionCases } from "./lifecycle/companion-cases.ts";
 import { expiryCases } from "./lifecycle/expiry-cases.ts";
 import { contextOn, type LifecycleCase } from "./lifecycle/lifecycle-case.ts";
+import { roomCases } from "./lifecycle/room-cases.ts";
 import { runCases } from "./lifecycle/run-cases.ts";
 import { statusCases } from "./lifecycle/status-cases.ts";
 import { turnCases } from "./lifecycle/turn-cases.ts";
@@ -18,6 +19,7 @@ const cases: readonly LifecycleCase[] = [
   ...expiryCases,
   ...companionCases,
   ...runCases,
+  ...roomCases,
 ];
 
 test("gives every case a name of its own", () => {

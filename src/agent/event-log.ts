@@ -7,8 +7,12 @@ export const EVENTS_MAX = 10_000;
 /** What a reader gets in the place of events that it was too slow, or came too late, for. */
 export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
 
+/** An event as it is told to a log, which adds whose it is. */
+export type Unsigned<Event> = Event extends unknown ? Omit<Event, "runId"> : never;
+
 /** The events of one run. Every reader starts at the first one that is still kept. */
-export class EventLog<Event extends { readonly type: string } = RunEvent> {
+export class EventLog<Event extends { readonly type: string; readonly runId: string } = RunEvent> {
+  readonly #runId: string;
   readonly #report: (error: unknown) => void;
   readonly #listener: ((event: Event) => void) | undefined;
   #events: Event[] = [];
@@ -17,14 +21,16 @@ export class EventLog<Event extends { readonly type: string } = RunEvent> {
   #ended = false;
   #waiting: (() => void)[] = [];
 
-  constructor(listener: ((event: Event) => void) | undefined, report: (error: unknown) => void) {
+  constructor(runId: string, listener: ((event: Event) => void) | undefined, report: (error: unknown) => void) {
+    this.#runId = runId;
     this.#listener = listener;
     this.#report = report;
   }
 
-  add(event: Event): void {
+  add(told: Unsigned<Event>): void {
     if (this.#ended) return;
-    this.#events.push(Object.freeze(event));
+    const event = Object.freeze({ ...told, runId: this.#runId }) as unknown as Event;
+    this.#events.push(event);
     // Dropping half at a time keeps the cost of an event constant.
     if (this.#events.length >= EVENTS_MAX * 2) {
       this.#dropped += EVENTS_MAX;
@@ -42,7 +48,7 @@ export class EventLog<Event extends { readonly type: string } = RunEvent> {
   async *[Symbol.asyncIterator](): AsyncGenerator<Event | EventsDropped, void, undefined> {
     for (let next = 0; ; next++) {
       if (next < this.#dropped) {
-        yield { type: "events-dropped", count: this.#dropped - next };
+        yield { type: "events-dropped", count: this.#dropped - next, runId: this.#runId };
         next = this.#dropped;
       }
       while (next - this.#dropped >= this.#events.length) {

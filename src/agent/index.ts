@@ -22,6 +22,7 @@ export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./
 export { ModelError, type ModelFailure } from "./model-error.ts";
 export { type ResumedSession, type ResumeOptions, resumeSession } from "./resume-session.ts";
 export type { RetryOptions } from "./retry.ts";
+export type { RunError } from "./run-error.ts";
 export type { Approval, RunEvent } from "./run-event.ts";
 export { type CompressOptions, runSessionCompress } from "./run-session-compress.ts";
 export { runSessionLoop, type SessionInput } from "./run-session-loop.ts";

@@ -13,6 +13,7 @@ import { EventLog } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import { RunApprovals } from "./run-approvals.ts";
+import { runErrorOf } from "./run-error.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
@@ -54,7 +55,8 @@ export class LoopRun implements SessionRun {
 
   constructor({ source, output, options, work }: RunStart) {
     const { onEvent, signal: callersSignal, persist = false, register = true } = options;
-    const events = new EventLog(onEvent, (error) =>
+    const runId = uuidv7();
+    const events = new EventLog(runId, onEvent, (error) =>
       process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
     );
     const { signal } = this.#controller;
@@ -62,7 +64,7 @@ export class LoopRun implements SessionRun {
     setMaxListeners(0, signal);
     // Whoever follows it later then need not add a listener, which takes longer than all else about it.
     followAbort(signal, () => {});
-    this.progress = new RunProgress({ runId: uuidv7(), output, events, signal, kept: persist !== false });
+    this.progress = new RunProgress({ runId, output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
     this.unasked = stricterOf(options.unasked, around?.unasked);
@@ -200,7 +202,7 @@ export class LoopRun implements SessionRun {
     if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
     this.progress.settleOrigin();
     this.#pending = false;
-    events.add({ type: "run-failed", error });
+    events.add({ type: "run-failed", error: runErrorOf(error) });
     events.end();
   }
 

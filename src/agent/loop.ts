@@ -1,4 +1,5 @@
 import type { EntryDraft } from "../session/entry.ts";
+import { SessionCapacityError } from "../session/errors.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { Row } from "../session/transcript.ts";
@@ -13,11 +14,12 @@ import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
 import { checkWhole, readReply } from "./read-reply.ts";
 import type { ResumeState } from "./resume-state.ts";
 import { withRetries } from "./retry.ts";
+import { runErrorOf } from "./run-error.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
 import { type DispatchHost, ToolDispatch } from "./tool-dispatch.ts";
-import { errorMessage } from "./tool-result.ts";
+import { errorMessage, type ToolFailure } from "./tool-result.ts";
 import { untilAborted } from "./until-aborted.ts";
 
 /** What a loop runs with. */
@@ -40,6 +42,8 @@ export class Loop {
   readonly #question: Message | null;
   readonly #heard = (row: Row): void => this.#parts.context.push(row);
   #round = 0;
+  /** Whether the run has asked for anything, or answered a call. */
+  #begun = false;
   #partial: PartialReply | null = null;
 
   constructor(parts: LoopParts) {
@@ -48,20 +52,18 @@ export class Loop {
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
   }
 
-  /** Whether the run was cut short: by its number of rounds, or by its budget. */
+  /** Whether the run was cut short: by its number of rounds, its budget, or the room in its session. */
   async run(resume: ResumeState | null): Promise<{ readonly truncated: boolean }> {
     const { inputs, options } = this.#parts;
     const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = options;
     await this.#settleOpenCalls(resume);
     // What led here may have spent it all.
-    if (this.#budgetStops()) {
-      await this.#hearTheRest();
-      return { truncated: true };
-    }
+    if (this.#budgetStops()) return this.#cutShort();
     for (let toolRounds = 0; ; ) {
       this.#progress.signal.throwIfAborted();
       const steered = inputs.take("steer");
       if (steered.length > 0) await this.#say(steered);
+      if (!this.#hasRoomFor(1)) return this.#cutShort();
       const { message, calls, stopped } = await this.#runRound();
       const stopReason = message.stopReason ?? "stop";
       this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
@@ -72,8 +74,7 @@ export class Loop {
         process.emitWarning(
           `Run ${this.#progress.output.id} was cut short after ${toolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
         );
-        await this.#hearTheRest();
-        return { truncated: true };
+        return this.#cutShort();
       }
       const more = await inputs.takeLast();
       if (more.length === 0) return { truncated: false };
@@ -94,6 +95,7 @@ export class Loop {
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#round += 1;
+    this.#begun = true;
     const making = this.#parts.room.makeBefore(this.#round);
     if (making !== null) await making;
     const message = await this.#ask();
@@ -109,10 +111,10 @@ export class Loop {
       await this.#add([message], dispatch?.takeEffects());
       this.#spend(message);
     }
-    const stopped = this.#budgetStops();
-    if (stopped) await this.#declineCalls(calls);
+    const why = this.#budgetStops() ? OVER_BUDGET : this.#hasRoomFor(calls.length) ? null : NO_ROOM;
+    if (why !== null) await this.#answerCalls(calls, () => why);
     else if (dispatch !== null) await dispatch.run(this.#heard);
-    return { message, calls: calls.length, stopped };
+    return { message, calls: calls.length, stopped: why !== null };
   }
 
   #spend({ usage, cost }: AssistantMessage): void {
@@ -146,7 +148,7 @@ export class Loop {
     const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
     return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
       this.#partial = null;
-      events.add({ type: "model-retry", round: this.#round, ...retry });
+      events.add({ type: "model-retry", round: this.#round, ...retry, error: runErrorOf(retry.error) });
     });
   }
 
@@ -204,22 +206,34 @@ export class Loop {
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
     const open = openCalls(this.#progress.output);
     if (open.length === 0) return;
-    if (resume === null || resume.inherited) {
-      // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started,
-      // or a file that came from elsewhere only says that they were called.
-      return this.#answerCalls(open, "The call has no result here; it may have run. Check before you repeat it.");
+    this.#begun = true;
+    // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started, or a
+    // file that came from elsewhere only says that they were called.
+    if (resume === null || resume.inherited) return this.#answerCalls(open, () => UNKNOWN);
+    if (!this.#hasRoomFor(open.length)) {
+      return this.#answerCalls(open, ({ id }) => (resume.effects.has(id) ? UNKNOWN : NO_ROOM));
     }
     const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, open, resume);
     await this.#progress.note(dispatch.takeEffects());
     await dispatch.run(this.#heard);
   }
 
-  async #declineCalls(calls: readonly ToolCall[]): Promise<void> {
-    await this.#answerCalls(calls, "The run stopped before this call because its budget was reached.");
+  async #answerCalls(calls: readonly ToolCall[], why: (call: ToolCall) => NotRun): Promise<void> {
+    await this.#say(calls.map((call) => errorMessage(call, ...why(call))));
   }
 
-  async #answerCalls(calls: readonly ToolCall[], message: string): Promise<void> {
-    await this.#say(calls.map((call) => errorMessage(call, "interrupted", message)));
+  /** Whether the session takes so many more turns. */
+  #hasRoomFor(turns: number): boolean {
+    const { room } = this.#progress;
+    if (room === null || room.left >= turns) return true;
+    // A run that has not asked for anything yet has nothing to show for itself.
+    if (!this.#begun) throw new SessionCapacityError("turns in a session", room.limit);
+    return false;
+  }
+
+  async #cutShort(): Promise<{ readonly truncated: true }> {
+    await this.#hearTheRest();
+    return { truncated: true };
   }
 
   /** Adds what people said too late for this run, so that the next one answers it; whether there was anything. */
@@ -239,6 +253,16 @@ export class Loop {
     return this.#progress.add(messages, this.#heard, facts);
   }
 }
+
+/** Why a call has no result of its own, as the model is told. */
+type NotRun = readonly [kind: ToolFailure, message: string];
+
+const UNKNOWN: NotRun = ["interrupted", "The call has no result here; it may have run. Check before you repeat it."];
+const OVER_BUDGET: NotRun = ["interrupted", "The run stopped before this call because its budget was reached."];
+const NO_ROOM: NotRun = [
+  "no_room",
+  "The session has no room for the result of this call, which was therefore not run.",
+];
 
 type Messages = () => readonly Message[];
 

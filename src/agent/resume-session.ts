@@ -4,7 +4,7 @@ import { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openFile } from "../tree/file-trees.ts";
 import { findSessionFile, type PersistedOptions } from "../tree/persisted-session.ts";
-import { readTranscript, sessionOf, withOrigin } from "../tree/read-session.ts";
+import { readSession, readTranscript, withOrigin } from "../tree/read-session.ts";
 import { findRun } from "../tree/run-file.ts";
 import { readResumeState } from "./persist/read-resume-state.ts";
 import { setResumeState } from "./resume-state.ts";
@@ -62,7 +62,7 @@ async function resume(
   const state = await readResumeState(store, head, transcript, entries);
   // All transcripts without rows are one object, which says nothing about this session.
   if (transcript.length > 0) setResumeState(transcript, state);
-  const user = sessionOf(head, transcript, state.sandbox ?? head.header.sandbox);
+  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
   const agent = Session.fromAgentPrompt(options.agentPrompt ?? head.path.settings.systemPrompt ?? "");
   return { user, agent };
 }

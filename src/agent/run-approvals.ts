@@ -43,16 +43,12 @@ export class RunApprovals {
   }
 
   /** Asks for a person's word; what an earlier run was told already counts. */
-  async ask(
-    asked: Omit<Approval, "arguments"> & { readonly arguments: unknown },
-    earlier: ApprovalDecision | null | undefined,
-  ): Promise<void> {
+  async ask(approval: Approval, earlier: ApprovalDecision | null | undefined): Promise<void> {
     const { runId } = this.#progress;
-    const approval: Approval = { ...asked, arguments: asked.arguments as JsonValue };
     // What was decided already waits for nobody, also while that is being put on record anew.
     const waiting = waitingFor(approval, earlier != null);
-    this.#waiting.set(asked.callId, waiting);
-    await this.#progress.note([{ type: "approval", runId, callId: asked.callId }]);
+    this.#waiting.set(approval.callId, waiting);
+    await this.#progress.note([{ type: "approval", runId, callId: approval.callId }]);
     if (earlier != null) {
       await this.#decide(waiting, earlier);
     } else {

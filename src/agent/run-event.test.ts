@@ -31,18 +31,22 @@ describe("the events of a run", () => {
     expect(await eventsOf(run)).toEqual(heard);
     const answers = session.transcript.toMessages().filter(({ role }) => role === "assistant");
     const result = session.transcript.toMessages().find(({ role }) => role === "tool");
-    const steps = heard.filter(({ type }) => !type.endsWith("-delta"));
-    expect(steps).toEqual([
-      { type: "round-started", round: 1 },
-      { type: "usage", round: 1, usage: usage(10, 2), cost: 0.5 },
-      { type: "tool-started", round: 1, callId: "a", name: "look" },
-      { type: "tool-finished", round: 1, callId: "a", message: result },
-      { type: "round-finished", round: 1, message: answers[0], stopReason: "tool_calls" },
-      { type: "round-started", round: 2 },
-      { type: "usage", round: 2, usage: usage(20, 2) },
-      { type: "round-finished", round: 2, message: answers[1], stopReason: "stop" },
-      { type: "run-finished", truncated: false, usage: usage(30, 4) },
-    ]);
+    const { runId, ...first } = heard[0] as RunEvent;
+    expect([first, typeof runId]).toEqual([{ type: "run-started" }, "string"]);
+    const steps = heard.slice(1).filter(({ type }) => !type.endsWith("-delta"));
+    expect(steps).toEqual(
+      [
+        { type: "round-started", round: 1 },
+        { type: "usage", round: 1, usage: usage(10, 2), cost: 0.5 },
+        { type: "tool-started", round: 1, callId: "a", name: "look", arguments: {} },
+        { type: "tool-finished", round: 1, callId: "a", message: result },
+        { type: "round-finished", round: 1, message: answers[0], stopReason: "tool_calls" },
+        { type: "round-started", round: 2 },
+        { type: "usage", round: 2, usage: usage(20, 2) },
+        { type: "round-finished", round: 2, message: answers[1], stopReason: "stop" },
+        { type: "run-finished", truncated: false, usage: usage(30, 4) },
+      ].map((event) => ({ ...event, runId })),
+    );
     const told = heard.flatMap((event) => (event.type === "text-delta" ? [[event.round, event.text]] : []));
     expect(
       told
@@ -56,8 +60,8 @@ describe("the events of a run", () => {
         .map(([, text]) => text)
         .join(""),
     ).toBe("Done.");
-    const first = heard.findIndex(({ type }) => type === "text-delta");
-    expect(heard.findIndex(({ type }) => type === "usage")).toBeGreaterThan(first);
+    const delta = heard.findIndex(({ type }) => type === "text-delta");
+    expect(heard.findIndex(({ type }) => type === "usage")).toBeGreaterThan(delta);
   });
 
   test("cannot be changed by one listener for the others", async () => {
@@ -77,10 +81,12 @@ describe("the events of a run", () => {
     const failure = new Error("Gone.");
     const run = runSessionLoop(asking(), someAgent(), { model: scripted([failure]) });
     const events = await eventsOf(run);
-    expect(events).toEqual([
+    expect(events).toMatchObject([
+      { type: "run-started" },
       { type: "round-started", round: 1 },
-      { type: "run-failed", error: failure },
+      { type: "run-failed", error: { code: null, message: "Gone." } },
     ]);
+    expect(events.at(-1)).toHaveProperty("error.cause", failure);
   });
 });
 

@@ -4,6 +4,7 @@ import type { SandboxReach } from "../session/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model.ts";
 import type { ToolEffects } from "./tool-effects.ts";
+import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */
 export interface Approval {
@@ -19,8 +20,12 @@ export interface Approval {
   readonly innerRunId?: string;
 }
 
-/** What happens in a run, as it happens. `round` counts the model's turns from 1. */
-export type RunEvent =
+/**
+ * What happens in a run, as it happens. `round` counts the model's turns from 1, `runId` is the id that the log has the run
+ * under. All of it is plain data, which JSON carries without loss. The first is `run-started`: the run has its session.
+ */
+export type RunEvent = { readonly runId: string } & (
+  | { readonly type: "run-started" }
   | { readonly type: "round-started"; readonly round: number }
   | { readonly type: "text-delta" | "thinking-delta"; readonly round: number; readonly text: string }
   | (Extract<ModelDelta, { type: "tool-call-delta" }> & { readonly round: number })
@@ -30,10 +35,17 @@ export type RunEvent =
       readonly round: number;
       readonly attempt: number;
       readonly delayMs: number;
-      readonly error: unknown;
+      readonly error: RunError;
     }
   | { readonly type: "usage"; readonly round: number; readonly usage: Usage; readonly cost?: number }
-  | { readonly type: "tool-started"; readonly round: number; readonly callId: string; readonly name: string }
+  /** The arguments are those that the tool is given, as far as JSON holds them; else those that the model wrote. */
+  | {
+      readonly type: "tool-started";
+      readonly round: number;
+      readonly callId: string;
+      readonly name: string;
+      readonly arguments: JsonValue;
+    }
   | { readonly type: "tool-finished"; readonly round: number; readonly callId: string; readonly message: ToolMessage }
   | { readonly type: "approval-required"; readonly round: number; readonly approval: Approval }
   /**
@@ -59,4 +71,5 @@ export type RunEvent =
   /** The reader was too slow, or came too late, for this many events, and goes on after them. */
   | { readonly type: "events-dropped"; readonly count: number }
   | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }
-  | { readonly type: "run-failed"; readonly error: unknown };
+  | { readonly type: "run-failed"; readonly error: RunError }
+);

@@ -7,6 +7,7 @@ import { Session } from "../session/session.ts";
 import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { RunSink } from "./run-sink.ts";
 import { RunWriter } from "./run-writer.ts";
 
@@ -134,6 +135,11 @@ export class RunProgress {
     const origin = this.#sink?.origin() ?? null;
     if (origin === null) return;
     Session.grow(this.output, { transcript: Transcript.withOrigin(this.output.transcript, origin) });
+  }
+
+  /** What room the run's session has; null where it is not limited. */
+  get room(): SessionRoom | null {
+    return this.#sink?.room ?? null;
   }
 
   get sink(): RunSink | null {

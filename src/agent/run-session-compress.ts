@@ -11,6 +11,7 @@ import type { Model, ModelReply, ModelRequest } from "./model.ts";
 import { openRunSink } from "./open-run-sink.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
+import { runErrorOf } from "./run-error.ts";
 import { checkInputs, inputOf, registerInputs, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./until-aborted.ts";
@@ -62,6 +63,7 @@ async function compress(
 ): Promise<{ readonly truncated: boolean }> {
   const input = await inputOf(user, run);
   const { progress } = run;
+  progress.events.add({ type: "run-started" });
   const reply = await ask(run, requestOf(input, agent, options), options);
   const text = summaryIn(reply);
   progress.spend(reply.usage, reply.cost);
@@ -110,7 +112,7 @@ async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions
     readReply(await untilAborted(askOnce(), signal), model, options.agentName);
   const attempt = telemetry === null ? once : () => telemetry.chat(model, request, once);
   const message = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
-    events.add({ type: "model-retry", round: 1, ...retry }),
+    events.add({ type: "model-retry", round: 1, ...retry, error: runErrorOf(retry.error) }),
   );
   const { usage, cost, stopReason = "stop" } = message;
   if (usage !== undefined) events.add({ type: "usage", round: 1, usage, ...(cost === undefined ? {} : { cost }) });

@@ -100,6 +100,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   const { progress, inputs, approvals } = run;
   const resume = resumeStateOf(input.transcript);
   const user = await keep(run, input, agent, options);
+  progress.events.add({ type: "run-started" });
   Session.grow(progress.output, { transcript: user.transcript });
   inputs.restore(resume?.queued ?? []);
   const { budget, executor, persist, compaction } = options;

@@ -6,6 +6,7 @@ import type { SessionStore } from "../session/store.ts";
 import type { TranscriptOrigin } from "../session/transcript.ts";
 import type { Usage } from "../session/usage.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 
 /**
  * Where a run is kept.
@@ -48,6 +49,7 @@ export interface RunOutcome {
  * Keeps what happens in a run, so that it survives the process. One run writes to it, one call at a time.
  *
  * - Every call resolves once what it was given is durable, and rejects with nothing written.
+ * - None of it is refused for want of room, since the run looks at `room` before it asks a model or starts a call.
  * - Entries follow the run's own last entry, wherever others have moved the leaf meanwhile.
  */
 export interface RunSink {
@@ -59,6 +61,8 @@ export interface RunSink {
   end(outcome: RunOutcome): Promise<void>;
   /** Lets go without a word, as a crash would: the run can be resumed. */
   abandon(): Promise<void>;
+  /** How much room the session had after the last append, and how many turns it may have; null where that is not limited. */
+  readonly room: SessionRoom | null;
   /** Where the rows written so far can be built on by reference; null where they cannot. */
   origin(): Omit<TranscriptOrigin, "length"> | null;
 }

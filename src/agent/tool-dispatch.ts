@@ -1,8 +1,10 @@
 import type { EntryDraft } from "../session/entry.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import type { Row } from "../session/transcript.ts";
+import { copyJson, type JsonValue } from "../internal/json.ts";
 import { isThenable } from "./is-thenable.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
+import { parseArguments } from "./parse-arguments.ts";
 import type { ResumeState } from "./resume-state.ts";
 import type { RunApprovals } from "./run-approvals.ts";
 import type { RunProgress } from "./run-progress.ts";
@@ -113,12 +115,18 @@ export class ToolDispatch {
     const { approvals, executor, progress } = this.#host;
     for (const prepared of this.#prepared) {
       if (!("tool" in prepared) || !prepared.needsApproval) continue;
-      const { call, tool, args } = prepared;
+      const { call, tool } = prepared;
       const earlier = this.#resume?.approvals.get(call.id);
       // Who runs tools in another way may do so anywhere.
       const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
       const reach = known ? await progress.output.sandboxReach() : null;
-      const asked = { callId: call.id, name: call.name, arguments: args, effects: effectsOf(tool), reach };
+      const asked = {
+        callId: call.id,
+        name: call.name,
+        arguments: argumentsOf(prepared),
+        effects: effectsOf(tool),
+        reach,
+      };
       await approvals.ask(asked, earlier);
     }
   }
@@ -131,8 +139,9 @@ export class ToolDispatch {
     if ("failure" in prepared) message = prepared.failure;
     else if (prepared.needsApproval) message = await this.#denial(prepared);
     if (message === null) {
-      events.add({ type: "tool-started", round: this.#round, callId, name });
-      message = await this.#host.observe(prepared.call, () => this.#execute(prepared as Runnable));
+      const runnable = prepared as Runnable;
+      events.add({ type: "tool-started", round: this.#round, callId, name, arguments: argumentsOf(runnable) });
+      message = await this.#host.observe(prepared.call, () => this.#execute(runnable));
     }
     events.add({ type: "tool-finished", round: this.#round, callId, message });
     onMessage(message);
@@ -210,6 +219,16 @@ function interruptedOr(prepared: PreparedCall, resume: ResumeState | null): Prep
 
 function turnOf(prepared: PreparedCall): { readonly alone: boolean; readonly key: string | null } {
   return "tool" in prepared ? prepared : { alone: false, key: null };
+}
+
+/** The arguments of a call as an event tells them; a schema may have made something of them that is no JSON. */
+function argumentsOf({ call, args }: Runnable): JsonValue {
+  try {
+    return copyJson(args);
+  } catch {
+    const given = parseArguments(call.arguments);
+    return given.ok ? (given.value as JsonValue) : null;
+  }
 }
 
 /** The messages from a place on that are there without a gap. */

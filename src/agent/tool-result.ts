@@ -14,6 +14,7 @@ export type ToolFailure =
   | "timeout"
   | "denied"
   | "interrupted"
+  | "no_room"
   | SandboxFailure;
 
 const KINDS: Readonly<Record<ToolFailure, true>> = {
@@ -23,6 +24,7 @@ const KINDS: Readonly<Record<ToolFailure, true>> = {
   timeout: true,
   denied: true,
   interrupted: true,
+  no_room: true,
   os_error: true,
   file_not_found: true,
   unsupported: true,

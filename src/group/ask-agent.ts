@@ -1,5 +1,7 @@
 import type { Agent } from "../agent/agent.ts";
+import type { Unsigned } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
+import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { Unasked } from "../agent/unasked.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
@@ -29,12 +31,12 @@ export interface Asking {
   /** Which calls run without a person's word; an agent's own word may be stricter. */
   readonly unasked: Unasked | undefined;
   readonly signal: AbortSignal;
-  readonly emit: (event: GroupEvent) => void;
+  readonly emit: (event: Unsigned<GroupEvent>) => void;
   /** Told which run is at work, and when none is. */
   readonly atWork: (run: SessionRun | null) => void;
 }
 
-type Finished = Extract<GroupEvent, { type: "agent-finished" }>;
+type Finished = Unsigned<Extract<GroupEvent, { type: "agent-finished" }>>;
 
 /**
  * Lets an agent have its go; what it says is durable when this resolves. Rejects with why the agent failed, or with the
@@ -73,7 +75,7 @@ async function execute(
   const answer = readAnswer(name, await untilAborted(given, signal));
   if (answer.kind === "refused") {
     await log.append([refusalDraft(name, answer.error)]);
-    return { ...finished(name, "refused"), error: answer.error };
+    return { ...finished(name, "refused"), error: runErrorOf(answer.error) };
   }
   if (answer.kind === "passed") {
     await log.append([passDraft(name, answer.message ?? {})]);
@@ -120,7 +122,7 @@ async function runLoop(
   return finished(name, "passed");
 }
 
-async function tell(run: SessionRun, agent: string, emit: (event: GroupEvent) => void): Promise<void> {
+async function tell(run: SessionRun, agent: string, emit: Asking["emit"]): Promise<void> {
   for await (const event of run) emit({ ...event, agent });
 }
 

@@ -1,13 +1,17 @@
+import type { RunError } from "../agent/run-error.ts";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { GroupEnd } from "./group-progress.ts";
 
 /** How a group came to its end. */
 export type GroupOutcome =
   | { readonly reason: GroupEnd }
-  | { readonly reason: "agent-failed"; readonly agent: string; readonly error: unknown };
+  | { readonly reason: "agent-failed"; readonly agent: string; readonly error: RunError };
 
-/** What happens in a group, as it happens. What happens in an agent's own run comes with the agent's name. */
-export type GroupEvent =
+/**
+ * What happens in a group, as it happens. What happens in an agent's own run comes with the agent's name; `runId` is the
+ * group's throughout. All of it is plain data, which JSON carries without loss.
+ */
+export type GroupEvent = { readonly runId: string } & (
   | {
       readonly type: "group-started";
       readonly sessionId: string;
@@ -28,11 +32,12 @@ export type GroupEvent =
       readonly turnId: string | null;
       readonly text: string;
       /** Why it refused. */
-      readonly error?: unknown;
+      readonly error?: RunError;
     }
-  | { readonly type: "agent-failed"; readonly agent: string; readonly error: unknown }
+  | { readonly type: "agent-failed"; readonly agent: string; readonly error: RunError }
   | { readonly type: "group-finished"; readonly outcome: GroupOutcome }
   /** The run of the group was stopped, or cannot go on; what was said stays. */
-  | { readonly type: "group-failed"; readonly error: unknown }
+  | { readonly type: "group-failed"; readonly error: RunError }
   /** The reader was too slow, or came too late, for this many events, and goes on after them. */
-  | { readonly type: "events-dropped"; readonly count: number };
+  | { readonly type: "events-dropped"; readonly count: number }
+);

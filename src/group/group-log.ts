@@ -1,3 +1,4 @@
+import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
@@ -58,6 +59,11 @@ export class GroupLog {
     this.#messageId = messageId;
   }
 
+  /** How much room the session has; null where it is not limited. */
+  get room(): SessionRoom | null {
+    return this.#tree.room;
+  }
+
   /** Reads what others have appended meanwhile. */
   async refresh(): Promise<void> {
     const { store, id } = this.#tree;
@@ -68,10 +74,10 @@ export class GroupLog {
     }
   }
 
-  /** Appends at the end of the path. */
-  async append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+  /** Appends at the end of the path; `guard` goes before what holds for every append. */
+  async append(drafts: readonly EntryDraft[], guard: Guard = {}): Promise<readonly Entry[]> {
     try {
-      return await this.#append(drafts);
+      return await this.#append(drafts, { ...this.#guard, ...guard });
     } catch (error) {
       if (!(error instanceof SessionError && ENTRY_FAULTS.has(error.code))) this.#broken ??= error;
       throw error;
@@ -83,10 +89,10 @@ export class GroupLog {
     await this.#tree.appendAll(drafts, { guard: this.#guard });
   }
 
-  async #append(drafts: readonly EntryDraft[]): Promise<readonly Entry[]> {
+  async #append(drafts: readonly EntryDraft[], guard: Guard): Promise<readonly Entry[]> {
     for (let tries = 1; ; tries++) {
       try {
-        const options = { guard: this.#guard, expectedVersion: this.#version };
+        const options = { guard, expectedVersion: this.#version };
         const { entries } = await this.#tree.appendAll(drafts, options);
         for (const entry of entries) this.#take(entry);
         return entries;

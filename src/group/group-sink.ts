@@ -1,4 +1,6 @@
+import { UNLIMITED } from "../agent/persist/log-sink.ts";
 import type { RunSink } from "../agent/run-sink.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
@@ -33,10 +35,14 @@ export class GroupSink implements RunSink {
     return this.#passed;
   }
 
+  get room(): SessionRoom | null {
+    return this.#log.room;
+  }
+
   async append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }> {
     const kept = drafts.map((draft) => this.#keep(draft));
     if (kept.every((some) => some.length === 0)) return { entries: kept.map(() => null) };
-    const entries = [...(await this.#log.append(kept.flat()))];
+    const entries = [...(await this.#log.append(kept.flat(), UNLIMITED))];
     for (const entry of entries) {
       if (entry.type === "custom") this.#passed = true;
       if (entry.type === "message" && isAnswer(entry.message)) this.#answer = entry;

@@ -69,6 +69,10 @@ export class LlmTurnManager implements TurnManager {
     this.#roster.record(sessionId, turns);
   }
 
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
+
   async #ask(request: ModelRequest, agents: readonly GroupMember[], signal: AbortSignal): Promise<string | null> {
     const names = agents.map(({ name }) => name);
     const first = await this.#complete(request, signal);

@@ -39,6 +39,10 @@ export class PriorityTurnManager implements TurnManager {
     this.#roster.record(sessionId, turns);
   }
 
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
+
   #ordered(agents: readonly GroupMember[]): GroupMember[] {
     return agents.toSorted((a, b) => this.#priorityOf(b) - this.#priorityOf(a));
   }

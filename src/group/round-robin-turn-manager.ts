@@ -35,4 +35,8 @@ export class RoundRobinTurnManager implements TurnManager {
   recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
     this.#roster.record(sessionId, turns);
   }
+
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
 }

@@ -4,6 +4,7 @@ import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import { endDrafts } from "../agent/persist/start-drafts.ts";
+import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -24,7 +25,7 @@ import type { GroupProgress } from "./group-progress.ts";
 import type { GroupRun } from "./group-run.ts";
 import type { CheckedGroupOptions } from "./group-options.ts";
 import { takeSession } from "./take-session.ts";
-import { type GroupParts, takeTurns } from "./take-turns.ts";
+import { type GroupParts, takeTurns, viewOf } from "./take-turns.ts";
 
 /** What a group is started with. */
 export interface GroupStart {
@@ -53,7 +54,7 @@ export class RunningGroup implements GroupRun {
     const { sessionId, options } = start;
     this.sessionId = sessionId;
     this.#start = start;
-    this.#events = new EventLog(options.onEvent, (error) =>
+    this.#events = new EventLog(this.id, options.onEvent, (error) =>
       process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
     );
     setMaxListeners(0, this.#controller.signal);
@@ -111,7 +112,7 @@ export class RunningGroup implements GroupRun {
       return state;
     } catch (error) {
       this.#pending = false;
-      this.#events.add({ type: "group-failed", error });
+      this.#events.add({ type: "group-failed", error: runErrorOf(error) });
       throw error;
     } finally {
       unfollow?.();
@@ -130,7 +131,9 @@ export class RunningGroup implements GroupRun {
     try {
       const tree = await this.#open();
       const log = await GroupLog.open(tree, hold.guard);
-      return await this.#work(tree, log);
+      const outcome = await this.#work(tree, log);
+      if (outcome.reason !== "agent-failed") this.#tellEnd(log);
+      return outcome;
     } finally {
       await hold.letGo();
     }
@@ -152,7 +155,7 @@ export class RunningGroup implements GroupRun {
       }
       const outcome = await this.#takeTurns(log, place);
       if (outcome.reason === "agent-failed") {
-        await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error) }]);
+        await log.note([{ ...this.#fact("failed"), error: reasonOf(outcome.error.cause) }]);
       } else await log.append([endDraft(outcome.reason), this.#fact("finished")]);
       return outcome;
     } catch (error) {
@@ -161,6 +164,13 @@ export class RunningGroup implements GroupRun {
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;
     }
+  }
+
+  /** The turn manager hears that the group is over once the log says so. */
+  #tellEnd(log: GroupLog): void {
+    const { parts, sessionId, options } = this.#start;
+    const view = viewOf(parts, { log, maxRounds: options.maxRounds, signal: this.#controller.signal });
+    parts.turnManager.recordProgress?.(sessionId, view, true);
   }
 
   #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {

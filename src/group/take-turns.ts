@@ -1,5 +1,6 @@
+import { runErrorOf } from "../agent/run-error.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
-import { SessionError, show } from "../session/errors.ts";
+import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
 import { type TurnFilter, visibleTo } from "./agent-view.ts";
 import { type Asking, askAgent } from "./ask-agent.ts";
 import type { GroupSeat } from "./group-agent.ts";
@@ -38,48 +39,56 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     if (seat === undefined) {
       throw new SessionError("INVALID_OPTION", `The turn manager chose ${show(next)}, who is not in the group.`);
     }
+    // An agent that could not be heard is not asked: what it did could not be told.
+    if (log.room?.left === 0) throw new SessionCapacityError("turns in a session", log.room.limit);
     emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
     const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
     try {
-      const asking = { ...work, agents: membersOf(parts), messageId: progress.messageId };
+      const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId };
       emit(await askAgent(seat, visible, asking));
-    } catch (error) {
+    } catch (thrown) {
       signal.throwIfAborted();
       // Not the agent has failed, but what it was to be kept in.
       if (log.broken !== null) throw log.broken;
-      await log.append([failureDraft(next, error)]);
+      await log.append([failureDraft(next, thrown)]);
+      const error = runErrorOf(thrown);
       emit({ type: "agent-failed", agent: next, error });
       return { reason: "agent-failed", agent: next, error };
     }
   }
 }
 
+/** What a turn manager decides by. */
+export function viewOf(
+  { seats }: GroupParts,
+  { log, maxRounds, signal }: Pick<GroupWork, "log" | "maxRounds" | "signal">,
+): Required<GroupView> {
+  const progress = log.progress as GroupProgress;
+  return {
+    turns: log.items.map(({ turn }) => turn),
+    agents: membersOf(seats),
+    moves: progress.moves.map(({ agent }) => agent),
+    maxRounds: maxRounds ?? progress.maxRounds,
+    signal,
+  };
+}
+
 /** Who speaks next, or how the group came to its end. */
-async function nextOf(
-  parts: GroupParts,
-  { sessionId, log, signal, maxRounds }: GroupWork,
-  progress: GroupProgress,
-): Promise<string | GroupOutcome> {
-  const agents = membersOf(parts);
-  const { moves } = progress;
-  const most = maxRounds ?? progress.maxRounds;
+async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupProgress): Promise<string | GroupOutcome> {
+  const { sessionId, signal } = work;
+  const { turnManager } = parts;
+  const view = viewOf(parts, work);
+  turnManager.recordProgress?.(sessionId, view, false);
+  const { agents, maxRounds } = view;
   const latest = moves.slice(-agents.length);
   if (latest.length === agents.length && latest.every(({ kind }) => kind === "passed")) return { reason: "all-passed" };
   // A turn manager may count differently; this holds for all of them.
-  if (moves.length >= most * agents.length) return { reason: "max-rounds" };
-  const view: GroupView = {
-    turns: log.items.map(({ turn }) => turn),
-    agents,
-    moves: moves.map(({ agent }) => agent),
-    maxRounds: most,
-    signal,
-  };
-  const { turnManager } = parts;
+  if (moves.length >= maxRounds * agents.length) return { reason: "max-rounds" };
   const over = await untilAborted(Promise.resolve(turnManager.isComplete(sessionId, view)), signal);
   const next = over ? null : await untilAborted(Promise.resolve(turnManager.selectNext(sessionId, view)), signal);
   return next ?? { reason: "complete" };
 }
 
-function membersOf({ seats }: GroupParts): GroupView["agents"] {
+function membersOf(seats: GroupParts["seats"]): GroupView["agents"] {
   return [...seats.values()].map(({ name, role }) => ({ name, role }));
 }

@@ -58,6 +58,10 @@ export class TopicBasedTurnManager implements TurnManager {
     this.#roster.record(sessionId, turns);
   }
 
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
+
   #responsibleFor(text: string): string | null {
     const topic = this.#topics.find(({ pattern }) => text.search(pattern) >= 0);
     return topic?.agentName ?? this.#fallbackAgent;

@@ -24,7 +24,8 @@ export interface GroupView {
  * Decides who speaks next in a group.
  *
  * - With a view, the answer follows from the view alone, so that a group goes on in another process where it stopped.
- * - Without one, it follows from `recordTurns`; each selection then counts as a go of the one who was named.
+ * - Without one, it follows from `recordTurns`, where each selection counts as a go of the one who was named, or from what
+ *   a group told last with `recordProgress`.
  * - `filterVisible` may leave turns out and adds none.
  */
 export interface TurnManager {
@@ -37,4 +38,9 @@ export interface TurnManager {
   filterVisible(turns: readonly SessionTurn[], options: { readonly agentName: string }): readonly SessionTurn[];
   /** Says what was said in a session, where the manager is used without a group. */
   recordTurns?(sessionId: string, turns: readonly SessionTurn[]): void;
+  /**
+   * Says how far a group has come in a session, as its log has it, and whether it is over there. Until it is told of
+   * another message, a manager whose group is over says so, and selects nobody.
+   */
+  recordProgress?(sessionId: string, view: GroupView, over: boolean): void;
 }

@@ -3,7 +3,7 @@ import { checkName } from "../session/id.ts";
 import type { SessionTurn } from "../session/state.ts";
 import type { GroupMember, GroupView } from "./turn-manager.ts";
 
-/** For how many sessions a turn manager without a group remembers what it was told; the oldest are forgotten first. */
+/** For how many sessions a turn manager remembers what it was told; the oldest are forgotten first. */
 export const RECORDED_SESSIONS_MAX = 1000;
 
 /** A view with nothing left out. */
@@ -13,9 +13,11 @@ interface Recorded {
   readonly turns: readonly SessionTurn[];
   /** Who was selected since the last message of a person. */
   readonly selected: readonly string[];
+  /** Whether a group has come to its end there. */
+  readonly over: boolean;
 }
 
-/** The agents that a turn manager knows and, where it is used without a group, what was said. */
+/** The agents that a turn manager knows and, for whoever asks it without a view, what was said. */
 export class TurnRoster {
   readonly #members = new Map<string, GroupMember>();
   readonly #recorded = new Map<string, Recorded>();
@@ -36,7 +38,13 @@ export class TurnRoster {
     const spoken = speakersIn(turns);
     const sameQuestion = before !== undefined && questionOf(before.turns) === questionOf(turns);
     // Turns that nobody signed do not tell who spoke; what was selected for them does.
-    this.#remember(sessionId, { turns, selected: spoken.length > 0 || !sameQuestion ? spoken : before.selected });
+    const selected = spoken.length > 0 || !sameQuestion ? spoken : before.selected;
+    this.#remember(sessionId, { turns, selected, over: sameQuestion && before.over });
+  }
+
+  /** Remembers how far a group has come, for whoever asks without a view. */
+  recordProgress(sessionId: string, { turns, moves = speakersIn(turns) }: GroupView, over: boolean): void {
+    this.#remember(sessionId, { turns, selected: moves, over });
   }
 
   /** The view that was given, or what is known without one. */
@@ -45,15 +53,17 @@ export class TurnRoster {
       const { turns, agents, moves = speakersIn(turns), maxRounds = this.#maxRounds } = given;
       return { turns, agents, moves, maxRounds: Math.min(maxRounds, this.#maxRounds) };
     }
-    const { turns, selected } = this.#recorded.get(sessionId) ?? NOTHING;
-    return { turns, agents: [...this.#members.values()], moves: selected, maxRounds: this.#maxRounds };
+    const { turns, selected, over } = this.#recorded.get(sessionId) ?? NOTHING;
+    // A conversation that is over has no rounds left, however its manager counts them.
+    const maxRounds = over ? 0 : this.#maxRounds;
+    return { turns, agents: [...this.#members.values()], moves: selected, maxRounds };
   }
 
   /** Counts a selection that was made without a view, and gives it back. */
   selected(sessionId: string, given: GroupView | undefined, name: string | null): string | null {
     if (given === undefined && name !== null) {
-      const { turns, selected } = this.#recorded.get(sessionId) ?? NOTHING;
-      this.#remember(sessionId, { turns, selected: [...selected, name] });
+      const before = this.#recorded.get(sessionId) ?? NOTHING;
+      this.#remember(sessionId, { ...before, selected: [...before.selected, name] });
     }
     return name;
   }
@@ -72,7 +82,7 @@ export function checkRounds(maxRounds: number): number {
   throw new SessionError("INVALID_OPTION", `maxRounds is ${show(maxRounds)}; give a whole number of 1 or more.`);
 }
 
-const NOTHING: Recorded = { turns: [], selected: [] };
+const NOTHING: Recorded = { turns: [], selected: [], over: false };
 
 /** Who answered the last message of a person, in order. */
 function speakersIn(turns: readonly SessionTurn[]): readonly string[] {

@@ -372,15 +372,8 @@ export interface RunView {
   readonly problem: Problem | null;
 }
 
-/** An event of a run as it is sent: `unknown` errors became problems. */
-export type WireRunEvent = WireEvent<RunEvent> | WireEvent<GroupEvent>;
-
-/** An event whose error, where it has one, is a problem document. */
-export type WireEvent<E> = E extends { readonly error: unknown }
-  ? Omit<E, "error"> & { readonly error: Problem }
-  : E extends { readonly error?: unknown }
-    ? Omit<E, "error"> & { readonly error?: Problem }
-    : E;
+/** An event of a run as it is sent; what its errors say names nothing of the server. */
+export type WireRunEvent = RunEvent | GroupEvent;
 
 /** The answer to a call that waits for approval. */
 export interface ApprovalRequest {

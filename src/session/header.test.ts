@@ -29,7 +29,7 @@ describe("createHeader", () => {
       createdAt: timeAt(7),
       userId: "__proto__",
       cwd: "/home/me",
-      lineage: { parents: ["a", "b"], operator: "merge", kind: "op_merge", extras: [["source", { deep: [1] }]] },
+      lineage: { parents: ["a", "b"], operator: "merge", kind: "op_merge", extras: [["note", { deep: [1] }]] },
       forkedFrom: { sessionId: "a", entryId: null, version: 0, branchName: "try two" },
       sandbox: { backend: "local", spec: { workingDir: "/tmp" }, handleId: null },
       metadata: { ticket: 4711 },

@@ -44,14 +44,14 @@ describe("making a session", () => {
   });
 
   test("of rows keeps what it is given, as a copy", () => {
-    const lineage: Lineage = { parents: ["a"], operator: "o", kind: "op_fork", extras: [["source", { name: "x" }]] };
+    const lineage: Lineage = { parents: ["a"], operator: "o", kind: "op_fork", extras: [["note", { name: "x" }]] };
     const given = { id: "mine", lineage, usage: usage(5), cost: 0.5 };
     const session = Session.of(Transcript.of([userRow("Hi")]), given);
     given.usage.inputTokens = 99;
     (lineage.parents as string[]).push("b");
     (lineage.extras[0]?.[1] as { name: string }).name = "changed";
     expect([session.id, session.usage, session.cost]).toEqual(["mine", usage(5), 0.5]);
-    expect(session.lineage).toEqual({ ...lineage, parents: ["a"], extras: [["source", { name: "x" }]] });
+    expect(session.lineage).toEqual({ ...lineage, parents: ["a"], extras: [["note", { name: "x" }]] });
     expect(Object.isFrozen(lineage)).toBe(false);
   });
 

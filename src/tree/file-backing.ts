@@ -78,6 +78,10 @@ export class FileBacking implements TreeBacking {
     return this.#memory === null;
   }
 
+  roomIn(): null {
+    return null;
+  }
+
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
     if (this.#readOnly)
       return Promise.reject(

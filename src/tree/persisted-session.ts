@@ -10,7 +10,7 @@ import type { Usage } from "../session/usage.ts";
 import { finalPathOf, openJsonlStore, partialPathOf } from "../stores/jsonl/index.ts";
 import { openFile } from "./file-trees.ts";
 import { defaultSessionDirectory } from "./home.ts";
-import { readTranscript, spentOn } from "./read-session.ts";
+import { readSpending, readTranscript } from "./read-session.ts";
 import { isFile } from "./run-file.ts";
 
 /** A session as its file holds it. */
@@ -18,7 +18,7 @@ export interface PersistedSession {
   readonly header: SessionHeader;
   /** What it says at its leaf; a compaction's summary stands for what it replaced. */
   readonly transcript: Transcript;
-  /** What the messages on the path to the leaf spent. */
+  /** What it spent itself, of the messages on the path to the leaf where no run made it. */
   readonly usage: Usage | null;
   readonly cost: number | null;
   /** The instructions that its last run went by. */
@@ -49,7 +49,8 @@ export async function loadSession(idOrPath: string, options: PersistedOptions = 
     const { transcript } = await readTranscript(backing.store, head);
     const { systemPrompt } = head.path.settings;
     const trailer = head.closed ? await lastTrailer(backing.store, head) : null;
-    return { header: head.header, transcript, ...spentOn(head), systemPrompt, closed: head.closed, path, trailer };
+    const spent = await readSpending(backing.store, head);
+    return { header: head.header, transcript, ...spent, systemPrompt, closed: head.closed, path, trailer };
   } finally {
     await backing.close();
   }

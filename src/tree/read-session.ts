@@ -7,6 +7,7 @@ import { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { type RowInit, Transcript } from "../session/transcript.ts";
 import type { Usage } from "../session/usage.ts";
+import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";
 
 /** What a session says at its leaf, as rows, and the entries they stand for. Costs what the context contains. */
@@ -21,20 +22,33 @@ export async function readTranscript(
   return { transcript: Transcript.of(rows), entries };
 }
 
-/** A stored session as the value that runs work on, with this transcript. */
-export function sessionOf(
+/** A stored session as the value that runs work on, with this transcript and what it spent itself. */
+export async function readSession(
+  store: SessionStore,
   head: SessionHead,
   transcript: Transcript,
   sandbox: SandboxPlacement | null = head.header.sandbox,
-): Session {
+): Promise<Session> {
   const { id, lineage } = head.header;
-  const { usage, cost } = spentOn(head);
-  return Session.of(transcript, { id, lineage, usage, cost, sandbox: knownPlacement(sandbox) });
+  const spent = await readSpending(store, head);
+  return Session.of(transcript, { id, lineage, ...spent, sandbox: knownPlacement(sandbox) });
 }
 
-/** What the messages on the path to the leaf spent; null where they say nothing of it. */
-export function spentOn({ path }: SessionHead): { readonly usage: Usage | null; readonly cost: number | null } {
-  const { usage, cost } = path;
+/** The same without a look at the log: what it began with counts as its own. */
+export function sessionOf(head: SessionHead, transcript: Transcript): Session {
+  const { id, lineage, sandbox } = head.header;
+  return Session.of(transcript, { id, lineage, ...spendingOf(head.path), sandbox: knownPlacement(sandbox) });
+}
+
+/** What a session spent itself, of what is on the path to its leaf where nothing else is known; null where that is nothing. */
+export async function readSpending(
+  store: SessionStore,
+  head: SessionHead,
+): Promise<{ readonly usage: Usage | null; readonly cost: number | null }> {
+  return spendingOf((await ownSpending(store, head)) ?? head.path);
+}
+
+function spendingOf({ usage, cost }: OwnSpending): { readonly usage: Usage | null; readonly cost: number | null } {
   const spent = usage.totalTokens > 0 || usage.inputTokens > 0 || usage.outputTokens > 0;
   return { usage: spent ? usage : null, cost: spent || cost > 0 ? cost : null };
 }

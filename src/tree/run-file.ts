@@ -7,6 +7,7 @@ import type { SessionHeader } from "../session/header.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 import { finalPathOf, type JsonlStore, openJsonlStore, partialPathOf, sessionFileName } from "../stores/jsonl/index.ts";
 import { defaultSessionDirectory } from "./home.ts";
+import { ownSpending } from "./own-spending.ts";
 import { WriterMark } from "./writer-mark.ts";
 
 /** Which file a run writes, and what a new one begins with. */
@@ -106,9 +107,10 @@ export class RunFile {
   async finish(): Promise<void> {
     if (this.#left !== null) throw this.#ended();
     if (this.#inFlight) {
-      const { version, usage } = await this.head();
+      const head = await this.head();
+      const { usage } = (await ownSpending(this.#store, head)) ?? head;
       const closedAt = new Date().toISOString();
-      await this.#store.append(this.sessionId, [{ type: "trailer", closedAt, entryCount: version, usage }]);
+      await this.#store.append(this.sessionId, [{ type: "trailer", closedAt, entryCount: head.version, usage }]);
       await this.#store.setPartial(this.sessionId, false);
       this.#inFlight = false;
     }

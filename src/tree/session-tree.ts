@@ -24,8 +24,8 @@ import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions }
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { pruneBranchOf } from "./prune-branch.ts";
-import { readTranscript, sessionOf, withOrigin } from "./read-session.ts";
-import { type OpenedSession, StoreBacking, type TreeBacking } from "./tree-backing.ts";
+import { readTranscript, readSession, withOrigin } from "./read-session.ts";
+import { type OpenedSession, StoreBacking, type TreeBacking, type SessionRoom } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
 const TRIES_MAX = 20;
@@ -132,6 +132,11 @@ export class SessionTree implements AsyncDisposable {
   async append(draft: EntryDraft, options?: AppendOptions): Promise<Entry> {
     const { entries } = await this.appendAll([draft], options);
     return entries[0] as Entry;
+  }
+
+  /** How many more turns the session takes and how many it may have, as of the last append; null where there is no limit. */
+  get room(): SessionRoom | null {
+    return this.#backing.roomIn(this.#head);
   }
 
   /** Appends several entries that land together or not at all. */
@@ -340,7 +345,7 @@ export class SessionTree implements AsyncDisposable {
   async toSession(): Promise<Session> {
     const head = await this.refresh();
     const { transcript } = await readTranscript(this.store, head);
-    return sessionOf(head, withOrigin(transcript, this.store, head));
+    return readSession(this.store, head, withOrigin(transcript, this.store, head));
   }
 
   /** Where the session is kept; until it is worth a file, that is in memory. */

@@ -5,6 +5,12 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../sessio
 import type { Damage } from "../stores/jsonl/index.ts";
 import type { FileOptions, StoreTreeOptions } from "./file-options.ts";
 
+/** How many more turns a session takes, of how many. */
+export interface SessionRoom {
+  readonly left: number;
+  readonly limit: number;
+}
+
 /** Where a tree's session is kept, and where one derived from it goes. */
 export interface TreeBacking {
   readonly store: SessionStore;
@@ -13,6 +19,8 @@ export interface TreeBacking {
   readonly damage: readonly Damage[];
   readonly persisted: boolean;
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult>;
+  /** How much room the session has; null where its turns are not limited. */
+  roomIn(head: SessionHead): SessionRoom | null;
   /** Writes what still waits in memory; the head afterwards, or null when nothing waited. */
   flush(sessionId: string): Promise<SessionHead | null>;
   /** Makes a session with these entries in the same kind of place. */
@@ -45,6 +53,11 @@ export class StoreBacking implements TreeBacking {
     return this.store.capabilities.durable;
   }
 
+  roomIn({ path }: SessionHead): SessionRoom | null {
+    const limit = this.#options.guard?.maxTurns;
+    return limit === undefined ? null : { left: Math.max(0, limit - path.turnCount), limit };
+  }
+
   async append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
     const { guard, onAppend } = this.#options;
     const known = this.#version;
@@ -68,9 +81,13 @@ export class StoreBacking implements TreeBacking {
   async close(): Promise<void> {}
 }
 
-/** The guard of one append. Without its end, a run whose session was closed meanwhile would look like one that died. */
+/**
+ * The guard of one append. Without its end, a run whose session was closed meanwhile would look like one that died. A limit
+ * of turns that the append brings along goes before the session's: who has looked for room before is not refused after.
+ */
 function guardOf(guard: Guard, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Guard {
-  const { status: _status, ...always } = guard;
+  const { status: _status, ...rest } = guard;
+  const always = { ...rest, ...(options?.guard?.maxTurns === undefined ? {} : { maxTurns: options.guard.maxTurns }) };
   const ends = drafts.every((draft) => draft.type === "run" && draft.phase !== "started");
-  return { ...options?.guard, ...(ends ? always : guard) };
+  return { ...options?.guard, ...(ends ? {} : guard), ...always };
 }

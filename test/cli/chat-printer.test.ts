@@ -1,12 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ModelError } from "../../src/agent/model-error.ts";
+import { runErrorOf } from "../../src/agent/run-error.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
 import { chatJson } from "../../src/cli/chat/chat-json.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import { ChatPrinter } from "../../src/cli/chat/chat-printer.ts";
 import { createTerminal, printableText } from "../../src/cli/terminal.ts";
-import { SessionError } from "../../src/session/errors.ts";
+import type { JsonValue } from "../../src/internal/json.ts";
+import { SessionBusyError, SessionError } from "../../src/session/errors.ts";
 import { saying } from "../sample-run.ts";
 
 /** What is printed for some outputs, and what is said to be wrong. */
@@ -29,12 +31,20 @@ function isOutput(output: ChatOutput | RunEvent): output is ChatOutput {
   return ["notice", "problem", "session-opened", "chat-ended", "run-event"].includes(output.type);
 }
 
-const started: RunEvent = { type: "round-started", round: 1 };
-const finished: RunEvent = { type: "run-finished", truncated: false, usage: null };
-const roundFinished: RunEvent = { type: "round-finished", round: 1, message: saying("whole"), stopReason: "stop" };
-const textDelta = (text: string): RunEvent => ({ type: "text-delta", round: 1, text });
-const thinking = (text: string): RunEvent => ({ type: "thinking-delta", round: 1, text });
+const runId = "r";
+const started: RunEvent = { runId, type: "round-started", round: 1 };
+const finished: RunEvent = { runId, type: "run-finished", truncated: false, usage: null };
+const roundFinished: RunEvent = {
+  runId,
+  type: "round-finished",
+  round: 1,
+  message: saying("whole"),
+  stopReason: "stop",
+};
+const textDelta = (text: string): RunEvent => ({ runId, type: "text-delta", round: 1, text });
+const thinking = (text: string): RunEvent => ({ runId, type: "thinking-delta", round: 1, text });
 const asked = (index: number, id: string, args: string): RunEvent => ({
+  runId,
   type: "tool-call-delta",
   round: 1,
   index,
@@ -42,14 +52,23 @@ const asked = (index: number, id: string, args: string): RunEvent => ({
   name: "look",
   arguments: args,
 });
-const callStarted = (callId: string): RunEvent => ({ type: "tool-started", round: 1, callId, name: "look" });
+const callStarted = (callId: string, args: JsonValue = {}): RunEvent => ({
+  runId,
+  type: "tool-started",
+  round: 1,
+  callId,
+  name: "look",
+  arguments: args,
+});
 const callFinished = (toolCallId: string, content: string, isError = false): RunEvent => ({
+  runId,
   type: "tool-finished",
   round: 1,
   callId: toolCallId,
   message: { role: "tool", toolCallId, name: "look", content, ...(isError ? { isError } : {}) },
 });
 const usage = (cost?: number): RunEvent => ({
+  runId,
   type: "usage",
   round: 1,
   usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 },
@@ -86,19 +105,28 @@ test("prints each call on one line with what came of it, also when calls run sid
   const together = [started, asked(0, "a", "{}"), asked(1, "b", "[]"), callStarted("a"), callStarted("b")];
   const ended = [callFinished("b", '{"exit_code":2,"stdout":"","stderr":"no\\nway"}'), callFinished("a", "gone", true)];
   expect((await printed([...together, ...ended]))[0]).toBe("▸ look [] → exit 2: no way\n▸ look {} → failed: gone\n");
+  const whole = [started, callStarted("a", { path: "x" }), callFinished("a", "found")];
+  expect((await printed(whole))[0]).toBe('▸ look {"path":"x"} → found\n');
   const listing = '{"entries":[{"path":"a"},{"path":"b"}]}';
-  expect((await printed([started, callStarted("a"), callFinished("a", listing)]))[0]).toBe("▸ look → 2 files\n");
+  expect((await printed([started, callStarted("a"), callFinished("a", listing)]))[0]).toBe("▸ look {} → 2 files\n");
 });
 
 test("says that a turn was stopped, and why one failed", async () => {
-  const failed = (error: unknown): RunEvent => ({ type: "run-failed", error });
+  const failed = (error: unknown): RunEvent => ({ runId, type: "run-failed", error: runErrorOf(error) });
   expect(await printed([textDelta("half"), failed(new SessionError("ABORTED", "x"))])).toEqual([
     "half\nStopped.\n",
     [],
   ]);
   expect(await printed([textDelta("half"), failed(new Error("broken"))])).toEqual(["half\n", ["broken"]]);
   const error = new ModelError("overloaded", "Too busy.", { provider: "p" });
-  const retry: RunEvent = { type: "model-retry", round: 1, attempt: 1, delayMs: 10, error };
+  const retry: RunEvent = {
+    runId,
+    type: "model-retry",
+    round: 1,
+    attempt: 1,
+    delayMs: 10,
+    error: runErrorOf(error),
+  };
   expect((await printed([textDelta("ha"), retry, textDelta("yes")]))[0]).toBe("ha\nToo busy. Trying again.\nyes\n");
 });
 
@@ -124,21 +152,27 @@ test("lets nothing through that could steer a terminal, wherever the pieces are 
     started,
     thinking(bad),
     asked(0, "a", bad),
-    { type: "tool-started", round: 1, callId: "a", name: bad },
+    { runId, type: "tool-started", round: 1, callId: "a", name: bad, arguments: { bad } },
     callFinished("a", bad),
     callFinished("b", bad, true),
     callFinished("c", JSON.stringify({ exit_code: 0, stdout: bad })),
-    { type: "model-retry", round: 1, attempt: 1, delayMs: 1, error: new Error(bad) },
+    { runId, type: "model-retry", round: 1, attempt: 1, delayMs: 1, error: runErrorOf(new Error(bad)) },
   ];
   expect((await printed(all))[0]).not.toMatch(/[^\P{Cc}\n\t]|\p{Bidi_Control}/u);
 });
 
 test("gives a program each event as it is, and an error as its code and message", () => {
-  expect(chatJson({ type: "run-event", event: textDelta("a") })).toEqual({ type: "text-delta", round: 1, text: "a" });
-  const error = new SessionError("SESSION_BUSY", "Busy.");
-  expect(chatJson({ type: "run-event", event: { type: "run-failed", error } })).toEqual({
+  const json = (output: ChatOutput): unknown => JSON.parse(JSON.stringify(chatJson(output)));
+  expect(json({ type: "run-event", event: textDelta("a") })).toEqual(textDelta("a"));
+  const error = runErrorOf(new SessionBusyError("s", "run 1"));
+  expect(json({ type: "run-event", event: { runId, type: "run-failed", error } })).toEqual({
+    runId,
     type: "run-failed",
-    error: { code: "SESSION_BUSY", message: "Busy." },
+    error: {
+      code: "SESSION_BUSY",
+      message: expect.stringMatching(/run 1/),
+      details: { sessionId: "s", holder: "run 1" },
+    },
   });
-  expect(chatJson({ type: "notice", text: "hello" })).toEqual({ type: "notice", text: "hello" });
+  expect(json({ type: "notice", text: "hello" })).toEqual({ type: "notice", text: "hello" });
 });

@@ -177,6 +177,7 @@ describe("SessionModule", () => {
       SessionModule.stub({ config }),
       SessionModule.configure({ ...config, enabled: false }),
       SessionModule.forRoot({ config, enableCleanupScheduler: false }),
+      SessionModule.configure(config, { enableCleanupScheduler: false }),
     ]) {
       await (await openNestApp(sessions)).app.close();
       expect(sweeps()).toEqual([]);
@@ -193,6 +194,7 @@ describe("SessionModule", () => {
   test("is seen by the modules that import it only, where it is not to be global", async () => {
     expect(SessionModule.forRoot({ isGlobal: false }).global).toBe(false);
     expect(SessionModule.forRootAsync({ isGlobal: false, useFactory: () => ({}) }).global).toBe(false);
+    expect(SessionModule.configure({}, { isGlobal: false }).global).toBe(false);
     expect(SessionModule.stub().global).toBe(true);
   });
 

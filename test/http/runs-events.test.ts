@@ -18,7 +18,13 @@ test("a run that was started goes on by itself, tells what happens, and stays re
   const run = await client.runs.start(sessionId, { input: "Hi." });
   expect(run).toMatchObject({ sessionId, agent: "helper", group: null, approvals: [], problem: null });
   const events = await allOf(client, run.runId);
-  expect(events.map(({ type }) => type)).toEqual(["round-started", "text-delta", "round-finished", "run-finished"]);
+  expect(events.map(({ type }) => type)).toEqual([
+    "run-started",
+    "round-started",
+    "text-delta",
+    "round-finished",
+    "run-finished",
+  ]);
   expect(await allOf(client, run.runId)).toEqual(events);
   expect(await client.runs.get(run.runId)).toMatchObject({ status: "finished", endedAt: expect.any(String) });
   expect((await client.runs.list(sessionId)).map(({ runId }) => runId)).toEqual([run.runId]);
@@ -67,7 +73,7 @@ test("a reader that joins in the middle of an answer gets what was said before, 
     seen.push(event);
     if (event.type === "text-delta" && event.text === "b") break;
   }
-  expect(events.lastEventId).toBe("1.2");
+  expect(events.lastEventId).toBe("2.2");
   const rest = client.runs.events(runId, { lastEventId: events.lastEventId ?? "" });
   pause.open();
   for await (const event of rest) seen.push(event);
@@ -100,12 +106,15 @@ test("a stream may not be kept by anyone on the way", async () => {
   await body?.cancel();
 });
 
-test("how a run failed is told as a problem, without what only the server should know", async () => {
+test("how a run failed is told without what only the server should know", async () => {
   const secret = new Error("The key sk-123 was refused at /srv/keys.");
   const { client, sessionId, log } = await openRunServer({ agents: { helper: answering([secret]) } });
   const { runId } = await client.runs.start(sessionId, { input: "Hi." });
   const last = (await allOf(client, runId)).at(-1);
-  expect(last).toMatchObject({ type: "run-failed", error: { code: "INTERNAL", status: 500 } });
+  expect(last).toMatchObject({
+    type: "run-failed",
+    error: { code: "INTERNAL", message: expect.stringMatching(/went wrong/) },
+  });
   const view = await client.runs.get(runId);
   expect(view).toMatchObject({ status: "failed", problem: { code: "INTERNAL" } });
   expect(JSON.stringify([last, view])).not.toContain("sk-123");

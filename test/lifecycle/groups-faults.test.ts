@@ -6,6 +6,7 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { call } from "../sample-log.ts";
+import { calling, callOf, toolOf } from "../sample-run.ts";
 import { agentOf, entriesOf, eventsOf, hanging, linesOf, onEveryStore, phasesOf } from "./groups-sample.ts";
 
 const boom = Object.assign(new RangeError("boom"), { code: "BOOM" });
@@ -28,10 +29,12 @@ onEveryStore("a group in trouble", {
       stopReason: "error",
       metadata: { error: { name: "RangeError", message: "boom", code: "BOOM" } },
     });
-    expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error: boom });
+    const error = { code: "BOOM", message: "boom" };
+    expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error });
+    expect(run.outcome).toHaveProperty("error.cause", boom);
     expect((await eventsOf(run)).slice(-2)).toEqual([
-      { type: "agent-failed", agent: "bob", error: boom },
-      { type: "group-finished", outcome: run.outcome },
+      { type: "agent-failed", agent: "bob", error, runId: run.id },
+      { type: "group-finished", outcome: run.outcome, runId: run.id },
     ]);
     expect([await phasesOf(store, id), await store.leaseOf(id)]).toEqual([["started", "failed"], null]);
     const manager = new SessionManager({ store: await reopen() });
@@ -234,6 +237,26 @@ onEveryStore("a group in trouble", {
     const before = await entriesOf(store, id);
     await expect(two.run(id, "More.")).rejects.toMatchObject({ code: "CAPACITY" });
     expect(await entriesOf(store, id)).toEqual(before);
+  },
+
+  "keeps the results of an agent's calls that have started, though others took the room meanwhile": async ({
+    id,
+    store,
+  }) => {
+    const manager = new SessionManager({ store, config: { maxTurnsPerSession: 3 } });
+    let ran = 0;
+    const act = toolOf("act", async () => {
+      ran += 1;
+      await manager.addTurn(id, { role: "user", content: "Meanwhile." }).catch(() => {});
+      return "done";
+    });
+    const model = scripted([calling(callOf("a", "act")), "Never asked for."]);
+    const ada = createAgent({ name: "ada", prompt: "", model, tools: [act], builtInTools: false });
+    await new GroupSession({ manager }).addAgent(ada).run(id, "Go.");
+    const results = (await entriesOf(store, id)).flatMap((entry) =>
+      entry.type === "message" && entry.message.role === "tool" ? [entry.message.content] : [],
+    );
+    expect([ran, results]).toEqual([1, ["done"]]);
   },
 
   "counts what cannot be kept as a failure of the agent that said it": async ({ group, id }) => {

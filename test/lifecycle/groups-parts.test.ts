@@ -2,8 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/define-tool.ts";
+import { GroupSession } from "../../src/group/group-session.ts";
+import { LlmTurnManager } from "../../src/group/llm-turn-manager.ts";
+import { PriorityTurnManager } from "../../src/group/priority-turn-manager.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import { TopicBasedTurnManager } from "../../src/group/topic-based-turn-manager.ts";
 import type { TurnManager } from "../../src/group/turn-manager.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { offline } from "../../src/models/offline.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import type { SessionTurn } from "../../src/session/state.ts";
@@ -43,6 +48,7 @@ test("what happens is told in order, with the events of each agent's own run", a
     messageId: "q",
     agents: ["ada", "bob"],
     resumed: false,
+    runId: run.id,
   });
   expect(
     events
@@ -51,6 +57,7 @@ test("what happens is told in order, with the events of each agent's own run", a
   ).toEqual([
     "group-started",
     "agent-selected ada",
+    "run-started ada",
     "round-started ada",
     "round-finished ada",
     "run-finished ada",
@@ -62,14 +69,70 @@ test("what happens is told in order, with the events of each agent's own run", a
   const text = events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
   expect(text).toBe("Yes.");
   const state = await run;
+  expect(new Set(events.map(({ runId }) => runId))).toEqual(new Set([run.id]));
   const finished = events.filter((event) => event.type === "agent-finished");
-  expect(finished).toEqual([
+  expect(finished).toMatchObject([
     { type: "agent-finished", agent: "ada", kind: "spoke", turnId: state.turns[1]?.turnId, text: "Yes." },
     { type: "agent-finished", agent: "bob", kind: "passed", turnId: null, text: "" },
   ]);
   expect([run.pending, run.outcome]).toEqual([false, { reason: "max-rounds" }]);
   expect(heard).toEqual(events.map(({ type }) => type));
   expect(await eventsOf(run)).toEqual(events);
+});
+
+const managers: Readonly<Record<string, () => TurnManager>> = {
+  "round robin": () => new RoundRobinTurnManager(),
+  priority: () => new PriorityTurnManager({ bob: 1 }),
+  topics: () => new TopicBasedTurnManager({ go: "ada" }, "bob"),
+  "a model": () => new LlmTurnManager(scripted(Array.from({ length: 20 }, () => "ada"))),
+};
+
+test.for(Object.entries(managers))("after a group has run, its turn manager knows: %s", async ([, make]) => {
+  const { group, id, manager, store } = await stageOn(openMemoryStore());
+  const turnManager = make();
+  const agents = [agentOf("ada"), agentOf("bob")] as const;
+  const known = async (of: TurnManager) => [await of.isComplete(id), await of.selectNext(id)];
+  const crew = group({ turnManager });
+  for (const agent of agents) crew.addAgent(agent);
+  await crew.run(id, "Go.", { maxRounds: 1 });
+  expect(await known(turnManager)).toEqual([true, null]);
+  expect(await turnManager.isComplete("another")).toBe(false);
+
+  const later = make();
+  const another = new GroupSession({ manager: new SessionManager({ store }), turnManager: later });
+  for (const agent of agents) another.addAgent(agent);
+  expect(await later.isComplete(id)).toBe(false);
+  await another.resume(id);
+  expect(await known(later)).toEqual([true, null]);
+
+  await manager.addTurn(id, { role: "user", content: "And now go on." });
+  turnManager.recordTurns?.(id, (await manager.getState(id))?.turns ?? []);
+  expect(await turnManager.isComplete(id)).toBe(false);
+  expect(await turnManager.selectNext(id)).not.toBeNull();
+});
+
+test("a turn manager takes a group for over neither while it works nor where an agent failed", async () => {
+  const { group, id } = await stageOn(openMemoryStore());
+  const turnManager = new RoundRobinTurnManager(1);
+  const asked: (string | null)[] = [];
+  const curious = {
+    name: "ada",
+    execute: async () => {
+      asked.push(await turnManager.selectNext(id));
+      return "Well.";
+    },
+  };
+  const failing = {
+    name: "bob",
+    execute: () => {
+      throw new Error("No.");
+    },
+  };
+  const crew = group({ turnManager }).addAgent(curious).addAgent(failing);
+  const run = crew.stream(id, "Go.");
+  await run;
+  expect([asked, run.outcome?.reason]).toEqual([["ada"], "agent-failed"]);
+  expect([await turnManager.isComplete(id), await turnManager.selectNext(id)]).toEqual([false, "bob"]);
 });
 
 test("memory, listeners and automatic checkpoints get the turns of a group like any others", async () => {

@@ -3,7 +3,11 @@ import { SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { EntryChain } from "../../tree/entry-chain.ts";
+import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { RunOutcome, RunSink } from "../run-sink.ts";
+
+/** The guard of appends that are not refused for want of room. */
+export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
 
 /** What keeps other runs away from a session. */
 export interface RunHold {
@@ -23,16 +27,29 @@ export class LogSink implements RunSink {
   readonly #hold: RunHold;
   readonly #store: object | null;
   readonly #options: Pick<AppendOptions, "guard">;
+  readonly #room: () => SessionRoom | null;
   #ended = false;
 
   /** `store` is where later sessions can build on the rows by reference; null where they cannot. */
-  constructor(init: { sessionId: string; runId: string; chain: EntryChain; hold: RunHold; store: object | null }) {
+  constructor(init: {
+    sessionId: string;
+    runId: string;
+    chain: EntryChain;
+    hold: RunHold;
+    store: object | null;
+    room?: () => SessionRoom | null;
+  }) {
     this.sessionId = init.sessionId;
     this.#runId = init.runId;
     this.#chain = init.chain;
     this.#hold = init.hold;
     this.#store = init.store;
-    this.#options = guardOf(init.hold);
+    this.#room = init.room ?? (() => null);
+    this.#options = init.room === undefined ? guardOf(init.hold) : { guard: { ...init.hold.guard, ...UNLIMITED } };
+  }
+
+  get room(): SessionRoom | null {
+    return this.#room();
   }
 
   append(drafts: readonly EntryDraft[]): Promise<AppendResult> {

@@ -11,6 +11,7 @@ import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import { resumeStateOf } from "../resume-state.ts";
+import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { SinkRequest } from "../run-sink.ts";
 import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
 import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
@@ -24,6 +25,8 @@ export interface RunLog {
   readonly hold: RunHold;
   /** Whether later sessions can build on the rows by reference. */
   readonly shared: boolean;
+  /** What room the session has; left out where its turns are not limited. */
+  readonly room?: () => SessionRoom | null;
 }
 
 /**
@@ -50,7 +53,15 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
   const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
   const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
   await appendHeld(chain, hold, start, { verbatim: true });
-  const sink = new LogSink({ sessionId, runId: request.runId, chain, hold, store: log.shared ? store : null });
+  const { room } = log;
+  const sink = new LogSink({
+    sessionId,
+    runId: request.runId,
+    chain,
+    hold,
+    store: log.shared ? store : null,
+    ...(room === undefined ? {} : { room }),
+  });
   return { sink, user };
 }
 

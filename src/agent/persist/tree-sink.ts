@@ -14,7 +14,14 @@ export async function openTreeSink(tree: SessionTree, request: SinkRequest): Pro
   try {
     const head = await tree.refresh();
     return await continueLog(
-      { store, head, append: (drafts, options) => tree.appendAll(drafts, options), hold, shared: true },
+      {
+        store,
+        head,
+        append: (drafts, options) => tree.appendAll(drafts, options),
+        hold,
+        shared: true,
+        room: () => tree.room,
+      },
       request,
     );
   } catch (error) {

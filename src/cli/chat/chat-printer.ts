@@ -1,5 +1,4 @@
-import { type RunEvent, SessionError, textOf, type ToolMessage, type Usage } from "../../index.ts";
-import { describeThrown } from "../../agent/describe-thrown.ts";
+import { type RunError, type RunEvent, textOf, type ToolMessage, type Usage } from "../../index.ts";
 import { addUsage, NO_USAGE } from "../../session/usage.ts";
 import { printable, printableText } from "../terminal.ts";
 import type { ChatOutput } from "./chat-output.ts";
@@ -75,6 +74,7 @@ export class ChatPrinter {
       case "tool-call-delta":
         return this.#calls.add(event);
       case "tool-started":
+        this.#calls.start(event);
         return this.#startCall(event.callId, event.name);
       case "tool-finished":
         return this.#finishCall(event.callId, event.message);
@@ -88,7 +88,7 @@ export class ChatPrinter {
       case "compaction":
         return this.#aside(`The older part of the context, ${event.tokensBefore} tokens, was summarised.`);
       case "model-retry":
-        return this.#aside(`${printable(describeThrown(event.error), 200)} Trying again.`);
+        return this.#aside(`${printable(event.error.message, 200)} Trying again.`);
       case "events-dropped":
         return this.#aside(`${event.count} events came too fast to be shown.`);
       case "run-finished":
@@ -141,11 +141,10 @@ export class ChatPrinter {
     if (truncated) await this.#aside("The turn was cut short; say what to go on with.");
   }
 
-  async #fail(error: unknown): Promise<void> {
+  async #fail({ code, message }: RunError): Promise<void> {
     await this.#tellSpending();
-    const stopped = error instanceof SessionError && error.code === "ABORTED";
-    if (stopped) return this.#whole("Stopped.");
-    this.#output.fail(describeThrown(error));
+    if (code === "ABORTED") return this.#whole("Stopped.");
+    this.#output.fail(message);
   }
 
   async #tellSpending(): Promise<void> {

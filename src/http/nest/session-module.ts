@@ -62,9 +62,12 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
     return { ...moduleOf({ provide: SESSION_MODULE_OPTIONS, inject, useFactory: make }, { isGlobal }), imports };
   }
 
-  /** Sessions by a config, whose `store` is opened with the application and closed with it. */
-  static configure(config: Partial<SessionConfig> = {}): DynamicModule {
-    return SessionModule.forRoot({ config });
+  /** Sessions by a config, whose `store` is opened with the application and closed with it, and other options. */
+  static configure(
+    config: Partial<SessionConfig> = {},
+    options: Omit<SessionModuleOptions, "config"> & SessionModuleScope = {},
+  ): DynamicModule {
+    return SessionModule.forRoot({ ...options, config });
   }
 
   /** Sessions for tests of an application: in memory, and without timers. */

@@ -1,8 +1,8 @@
 import { SessionCapacityError } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import type { Lineage } from "../../session/header.ts";
-import type { SessionStore } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
+import { ownSpending } from "../../tree/own-spending.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
 
 /** How many sessions one lineage may have. */
@@ -58,7 +58,7 @@ export async function readLineage(
   const sessions: LineageSession[] = [];
   for (const head of found.values()) {
     const { header, path } = head;
-    const { usage, cost } = await ownSpending(store, head);
+    const { usage, cost } = (await ownSpending(store, head)) ?? head;
     sessions.push({
       id: header.id,
       lineage: header.lineage,
@@ -69,15 +69,4 @@ export async function readLineage(
     });
   }
   return sessions;
-}
-
-/** What a session spent since it was forked. */
-async function ownSpending(store: SessionStore, head: SessionHead): Promise<Pick<SessionHead, "usage" | "cost">> {
-  const taken = firstSummed(head.header);
-  if (taken === 0) return head;
-  let own = emptyHead(head.header);
-  for await (const entry of store.read(head.header.id, { after: taken - 1 })) {
-    own = stepHead(own, entry, EMPTY_PATH, head.updatedAt);
-  }
-  return own;
 }

@@ -25,8 +25,8 @@ test("says how each go ended, and how the group did", () => {
   const state = after(selected, finished, { type: "group-finished", outcome: { reason: "all-passed" } });
   expect(state.moves[0]?.status).toBe("passed");
   expect(state).toMatchObject({ failed: false, outcome: "The group is done: nobody had more to say." });
-  expect(after(selected, { type: "group-failed", error: { detail: "" } }).moves[0]?.status).toBe("stopped");
-  expect(after({ type: "group-failed", error: { detail: "Stopped." } })).toMatchObject({
+  expect(after(selected, { type: "group-failed", error: { message: "" } }).moves[0]?.status).toBe("stopped");
+  expect(after({ type: "group-failed", error: { message: "Stopped." } })).toMatchObject({
     failed: true,
     outcome: "Stopped.",
   });

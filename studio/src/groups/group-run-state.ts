@@ -79,7 +79,7 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
         text: event.text === "" ? move.text : event.text.slice(0, CHARACTERS_MAX),
       }));
     case "agent-failed":
-      return change(state, event, (move) => ({ ...move, status: "failed", tool: null, text: event.error.detail }));
+      return change(state, event, (move) => ({ ...move, status: "failed", tool: null, text: event.error.message }));
     case "group-finished": {
       const { outcome } = event;
       const failed = outcome.reason === "agent-failed";
@@ -87,7 +87,7 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
       return ended(state, said ?? "The group is done.", failed);
     }
     case "group-failed":
-      return ended(state, event.error.detail, true);
+      return ended(state, event.error.message, true);
     default:
       return state;
   }

@@ -1,5 +1,5 @@
-import { type Client, ClientError, type Problem, type WireRunEvent } from "skein/client";
-import { hear, NOTHING_HEARD, type RunState } from "./run-state.ts";
+import { type Client, ClientError, type WireRunEvent } from "skein/client";
+import { hear, NOTHING_HEARD, problemIn, type RunProblem, type RunState } from "./run-state.ts";
 
 /** How long events are gathered before they are drawn. */
 const GATHER_MS = 40;
@@ -12,7 +12,7 @@ export interface RunFollower {
   /** Called when something new is in the log. */
   logged(): void;
   /** Called once, when the run is over, with why it did not come to its end. */
-  ended(problem: Problem | null): void;
+  ended(problem: RunProblem | null): void;
 }
 
 /** Follows a run until it is over; the result stops that. */
@@ -30,19 +30,17 @@ export function followRun(client: Client, runId: string, follower: RunFollower):
     follower.heard((state) => events.reduce((before, event) => hear(before, event, now), state));
     if (events.some(({ type }) => type === "round-finished" || type === "tool-finished")) follower.logged();
   };
-  const listen = async (): Promise<Problem | null> => {
+  const listen = async (): Promise<RunProblem | null> => {
     let last: WireRunEvent | null = null;
     for await (const event of client.runs.events(runId, { signal })) {
       gathered.push(event);
       timer ??= setTimeout(tell, GATHER_MS);
       last = event;
     }
-    if (last?.type === "run-failed" || last?.type === "group-failed") return last.error;
-    if (last?.type !== "group-finished" || last.outcome.reason !== "agent-failed") return null;
-    return last.outcome.error as Problem;
+    return last === null ? null : problemIn(last);
   };
   const follow = async (): Promise<void> => {
-    let problem: Problem | null = null;
+    let problem: RunProblem | null = null;
     for (let joins = 1; !signal.aborted; joins++) {
       try {
         problem = await listen();
@@ -54,7 +52,7 @@ export function followRun(client: Client, runId: string, follower: RunFollower):
           continue;
         }
         // A server that was started anew does not know the run; the log says what became of it.
-        problem = error instanceof ClientError && error.status !== 404 ? error.problem : null;
+        problem = error instanceof ClientError && error.problem !== null && error.status !== 404 ? error : null;
         break;
       }
     }

@@ -65,7 +65,7 @@ export function RunBar({
   return (
     <div className={stopped ? "run-bar" : "run-bar run-bar-bad"} role={stopped ? "status" : "alert"}>
       <span className="run-bar-text">
-        {stopped ? "The run was stopped; what was said stays." : `The run failed: ${run.problem.detail}`}
+        {stopped ? "The run was stopped; what was said stays." : `The run failed: ${run.problem.message}`}
       </span>
       {problem}
       {may.run && onRetry !== null && session.status === "active" && (

@@ -58,16 +58,31 @@ test("follows a call from its approval to its result", () => {
   const approval = { callId: "c1", name: "pay", arguments: {}, effects: "commands", reach: null } as const;
   const waiting = told({ type: "approval-required", round: 1, approval });
   expect(waiting.tools["c1"]).toEqual({ state: "waiting", approval });
-  expect(hear(waiting, { type: "approval-settled", round: 1, callId: "c1" }, 1).tools).toEqual({});
+  expect(hear(waiting, { type: "approval-settled", runId: "r", round: 1, callId: "c1" }, 1).tools).toEqual({});
   const message = { role: "tool", toolCallId: "c1", name: "pay", content: "Paid." };
   const done = hear(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
   expect(done.tools["c1"]).toEqual({ state: "done", message });
 });
 
 test("ends with the problem of a run that failed, and with the rounds that it broke off", () => {
-  const problem = { code: "MODEL_FAILED", detail: "The model failed." };
+  const problem = { code: "MODEL_FAILED", message: "The model failed." };
   const state = told({ type: "text-delta", round: 1, text: "Hal" }, { type: "run-failed", error: problem });
   expect(state).toMatchObject({ ended: true, problem, rounds: [{ endedAt: 1 }] });
+});
+
+test("shows what a call is given from its start on, without waiting for the end of the round", () => {
+  const call = { type: "tool-started", round: 1, callId: "c1", name: "pay", arguments: { amount: 3 } };
+  const shown = [{ id: "c1", name: "pay", arguments: '{"amount":3}' }];
+  expect(told({ type: "round-started", round: 1 }, call).rounds[0]?.calls).toEqual(shown);
+  const named = { type: "tool-call-delta", round: 1, index: 0, id: "c1", name: "pay" };
+  expect(told(named, call).rounds[0]?.calls).toEqual(shown);
+  const streamed = told({ ...named, arguments: '{ "amount": 3 }' }, call);
+  expect(streamed.rounds[0]?.calls[0]?.arguments).toBe('{ "amount": 3 }');
+});
+
+test("takes a call that an earlier run left for none of a new round", () => {
+  const call = { type: "tool-started", round: 0, callId: "c1", name: "pay", arguments: {} };
+  expect(told(call, { type: "round-started", round: 1 }).rounds).toMatchObject([{ calls: [] }]);
 });
 
 test("shows a round until the transcript has it", () => {

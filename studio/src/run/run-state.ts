@@ -1,4 +1,5 @@
-import type { Problem, WireRunEvent } from "skein/client";
+import type { WireRunEvent } from "skein/client";
+import type { RunError } from "../../../src/agent/run-error.ts";
 import type { Approval } from "../../../src/agent/run-event.ts";
 import type { AssistantMessage, ToolCall, ToolMessage } from "../../../src/session/message.ts";
 
@@ -32,8 +33,11 @@ export interface RunState {
   /** The agent of a group whose go it is. */
   readonly speaker: string | null;
   readonly ended: boolean;
-  readonly problem: Problem | null;
+  readonly problem: RunProblem | null;
 }
+
+/** Why a run did not come to its end. */
+export type RunProblem = Pick<RunError, "code" | "message">;
 
 /** A run of which nothing was heard yet. */
 export const NOTHING_HEARD: RunState = { rounds: [], tools: {}, speaker: null, ended: false, problem: null };
@@ -61,7 +65,7 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
     case "round-finished":
       return withRound(state, agent, (round) => ({ ...round, message: event.message, endedAt: now }));
     case "tool-started":
-      return withTool(state, event.callId, { state: "running" });
+      return withTool(withCall(state, agent, event), event.callId, { state: "running" });
     case "tool-finished":
       return withTool(state, event.callId, { state: "done", message: event.message });
     case "approval-required":
@@ -82,13 +86,14 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
   }
 }
 
-function problemIn(event: WireRunEvent): Problem | null {
+/** Why the run that an event ends did not come to its end; null where it did. */
+export function problemIn(event: WireRunEvent): RunProblem | null {
   if (event.type === "run-failed" || event.type === "group-failed") return event.error;
   if (event.type !== "group-finished" || event.outcome.reason !== "agent-failed") return null;
-  return event.outcome.error as Problem;
+  return event.outcome.error;
 }
 
-function endedWith(state: RunState, problem: Problem | null, now: number): RunState {
+function endedWith(state: RunState, problem: RunProblem | null, now: number): RunState {
   const rounds = state.rounds.map((round) => (round.endedAt === null ? { ...round, endedAt: now } : round));
   return { ...state, rounds, ended: true, problem, speaker: null };
 }
@@ -110,6 +115,23 @@ function withRound(state: RunState, agent: string | null, change: (round: LiveRo
     endedAt: null,
   };
   return { ...state, rounds: [...state.rounds, change(fresh)] };
+}
+
+/** Shows what a call is given from its start on, where the model did not stream it. */
+function withCall(
+  state: RunState,
+  agent: string | null,
+  { callId: id, name, arguments: given }: Extract<WireRunEvent, { type: "tool-started" }>,
+): RunState {
+  const isOpen = state.rounds.some((round) => round.agent === agent && round.endedAt === null);
+  // The call of an answer that an earlier run left is in the transcript, and belongs to no round of this one.
+  if (!isOpen) return state;
+  return withRound(state, agent, (round) => {
+    const call = { id, name, arguments: JSON.stringify(given) };
+    const at = round.calls.findIndex((streamed) => streamed.id === id);
+    if (at === -1) return { ...round, calls: [...round.calls, call] };
+    return round.calls[at]?.arguments === "" ? { ...round, calls: round.calls.with(at, call) } : round;
+  });
 }
 
 function withTool(state: RunState, callId: string, tool: LiveTool): RunState {

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { Problem } from "skein/client";
 import { useClient } from "../request/use-client.ts";
+import type { RunProblem } from "./run-state.ts";
 
 /** Why the last run of a session did not come to its end. */
 export interface LastProblem {
-  readonly problem: Problem | null;
+  readonly problem: RunProblem | null;
   /** What became of a run that was followed; null at its beginning and where it came to its end. */
-  readonly set: (runId: string, problem: Problem | null) => void;
+  readonly set: (runId: string, problem: RunProblem | null) => void;
   /** Takes it away. */
   readonly dismiss: () => void;
 }
@@ -14,7 +14,7 @@ export interface LastProblem {
 /** Keeps why the last run failed, also of one that was over before it could be followed. */
 export function useLastProblem(sessionId: string, idle: boolean, revision: number): LastProblem {
   const client = useClient();
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const [problem, setProblem] = useState<RunProblem | null>(null);
   const last = useRef<string | null>(null);
   const dismissed = useRef<string | null>(null);
   useEffect(() => {
@@ -23,7 +23,9 @@ export function useLastProblem(sessionId: string, idle: boolean, revision: numbe
     const look = async (): Promise<void> => {
       const [run] = await client.runs.list(sessionId, { signal: controller.signal });
       if (run === undefined || dismissed.current === run.runId || controller.signal.aborted) return;
-      if (run.status === "failed") setProblem(run.problem);
+      if (run.status === "failed" && run.problem !== null) {
+        setProblem({ code: run.problem.code, message: run.problem.detail });
+      }
       if (run.status === "finished") setProblem(null);
       last.current = run.runId;
     };
@@ -31,7 +33,7 @@ export function useLastProblem(sessionId: string, idle: boolean, revision: numbe
     look().catch(() => {});
     return () => controller.abort();
   }, [client, sessionId, idle, revision]);
-  const set = useCallback((runId: string, why: Problem | null) => {
+  const set = useCallback((runId: string, why: RunProblem | null) => {
     last.current = runId;
     setProblem(why);
   }, []);

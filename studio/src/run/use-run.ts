@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "react";
-import type { Problem, RunView } from "skein/client";
+import type { RunView } from "skein/client";
 import type { Content } from "../../../src/session/message.ts";
 import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { followRun } from "./follow-run.ts";
 import type { RunChoice } from "./run-choice.ts";
-import { NOTHING_HEARD, type RunState } from "./run-state.ts";
+import { NOTHING_HEARD, type RunProblem, type RunState } from "./run-state.ts";
 import { useLastProblem } from "./use-last-problem.ts";
 import { useRunId } from "./use-run-id.ts";
 
@@ -23,7 +23,7 @@ export interface Run {
   /** The agent that answers; null while that is not known, and in a group. */
   readonly agent: string | null;
   /** Why the last run did not come to its end. */
-  readonly problem: Problem | null;
+  readonly problem: RunProblem | null;
   readonly start: (input: Content, choice: RunChoice) => Promise<void>;
   /** Goes on with a run that was interrupted. */
   readonly recover: () => Promise<void>;

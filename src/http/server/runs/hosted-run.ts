@@ -38,7 +38,7 @@ export interface RunAbout {
 export class HostedRun {
   readonly runId: string;
   readonly about: RunAbout;
-  readonly events: RunEvents = new RunEvents();
+  readonly events: RunEvents;
   /** Resolves when the run has ended and its last event is there; never rejects. */
   readonly ended: Promise<void>;
   readonly #startedAt: string = new Date().toISOString();
@@ -52,6 +52,7 @@ export class HostedRun {
 
   constructor(run: StartedRun, about: RunAbout, report: (error: unknown) => void) {
     this.runId = run.runId;
+    this.events = new RunEvents(run.runId);
     this.about = about;
     this.#run = run;
     void run.admitted.then(() => {
@@ -146,12 +147,13 @@ export class HostedRun {
     if (event.type === "run-finished") this.#status = "finished";
     if (event.type === "group-finished") {
       const { outcome } = event;
-      if (outcome.reason === "agent-failed") this.#fail(outcome.error);
+      if (outcome.reason === "agent-failed") this.#fail(outcome.error.cause);
       else this.#status = "finished";
     }
     if (event.type !== "run-failed" && event.type !== "group-failed") return;
-    this.#fail(event.error);
-    if (!(event.error instanceof SessionError)) report(event.error);
+    const { cause } = event.error;
+    this.#fail(cause);
+    if (!(cause instanceof SessionError)) report(cause);
   }
 
   #fail(error: unknown): void {

@@ -1,17 +1,24 @@
+import type { z } from "zod";
 import { encodeSegment } from "../../path-segment.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { ServerRuns, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
+import { entry } from "../wire-schemas.ts";
 import { EventStreams } from "./event-streams.ts";
 import type { HostedRun } from "./hosted-run.ts";
+import { runEvent } from "./run-event-schemas.ts";
 import { RunRegistry } from "./run-registry.ts";
 import * as schemas from "./run-schemas.ts";
 import { SessionWatches } from "./session-watches.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const STARTED = { 202: { description: "The run, which goes on.", schema: schemas.runView } } as const;
-const STREAM = { 200: { description: "Server-Sent Events.", contentType: "text/event-stream" } } as const;
+/** A stream of Server-Sent Events, and what the data of each of them is. */
+const streamOf = (data: string, schema: z.ZodType) =>
+  ({
+    200: { description: `Server-Sent Events; the data of each is ${data}.`, contentType: "text/event-stream", schema },
+  }) as const;
 
 /** Adds the routes of runs and of live events; what comes back is for whoever shuts the server down. */
 export function mountRuns(app: ServerApp, services: ServerServices): ServerRuns {
@@ -137,7 +144,10 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     path: "/api/runs/:runId/events",
     operationId: "readRunEvents",
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
-    answers: { ...STREAM, 204: { description: "The run has ended with the event that Last-Event-ID names." } },
+    answers: {
+      ...streamOf("an event of the run, as JSON", runEvent),
+      204: { description: "The run has ended with the event that Last-Event-ID names." },
+    },
     handle({ param, caller, admission, request }) {
       checkOpen();
       const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
@@ -150,7 +160,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     operationId: "watchSession",
     summary: "The entries of a session as they come, whichever process appends them.",
     query: schemas.watchQuery,
-    answers: STREAM,
+    answers: streamOf("an entry, as JSON", entry),
     async handle({ param, query, caller, admission, request }) {
       checkOpen();
       const sessionId = param("id");

@@ -66,7 +66,7 @@ test.for(["4.0", "2.3", "1.9", "9007199254740993.0", "-1.0", "1", "", "1.0.0", "
 );
 
 test("a reader that is slower than the run is told what it missed, and goes on", () => {
-  const events = new RunEvents({ framesMax: 4, charactersMax: 1_000_000 });
+  const events = new RunEvents("r", { framesMax: 4, charactersMax: 1_000_000 });
   const letters = [..."odddrodddrodddr"];
   const source = events.read(null);
   for (const index of [0, 1]) events.add(eventOf(letters, index));
@@ -75,18 +75,23 @@ test("a reader that is slower than the run is told what it missed, and goes on",
   for (let index = 2; index < letters.length; index++) events.add(eventOf(letters, index));
   got.push(...parser.push(source?.take() as string));
   expect(got.map(({ type }) => type).slice(0, 3)).toEqual(["compaction", "text-delta", "events-dropped"]);
+  expect(JSON.parse(got[2]?.data ?? "")).toEqual({
+    type: "events-dropped",
+    count: expect.any(Number),
+    runId: "r",
+  });
   expect(got.at(-1)).toMatchObject({ id: "6.0", type: "round-finished" });
 });
 
 function filled(letters: readonly string[], limits: EventLimits): RunEvents {
-  const events = new RunEvents(limits);
+  const events = new RunEvents("r", limits);
   for (const index of letters.keys()) events.add(eventOf(letters, index));
   events.end();
   return events;
 }
 
 function eventOf(letters: readonly string[], index: number): WireRunEvent {
-  if (letters[index] === "d") return { type: "text-delta", round: 1, text: `${index}\n` };
+  if (letters[index] === "d") return { type: "text-delta", round: 1, text: `${index}\n`, runId: "r" };
   const type = letters[index] === "r" ? "round-finished" : "compaction";
   return { type, round: 1, summary: `${index}` } as unknown as WireRunEvent;
 }

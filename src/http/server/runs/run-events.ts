@@ -30,6 +30,7 @@ interface Frame {
  *   oldest events.
  */
 export class RunEvents {
+  readonly #runId: string;
   readonly #limits: EventLimits;
   readonly #wakes = new Set<() => void>();
   #frames: Frame[] = [];
@@ -41,7 +42,8 @@ export class RunEvents {
   #roundEnd = 0;
   #ended = false;
 
-  constructor(limits: EventLimits = { framesMax: FRAMES_MAX, charactersMax: CHARACTERS_MAX }) {
+  constructor(runId: string, limits: EventLimits = { framesMax: FRAMES_MAX, charactersMax: CHARACTERS_MAX }) {
+    this.#runId = runId;
     this.#limits = limits;
   }
 
@@ -85,7 +87,8 @@ export class RunEvents {
           .map((frame) => {
             const missing = frame.number - number - 1;
             number = frame.number;
-            return missing === 0 ? frame.text : frameOf({ type: "events-dropped", count: missing }) + frame.text;
+            if (missing === 0) return frame.text;
+            return frameOf({ type: "events-dropped", count: missing, runId: this.#runId }) + frame.text;
           })
           .join("");
       },

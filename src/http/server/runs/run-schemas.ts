@@ -25,7 +25,9 @@ const reach = named<SandboxReach>(
   "Reach",
   z.object({ directory: text.nullable(), isolated: z.boolean(), network: z.boolean() }),
 );
-const approval = named<Approval>(
+
+/** A call that waits for a person's word. */
+export const approval: z.ZodType<Approval> = named<Approval>(
   "Approval",
   z.object({
     callId: text,

@@ -1,0 +1,37 @@
+import { copyJsonWithout, type JsonObject } from "../internal/json.ts";
+import { SessionError } from "../session/errors.ts";
+import { describeThrown } from "./describe-thrown.ts";
+
+/** Why something in a run failed, as plain data: an event with it in goes to JSON and back without loss. */
+export interface RunError {
+  /** One of docs/errors.md where Skein says so; else the code that the error has of its own, or null. */
+  readonly code: string | null;
+  readonly message: string;
+  /** What an error of Skein says of itself beside that: which session, which limit, how long to wait. */
+  readonly details?: JsonObject;
+  /** What was thrown, in the process where it was; JSON and copies of this object do not carry it. */
+  readonly cause?: unknown;
+}
+
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["code", "message", "name", "stack", "cause"]);
+
+/** What was thrown as an event tells it. */
+export function runErrorOf(cause: unknown): RunError {
+  const error = { code: codeOf(cause), message: describeThrown(cause), ...detailsOf(cause) };
+  return Object.freeze(Object.defineProperty(error, "cause", { value: cause }));
+}
+
+function codeOf(thrown: unknown): string | null {
+  return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : null;
+}
+
+/** Errors of others may hold requests, keys and whole sockets, so that only our own say more. */
+function detailsOf(thrown: unknown): { readonly details?: JsonObject } {
+  if (!(thrown instanceof SessionError)) return {};
+  try {
+    const details = copyJsonWithout(thrown, TOLD_ELSEWHERE);
+    return Object.keys(details).length === 0 ? {} : { details };
+  } catch {
+    return {};
+  }
+}

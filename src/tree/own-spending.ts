@@ -1,0 +1,73 @@
+import type { Entry } from "../session/entry.ts";
+import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../session/fold.ts";
+import type { LineageKind } from "../session/header.ts";
+import type { SessionStore } from "../session/store.ts";
+import { addUsage, type Usage } from "../session/usage.ts";
+
+/** The sessions that a run makes: what they begin with is a copy of its input, and others paid for that. */
+const MADE_BY_RUN: ReadonlySet<LineageKind> = new Set(["op_session_loop", "op_session_compress"]);
+
+/** What was spent. */
+export interface OwnSpending {
+  readonly usage: Usage;
+  readonly cost: number;
+}
+
+/**
+ * What a session spent itself; null where that is all that its log says was spent.
+ *
+ * - Of a fork, what was spent since it was forked; of an import that does not count, what was spent since. Of a session that a run made, what its runs spent, each by its own word
+ *   where it came to an end, else by what it left: then the copy of its input, with which the log begins, does not count.
+ * - Reads those entries of such a session that are its own, and nothing of any other.
+ */
+export async function ownSpending(store: SessionStore, head: SessionHead): Promise<OwnSpending | null> {
+  const taken = firstSummed(head.header);
+  const runsOnly = MADE_BY_RUN.has(head.header.lineage.kind);
+  if (taken === 0 && !runsOnly) return null;
+  const tally = new Tally({ ...emptyHead(head.header), version: taken }, runsOnly);
+  for await (const entry of store.read(head.header.id, { after: taken - 1 })) tally.take(entry);
+  // A file that was written row by row says nothing of runs.
+  return taken === 0 && !tally.ran ? null : tally;
+}
+
+class Tally implements OwnSpending {
+  readonly #runsOnly: boolean;
+  readonly #open = new Set<string>();
+  #own: SessionHead;
+  /** What had been spent when the run began that is open now. */
+  #before: Usage;
+  ran = false;
+
+  /** `start` is the head where the entries begin that are taken. */
+  constructor(start: SessionHead, runsOnly: boolean) {
+    this.#own = start;
+    this.#before = this.#own.usage;
+    this.#runsOnly = runsOnly;
+  }
+
+  get usage(): Usage {
+    return this.#own.usage;
+  }
+
+  get cost(): number {
+    return this.#own.cost;
+  }
+
+  take(entry: Entry): void {
+    if (entry.type === "run") this.#takeRun(entry);
+    else if (!this.#runsOnly || this.#open.size > 0)
+      this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
+  }
+
+  #takeRun({ runId, phase, usage }: Extract<Entry, { type: "run" }>): void {
+    this.ran = true;
+    if (phase === "started") {
+      if (this.#open.size === 0) this.#before = this.usage;
+      this.#open.add(runId);
+      return;
+    }
+    this.#open.delete(runId);
+    // It knows of summaries and answers that are no rows, too.
+    if (this.#runsOnly && usage !== undefined) this.#own = { ...this.#own, usage: addUsage(this.#before, usage) };
+  }
+}
