@@ -24,8 +24,8 @@ import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions }
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { pruneBranchOf } from "./prune-branch.ts";
-import { readTranscript, readSession, withOrigin } from "./read-session.ts";
-import { type OpenedSession, StoreBacking, type TreeBacking, type SessionRoom } from "./tree-backing.ts";
+import { readSession, readTranscript, withOrigin } from "./read-session.ts";
+import { type OpenedSession, type SessionRoom, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
 
 const TRIES_MAX = 20;
