@@ -48,7 +48,7 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
   const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
   // Whoever runs a session is alone with it, so that a run without an end is one that died.
   const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
-  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
+  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, await store.settings(sessionId, path))];
   await appendHeld(chain, hold, start, { verbatim: true });
   const sink = new LogSink({ sessionId, runId: request.runId, chain, hold, store: log.shared ? store : null });
   return { sink, user };

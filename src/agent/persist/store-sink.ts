@@ -1,5 +1,6 @@
 import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
 import type { Session } from "../../session/session.ts";
+import { NO_SETTINGS } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/transcript.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
@@ -25,7 +26,7 @@ interface Source {
 }
 
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
-  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, EMPTY_PATH)];
+  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, NO_SETTINGS)];
   const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
   const hold = await LeaseHold.take(store, head.header.id, request.runId);
   const { id: sessionId } = head.header;
@@ -43,7 +44,7 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
     const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
     const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
-    const start = [...moves, ...drafts, ...startDrafts(request, path)];
+    const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
     await appendHeld(chain, hold, start, { verbatim: true });
     return new LogSink({ sessionId: output.id, runId, chain, hold, store });
   } catch (error) {

@@ -3,6 +3,7 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { checkName } from "../../session/id.ts";
+import { NO_SETTINGS, type Settings } from "../../session/settings.ts";
 import { type SessionState, stateOf } from "../../session/state.ts";
 import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession, type SessionSource } from "./request-session.ts";
@@ -52,7 +53,12 @@ export class RequestSessions<R> {
     if (!enabled) return turnedOff(manager);
     const user = this.#options.user === undefined ? null : checkUser((await this.#options.user(request)) ?? null);
     const found = await this.#find(candidateIds(parts, { headerName, queryName, cookieName }), user);
-    return new LookedUpRequest(this.#options, { parts, found, user, cookies: this.#cookies });
+    // Most sessions of visitors have none, and then the store need not be asked.
+    const settings =
+      found === null || found.path.settings === null
+        ? NO_SETTINGS
+        : await manager.store.settings(found.header.id, found.path);
+    return new LookedUpRequest(this.#options, { parts, found, settings, user, cookies: this.#cookies });
   }
 
   async #find(ids: readonly string[], user: string | null): Promise<SessionHead | null> {
@@ -82,6 +88,8 @@ export class RequestSessions<R> {
 interface LookedUp {
   readonly parts: RequestParts;
   readonly found: SessionHead | null;
+  /** What is set in it. */
+  readonly settings: Settings;
   readonly user: string | null;
   /** Of all requests. */
   readonly cookies: CookieTimes;
@@ -96,16 +104,18 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   readonly #options: SessionMiddlewareOptions<never>;
   readonly #parts: RequestParts;
   readonly #found: SessionHead | null;
+  readonly #settings: Settings;
   readonly #cookies: CookieTimes;
   #binding: RequestBinding | null = null;
   #id: string;
   #isMade: boolean;
   #answer: SessionHeaders | null = null;
 
-  constructor(options: SessionMiddlewareOptions<never>, { parts, found, user, cookies }: LookedUp) {
+  constructor(options: SessionMiddlewareOptions<never>, { parts, found, settings, user, cookies }: LookedUp) {
     this.#options = options;
     this.#parts = parts;
     this.#found = found;
+    this.#settings = settings;
     this.#cookies = cookies;
     this.manager = options.manager;
     this.userId = found?.header.userId ?? user ?? `${ANONYMOUS}${crypto.randomUUID()}`;
@@ -161,7 +171,7 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   }
 
   #foundState(): SessionState | null {
-    return this.#found === null ? null : stateOf(this.#found, [], { checkpointId: null });
+    return this.#found === null ? null : stateOf(this.#found, this.#settings, [], { checkpointId: null });
   }
 
   async #create(): Promise<SessionState> {
