@@ -1,3 +1,4 @@
+import { freezeDeep } from "../internal/freeze-deep.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { EntryOf } from "./entry.ts";
 
@@ -59,7 +60,7 @@ export function stepSettings(
   }
   // Where nothing comes before, there is nothing to take away.
   if (before === null) change = { ...change, unset: [] };
-  return Object.freeze({ count, seq: entry.seq, change: compact(change), before: before?.seq ?? null });
+  return freezeDeep({ count, seq: entry.seq, change: compact(change), before: before?.seq ?? null });
 }
 
 /** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */
@@ -68,8 +69,8 @@ export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   let change: SettingsChange = {};
   // The nearest first, so that what is replaced later is not copied at each step.
   for (const node of nodes) change = join(node.change, change);
-  return Object.freeze({
-    variables: Object.freeze(change.set ?? {}),
+  return freezeDeep({
+    variables: change.set ?? {},
     systemPrompt: change.systemPrompt ?? null,
     activeTools: change.activeTools ?? NO_SETTINGS.activeTools,
     activeSkills: change.activeSkills ?? NO_SETTINGS.activeSkills,
@@ -125,7 +126,7 @@ export class SettingsTable {
 /** A node that holds everything by itself, as entries of the first format do. */
 export function wholeSettings(settings: Settings, seq: number): SettingsNode {
   const { variables: set, systemPrompt, activeTools, activeSkills } = settings;
-  return Object.freeze({ count: 0, seq, change: { set, systemPrompt, activeTools, activeSkills }, before: null });
+  return freezeDeep({ count: 0, seq, change: { set, systemPrompt, activeTools, activeSkills }, before: null });
 }
 
 function lowbit(count: number): number {
@@ -158,9 +159,9 @@ function join(first: SettingsChange, then: SettingsChange): SettingsChange {
 
 /** Without the parts that say nothing. */
 function compact({ set = {}, unset = [], ...rest }: SettingsChange): SettingsChange {
-  return Object.freeze({
+  return {
     ...(Object.keys(set).length === 0 ? {} : { set }),
     ...(unset.length === 0 ? {} : { unset }),
     ...rest,
-  });
+  };
 }

@@ -28,7 +28,7 @@ export async function openFileSink(
     const append: RunFile["append"] = (drafts, options) => file.append(drafts, options);
     const hold = new FileHold(file);
     if (!file.made) return await continueLog({ store: file.store, head, append, hold, shared: false }, request);
-    const chain = new EntryChain(append, { lastId: head.leafId, version: head.version });
+    const chain = new EntryChain(file, { lastId: head.leafId, version: head.version });
     return { sink: new LogSink({ sessionId, runId, chain, hold, store: null }), user };
   } catch (error) {
     await file.leave();

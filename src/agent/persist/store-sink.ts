@@ -45,7 +45,7 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
     const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
     const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
-    await appendHeld(chain, hold, start, { verbatim: true });
+    await appendHeld(chain, hold, start, { verbatim: true, beside: true });
     return new LogSink({ sessionId: output.id, runId, chain, hold, store });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -72,5 +72,11 @@ function chainOf(
   sessionId: string,
   start: { readonly lastId: string | null; readonly version: number },
 ): EntryChain {
-  return new EntryChain((drafts, options) => store.append(sessionId, drafts, options), start);
+  return new EntryChain(
+    {
+      append: (drafts, options) => store.append(sessionId, drafts, options),
+      read: (options) => store.read(sessionId, options),
+    },
+    start,
+  );
 }
