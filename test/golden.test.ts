@@ -35,7 +35,8 @@ describe.for(["session-v1"])("the file %s", (name) => {
 
   test("adds up to the head and the context that it always added up to", async () => {
     await using tree = await openCopy();
-    const { updatedAt: _storesClock, ...head } = tree.head;
+    const { updatedAt: _storesClock, ...rest } = tree.head;
+    const head = { ...rest, path: { ...rest.path, settings: await tree.store.settings(tree.id, rest.path) } };
     await expect(asJson(head)).toMatchFileSnapshot(golden(`${name}.head.json`));
     const context = await tree.buildContext();
     await expect(asJson(context)).toMatchFileSnapshot(golden(`${name}.context.json`));

@@ -1,9 +1,10 @@
-import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../src/session/append-plan.ts";
+import { type AppendPlan, planNow, type StoredEntry, type Wanted } from "../src/session/append-plan.ts";
 import { checkDrafts } from "../src/session/draft.ts";
 import type { Entry, EntryBody, EntryDraft } from "../src/session/entry.ts";
-import { emptyHead, type SessionHead } from "../src/session/fold.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../src/session/fold.ts";
 import { createHeader, type SessionHeader } from "../src/session/header.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../src/session/message.ts";
+import { type Settings, SettingsTable } from "../src/session/settings.ts";
 import type { AppendOptions } from "../src/session/store.ts";
 import type { Usage } from "../src/session/usage.ts";
 
@@ -57,11 +58,14 @@ export function nodesOf(parents: Readonly<Record<string, string | null>>): Entry
   );
 }
 
-/** One session's log, kept as a store keeps it: it looks up only the entries that `idsToFind` asks for. */
+/** One session's log, kept as a store keeps it: it looks up only what a plan asks for. */
 export class SampleLog {
   head: SessionHead;
   readonly entries: Entry[] = [];
+  /** What the plans asked for, in order. */
+  readonly wanted: Wanted[] = [];
   readonly #stored = new Map<string, StoredEntry>();
+  readonly #settings = new SettingsTable();
 
   constructor(init: Partial<SessionHeader> = {}) {
     this.head = emptyHead(header(init));
@@ -69,12 +73,15 @@ export class SampleLog {
 
   plan(drafts: readonly EntryDraft[], options: AppendOptions = {}, leaseToken: number | null = null): AppendPlan {
     const checked = checkDrafts(drafts, { verbatim: options.verbatim === true });
-    const found = new Map<string, StoredEntry>();
-    for (const id of idsToFind(this.head, checked, options)) {
-      const stored = this.#stored.get(id);
-      if (stored !== undefined) found.set(id, stored);
-    }
-    return planAppend({ head: this.head, drafts: checked, options, found, leaseToken, now: timeAt(this.head.version) });
+    const input = { head: this.head, drafts: checked, options, leaseToken, now: timeAt(this.head.version) };
+    return planNow(input, (wanted) => {
+      this.wanted.push(wanted);
+      const stored = wanted.ids.flatMap((id) => this.#stored.get(id) ?? []);
+      return {
+        entries: new Map(stored.map((each) => [each.entry.id, each])),
+        settings: new Map(wanted.settings.map((seq) => [seq, this.#settings.at(seq)])),
+      };
+    }).plan;
   }
 
   append(drafts: readonly EntryDraft[], options: AppendOptions = {}): readonly Entry[] {
@@ -82,6 +89,7 @@ export class SampleLog {
     for (const stored of plan.added) {
       this.entries.push(stored.entry);
       this.#stored.set(stored.entry.id, stored);
+      this.#settings.add(stored.path?.settings ?? null);
     }
     this.head = plan.head;
     return plan.entries;
@@ -91,6 +99,11 @@ export class SampleLog {
   say(messages: Readonly<Record<string, Message>>): this {
     this.append(Object.entries(messages).map(([id, said]) => message(id, said)));
     return this;
+  }
+
+  /** What is set at the leaf, or on another path. */
+  settings(path: PathSummary = this.head.path): Settings {
+    return this.#settings.read(path.settings);
   }
 
   pathOf(id: string): StoredEntry["path"] {

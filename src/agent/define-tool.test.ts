@@ -224,7 +224,7 @@ describe("a definition that cannot work", () => {
     ["a resource key that is a text", { resourceKey: "key" }, "has a resourceKey"],
     ["an approval that is a text", { needsApproval: "yes" }, "has a needsApproval"],
     ["effects that there are not", { effects: "read" }, 'has the effects "read"'],
-    ["effects that are no word", { effects: null }, "has the effects "null""],
+    ["effects that are no word", { effects: null }, 'has the effects "null"'],
     ["a timeout of nothing", { timeoutMs: 0 }, "has a timeoutMs"],
     ["a timeout that timers cannot keep", { timeoutMs: 2 ** 31 }, "has a timeoutMs"],
     ["no parameters", { parameters: undefined }, "are no schema"],

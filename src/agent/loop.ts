@@ -204,7 +204,7 @@ export class Loop {
 
   /** Answers the calls that an interrupted run left open, so that the next request is whole. */
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
-    const open = openCalls(this.#progress.output);
+    const open = openCalls(this.#progress.output, { besideOthers: resume !== null });
     if (open.length === 0) return;
     this.#begun = true;
     // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started, or a
@@ -285,14 +285,14 @@ function callsOf(message: AssistantMessage): readonly ToolCall[] {
   return cut ? [] : (message.toolCalls ?? []);
 }
 
-/** The calls at the end of a transcript that have no result. */
-function openCalls(session: Session): readonly ToolCall[] {
+/** The calls of the last answer that have no result; with `besideOthers`, also where someone has said something since. */
+function openCalls(session: Session, { besideOthers }: { readonly besideOthers: boolean }): readonly ToolCall[] {
   const answered = new Set<string>();
   for (let index = session.transcript.length - 1; index >= 0; index--) {
     const message = session.transcript.at(index)?.message as Message;
     if (message.role === "tool") answered.add(message.toolCallId);
     else if (message.role === "assistant") return callsOf(message).filter((call) => !answered.has(call.id));
-    else return [];
+    else if (!besideOthers) return [];
   }
   return [];
 }

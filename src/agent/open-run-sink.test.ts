@@ -1,3 +1,4 @@
+import type { SessionHead } from "../session/fold.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +39,8 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     const { id } = request.output;
     expect(sink.sessionId).toBe(id);
     expect(typesOf(await entriesOf(store, id))).toEqual(["message", "message", "message", "variables", "started"]);
-    expect((await store.head(id))?.path.settings.systemPrompt).toBe("be brief");
+    const started = (await store.head(id)) as SessionHead;
+    expect((await store.settings(id, started.path)).systemPrompt).toBe("be brief");
     const { runId } = request;
     await sink.append([message("answer", calls("c1")), { type: "effect", runId, callId: "c1" }]);
     await sink.append([message("result", result("c1"))]);

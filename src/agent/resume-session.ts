@@ -63,6 +63,7 @@ async function resume(
   // All transcripts without rows are one object, which says nothing about this session.
   if (transcript.length > 0) setResumeState(transcript, state);
   const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
-  const agent = Session.fromAgentPrompt(options.agentPrompt ?? head.path.settings.systemPrompt ?? "");
+  const { systemPrompt } = await store.settings(head.header.id, head.path);
+  const agent = Session.fromAgentPrompt(options.agentPrompt ?? systemPrompt ?? "");
   return { user, agent };
 }

@@ -1,4 +1,5 @@
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import { messagesOf } from "../session/context.ts";
+import type { EntryDraft } from "../session/entry.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Message } from "../session/message.ts";
 import type { SandboxPlacement } from "../session/header.ts";
@@ -8,7 +9,7 @@ import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { RunSink } from "./run-sink.ts";
+import type { KeptEntries, RunSink } from "./run-sink.ts";
 import { RunWriter } from "./run-writer.ts";
 
 /** What a run's progress starts with. */
@@ -65,7 +66,7 @@ export class RunProgress {
 
   /**
    * Adds messages, with facts that must be on record together with them. Each is told of as the row that it became, under
-   * its entry's id where the run is kept.
+   * its entry's id where the run is kept; so is what others said meanwhile, which comes first.
    */
   add(
     given: readonly Message[],
@@ -73,13 +74,14 @@ export class RunProgress {
     facts: readonly EntryDraft[] = [],
   ): Promise<void> {
     const messages = given.map(checkedMessage);
-    const grow = (entries: readonly (Entry | null)[]): void => {
-      const rows = messages.map((message, index) => rowUnder(entries[index]?.id, message));
+    const grow = ({ entries, others = [] }: KeptEntries): void => {
+      const said = others.flatMap((entry) => messagesOf(entry).map((message) => rowUnder(entry.id, message)));
+      const rows = [...said, ...messages.map((message, index) => rowUnder(entries[index]?.id, message))];
       Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
       for (const row of rows) onRow(row);
     };
     if (this.#writer === null) {
-      grow([]);
+      grow({ entries: [] });
       return Promise.resolve();
     }
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.

@@ -45,18 +45,26 @@ export interface RunOutcome {
   readonly sandbox?: SandboxPlacement;
 }
 
+/** What a sink has kept. */
+export interface KeptEntries {
+  /** The entry of each draft; null for one that this sink does not keep. */
+  readonly entries: readonly (Entry | null)[];
+  /** What others added to the session since the run's last row, which stands before these (default: nothing). */
+  readonly others?: readonly Entry[];
+}
+
 /**
  * Keeps what happens in a run, so that it survives the process. One run writes to it, one call at a time.
  *
  * - Every call resolves once what it was given is durable, and rejects with nothing written.
  * - None of it is refused for want of room, since the run looks at `room` before it asks a model or starts a call.
- * - Entries follow the run's own last entry, wherever others have moved the leaf meanwhile.
+ * - Entries go where the session is: what others added meanwhile comes before them. Where someone moved the leaf elsewhere,
+ *   they follow the run's own last entry.
  */
 export interface RunSink {
   /** The session that holds the run. */
   readonly sessionId: string;
-  /** Resolves to the entry of each draft; null for one that this sink does not keep. */
-  append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }>;
+  append(drafts: readonly EntryDraft[]): Promise<KeptEntries>;
   /** Records how the run ended and lets go of the session. */
   end(outcome: RunOutcome): Promise<void>;
   /** Lets go without a word, as a crash would: the run can be resumed. */

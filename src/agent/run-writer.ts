@@ -1,5 +1,5 @@
-import type { Entry, EntryDraft } from "../session/entry.ts";
-import type { RunSink } from "./run-sink.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import type { KeptEntries, RunSink } from "./run-sink.ts";
 
 /**
  * Hands a run's entries to its sink in order, one append at a time. What comes while one is under way, or while the sink
@@ -17,7 +17,7 @@ export class RunWriter {
   }
 
   /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
-  write(drafts: readonly EntryDraft[]): Promise<Entries> {
+  write(drafts: readonly EntryDraft[]): Promise<KeptEntries> {
     if (this.#busy === null && this.#opened !== null && this.#failure === null)
       return this.#writeNow(this.#opened, drafts);
     return new Promise((resolve, reject) => {
@@ -27,15 +27,15 @@ export class RunWriter {
   }
 
   /** Most of the time nothing else is being written, and then nobody has to stand in a line. */
-  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<Entries> {
+  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<KeptEntries> {
     const writing = sink.append(drafts).then(this.#written, this.#failed);
     this.#busy = writing;
     return writing;
   }
 
-  readonly #written = ({ entries }: { readonly entries: Entries }): Entries => {
+  readonly #written = (kept: KeptEntries): KeptEntries => {
     this.#next();
-    return entries;
+    return kept;
   };
 
   readonly #failed = (error: unknown): never => {
@@ -70,9 +70,13 @@ export class RunWriter {
   async #append(sink: RunSink | null, batch: readonly Waiting[]): Promise<void> {
     try {
       if (this.#failure !== null || sink === null) throw this.#failure?.error;
-      const { entries } = await sink.append(batch.flatMap(({ drafts }) => drafts));
+      const { entries, others = [] } = await sink.append(batch.flatMap(({ drafts }) => drafts));
       let from = 0;
-      for (const { drafts, resolve } of batch) resolve(entries.slice(from, (from += drafts.length)));
+      for (const { drafts, resolve } of batch) {
+        // What others added stands before all of them.
+        resolve({ entries: entries.slice(from, from + drafts.length), others: from === 0 ? others : [] });
+        from += drafts.length;
+      }
     } catch (error) {
       // What follows would build on an entry that is not there.
       this.#failure ??= { error };
@@ -81,11 +85,9 @@ export class RunWriter {
   }
 }
 
-type Entries = readonly (Entry | null)[];
-
 /** Drafts that are to be written, and whoever waits for them. */
 interface Waiting {
   readonly drafts: readonly EntryDraft[];
-  readonly resolve: (entries: Entries) => void;
+  readonly resolve: (kept: KeptEntries) => void;
   readonly reject: (error: unknown) => void;
 }

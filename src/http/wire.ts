@@ -3,10 +3,11 @@ import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { PathSummary, SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
 import type { SessionState } from "../session/state.ts";
+import type { Settings } from "../session/settings.ts";
 import type { FileChanges } from "../session/sandbox.ts";
 import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
@@ -79,8 +80,14 @@ export interface GroupInfo {
 }
 
 /** A session in a listing: its head, and the run that has it now. */
-export interface SessionView extends SessionHead {
+export interface SessionView extends Omit<SessionHead, "path"> {
+  readonly path: PathView;
   readonly running: RunningInfo | null;
+}
+
+/** What the path to a session's leaf adds up to, and what is set on it. */
+export interface PathView extends Omit<PathSummary, "settings"> {
+  readonly settings: Settings;
 }
 
 /** The run that has a session, here or in another process. */

@@ -1,6 +1,5 @@
 import { uuidv7 } from "../internal/uuid.ts";
-import { planAppend, statusError } from "../session/append-plan.ts";
-import { checkDrafts } from "../session/draft.ts";
+import { statusError } from "../session/append-plan.ts";
 import { type EntryDraft, type EntryOf, isNode } from "../session/entry.ts";
 import {
   CheckpointNotFoundError,
@@ -22,6 +21,7 @@ import { candidateOf, candidatesOf, type MergeSubject } from "./merge-candidates
 import { inLine } from "./merge-line.ts";
 import { baseVariables, conflictsOf, freeId, type MergePlan, planMerge } from "./merge-plan.ts";
 import type { MergeOutcome, MergeResult, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
+import { previewAppend } from "./preview-append.ts";
 import { readState, readTurns, type StateOptions } from "./read-state.ts";
 import type { Candidate } from "./take-over.ts";
 
@@ -143,7 +143,8 @@ export class BranchManager {
     const base = await baseVariables(this.#store, branchId, newEntries, merged);
     const skipped = skippedBy(answer);
     const { head, plan, state } = await inLine(this.#store, parentId, () => this.#land(parentId, candidates, options));
-    const sides = { parent: head.path.settings.variables, branch: subject.branch.variables, base };
+    const { variables } = await this.#store.settings(parentId, head.path);
+    const sides = { parent: variables, branch: subject.branch.variables, base };
     return Object.freeze({
       state,
       appended: Object.freeze(plan.drafts),
@@ -217,14 +218,15 @@ export class BranchManager {
 
   async #preview(head: SessionHead, { drafts }: MergePlan, options: MergeOptions): Promise<SessionState> {
     const { checkpointId } = await readState(this.#store, head, { turns: false });
-    const asAppend = appendOptions(drafts, options);
-    const checked = checkDrafts(drafts, { verbatim: asAppend.verbatim === true });
     const now = this.#clock().toISOString();
-    const after = planAppend({ head, drafts: checked, options: asAppend, found: new Map(), now });
-    if (options.turns === false) return stateOf(after.head, [], { checkpointId });
+    const { plan, settings } = await previewAppend(this.#store, head, drafts, {
+      ...appendOptions(drafts, options),
+      now,
+    });
+    if (options.turns === false) return stateOf(plan.head, settings, [], { checkpointId });
     const turns = await readTurns(this.#store, head.header.id, head.leafId);
-    const added = after.entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
-    return stateOf(after.head, [...turns, ...added], { checkpointId });
+    const added = plan.entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
+    return stateOf(plan.head, settings, [...turns, ...added], { checkpointId });
   }
 }
 

@@ -91,7 +91,8 @@ export class CheckpointManager {
     const { sessionId, leafId, version } = checkpoint;
     const path = await this.#pathTo(sessionId, leafId);
     const turns = options.turns === false ? [] : await readTurns(this.#store, sessionId, leafId);
-    const state = stateOf({ ...head, version }, turns, { checkpointId: checkpoint.id, leafId, path });
+    const settings = await this.#store.settings(sessionId, path);
+    const state = stateOf({ ...head, version }, settings, turns, { checkpointId: checkpoint.id, leafId, path });
     if (options.sandbox !== undefined) await bringBackFiles(checkpoint, options.sandbox);
     return state;
   }

@@ -65,7 +65,8 @@ export async function baseVariables(
 ): Promise<JsonObject> {
   const last = newEntries.findLast(({ id, type }) => type === "variables" && merged.has(id));
   const id = last?.id ?? newEntries[0]?.parentId ?? null;
-  return (id === null ? null : await store.path(branchId, id))?.settings.variables ?? {};
+  const path = id === null ? null : await store.path(branchId, id);
+  return path === null ? {} : (await store.settings(branchId, path)).variables;
 }
 
 function changedBy({ set, unset }: Extract<EntryDraft, { type: "variables" }>): readonly string[] {

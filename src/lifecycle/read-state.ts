@@ -22,8 +22,9 @@ export async function readState(
   const { leafId = head.leafId } = options;
   const checkpoints = options.checkpoint === false ? [] : await store.listCheckpoints(head.header.id);
   const path = leafId === head.leafId ? head.path : await pathAt(store, head.header.id, leafId);
+  const settings = await store.settings(head.header.id, path);
   const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId);
-  return stateOf(head, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });
+  return stateOf(head, settings, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });
 }
 
 /** The turns on the path to a node, oldest first. */

@@ -128,7 +128,7 @@ export class SessionManager implements AsyncDisposable {
       head = await create();
     }
     this.#sessions.announce("created", head, {});
-    return stateOf(head, [], { checkpointId: null });
+    return stateOf(head, await this.store.settings(header.id, head.path), [], { checkpointId: null });
   }
 
   /** Makes a suspended session active again; null when it is missing. */

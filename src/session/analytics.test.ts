@@ -92,6 +92,7 @@ function stateAt(said: readonly (readonly [second: number, message: Message])[])
   log.append(said.map(([second, message]) => ({ type: "message", message, timestamp: timeAt(second) })));
   return stateOf(
     log.head,
+    log.settings(),
     log.entries.map((entry) => turnOf(entry as EntryOf<"message">)),
     { checkpointId: null },
   );

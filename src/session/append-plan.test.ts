@@ -1,7 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { assistant, message, SampleLog, timeAt, usage, user } from "../../test/sample-log.ts";
-import { idsToFind } from "./append-plan.ts";
-import { checkDrafts } from "./draft.ts";
 import type { EntryDraft } from "./entry.ts";
 
 const label = (targetId: string, text = "x"): EntryDraft => ({ type: "label", targetId, label: text });
@@ -70,17 +68,64 @@ describe("new entries", () => {
 
   test("need nothing looked up when they are new and hang on the leaf", () => {
     const log = abc();
-    const fresh = checkDrafts(
-      [
-        { type: "message", message: user("x") },
-        { type: "session_info", name: "n" },
-      ],
-      { verbatim: false },
+    const fresh: EntryDraft[] = [
+      { type: "message", message: user("x") },
+      { type: "session_info", name: "n" },
+    ];
+    log.wanted.length = 0;
+    for (const options of [{}, { onto: "c" }, { onto: null }, { below: "c" }]) log.plan(fresh, options);
+    expect(log.wanted).toEqual([]);
+    log.plan(fresh, { onto: "a" });
+    expect(log.wanted).toEqual([{ ids: ["a"], settings: [] }]);
+  });
+});
+
+describe("below", () => {
+  const at = (log: SampleLog, id: string): unknown => log.entries.find((entry) => entry.id === id);
+
+  test("goes to the leaf where others have added turns after the entry", () => {
+    const log = abc();
+    log.append([message("d", user("4"))], { below: "a" });
+    expect([at(log, "d"), log.head.leafId]).toMatchObject([{ parentId: "c" }, "d"]);
+  });
+
+  test("stays below the entry where someone moved the leaf elsewhere, and leaves the leaf there", () => {
+    const log = abc();
+    log.append([{ type: "leaf", targetId: "a" }]);
+    log.append([message("d", user("4"))], { below: "c" });
+    expect([at(log, "d"), log.head.leafId]).toMatchObject([{ parentId: "c" }, "a"]);
+    log.append([message("e", user("5"))]);
+    log.append([message("f", user("6"))], { below: "d" });
+    expect([at(log, "f"), log.head.leafId]).toMatchObject([{ parentId: "d" }, "e"]);
+  });
+
+  test("null is above every leaf", () => {
+    const log = abc();
+    log.append([message("d", user("4"))], { below: null });
+    expect(at(log, "d")).toMatchObject({ parentId: "c" });
+  });
+
+  test("looks at no more entries than came after the one that is named", () => {
+    const log = new SampleLog();
+    for (let i = 0; i < 50; i++) log.append([message(`m${i}`, user("x"))]);
+    log.append([message("other", user("y"))], { onto: "m3" });
+    log.append([{ type: "leaf", targetId: "m10" }]);
+    log.wanted.length = 0;
+    log.append([message("late", user("z"))], { below: "m48" });
+    // The draft itself, the entry that is named, and the leaf, which stands before it.
+    expect(log.wanted.flatMap(({ ids }) => ids)).toEqual(["late", "m48", "m10"]);
+    expect(at(log, "late")).toMatchObject({ parentId: "m48" });
+  });
+
+  test("an unknown entry is refused by name, and a fact is no place for a node", () => {
+    const log = abc();
+    expect(() => log.plan([message("d", user("4"))], { below: "nowhere" })).toThrow(
+      expect.objectContaining({ code: "UNKNOWN_ENTRY", entryId: "nowhere" }),
     );
-    expect(idsToFind(log.head, fresh, {})).toEqual([]);
-    expect(idsToFind(log.head, fresh, { onto: "c" })).toEqual([]);
-    expect(idsToFind(log.head, fresh, { onto: "a" })).toEqual(["a"]);
-    expect(idsToFind(log.head, fresh, { onto: null })).toEqual([]);
+    log.append([{ ...label("a"), id: "fact" }]);
+    expect(() => log.plan([message("d", user("4"))], { below: "fact" })).toThrow(
+      expect.objectContaining({ code: "INVALID_ENTRY" }),
+    );
   });
 });
 

@@ -14,6 +14,7 @@ import {
   UnknownEntryError,
 } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "./fold.ts";
+import type { SettingsNode } from "./settings.ts";
 import type { AppendOptions, Guard } from "./store.ts";
 
 /** An entry as a store holds it: a node carries the summary of its path, a fact does not. */
@@ -31,25 +32,119 @@ export interface AppendPlan {
   readonly head: SessionHead;
 }
 
-/** What `planAppend` decides on. */
+/** What a plan must know of the log. */
+export interface Wanted {
+  /** Entries by id. */
+  readonly ids: readonly string[];
+  /** Settings by the position of the node that holds them. */
+  readonly settings: readonly number[];
+}
+
+/** What was found of what a plan wanted; an entry that is not there is left out. */
+export interface Found {
+  readonly entries: ReadonlyMap<string, StoredEntry>;
+  readonly settings: ReadonlyMap<number, SettingsNode>;
+}
+
+/** What an append is planned on. */
 export interface AppendInput {
   readonly head: SessionHead;
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
-  /** The stored entries among `idsToFind`. */
-  readonly found: ReadonlyMap<string, StoredEntry>;
   /** The token of the session's live lease, when a guard asks for one. */
   readonly leaseToken?: number | null;
   /** The store's clock. */
   readonly now: string;
 }
 
-/** The ids that a store must look up before it can plan an append; none for the common case of new entries at the leaf. */
-export function idsToFind(
-  head: SessionHead,
-  drafts: readonly CheckedDraft[],
-  options: AppendOptions,
-): readonly string[] {
+/** What is found in an empty log. */
+export const NOTHING_FOUND: Found = Object.freeze({ entries: new Map(), settings: new Map() });
+
+/** A plan, and the entries that were looked up for it. */
+export interface PlannedAppend {
+  readonly plan: AppendPlan;
+  readonly found: ReadonlyMap<string, StoredEntry>;
+}
+
+/**
+ * Decides what an append writes, step by step: each step says what it must know of the log, and goes on when it is told.
+ * Every store plans with this function, and then writes the plan's `added` and `head` together. Nothing is wanted in the
+ * common case of new entries at the leaf.
+ *
+ * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
+ */
+export function* planAppend(input: AppendInput): Generator<Wanted, PlannedAppend, Found> {
+  const known = new KnownLog();
+  const first = idsToFind(input.head, input.drafts, input.options);
+  if (first.length > 0) known.add(first, yield { ids: first, settings: [] });
+  for (;;) {
+    try {
+      return { plan: planWith(input, known), found: known.entries };
+    } catch (missing) {
+      if (!(missing instanceof MissingPart)) throw missing;
+      known.add(missing.wanted.ids, yield missing.wanted);
+    }
+  }
+}
+
+/** Plans the first entries of a session. */
+export function planFirst(head: SessionHead, drafts: readonly CheckedDraft[], now: string): AppendPlan {
+  return planNow({ head, drafts, options: { verbatim: true }, now }, () => NOTHING_FOUND).plan;
+}
+
+/** Plans an append to a log that can be looked into at once. */
+export function planNow(input: AppendInput, look: (wanted: Wanted) => Found): PlannedAppend {
+  const steps = planAppend(input);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next(look(step.value));
+  return step.value;
+}
+
+/** Plans an append to a log that answers later. */
+export async function planLater(input: AppendInput, look: (wanted: Wanted) => Promise<Found>): Promise<PlannedAppend> {
+  const steps = planAppend(input);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next(await look(step.value));
+  return step.value;
+}
+
+/** What is known of the log so far. */
+class KnownLog {
+  readonly entries = new Map<string, StoredEntry>();
+  readonly #settings = new Map<number, SettingsNode>();
+  readonly #asked = new Set<string>();
+
+  add(asked: readonly string[], { entries, settings }: Found): void {
+    for (const id of asked) this.#asked.add(id);
+    for (const [id, stored] of entries) this.entries.set(id, stored);
+    for (const [seq, node] of settings) this.#settings.set(seq, node);
+  }
+
+  /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
+  find(id: string): StoredEntry | undefined {
+    const stored = this.entries.get(id);
+    if (stored === undefined && !this.#asked.has(id)) throw new MissingPart({ ids: [id], settings: [] });
+    return stored;
+  }
+
+  settingsAt(seq: number): SettingsNode {
+    const node = this.#settings.get(seq);
+    if (node === undefined) throw new MissingPart({ ids: [], settings: [seq] });
+    return node;
+  }
+}
+
+/** Thrown inside a plan that turns out to need more of the log. */
+class MissingPart extends Error {
+  readonly wanted: Wanted;
+  constructor(wanted: Wanted) {
+    super("The plan needs more of the log.");
+    this.wanted = wanted;
+  }
+}
+
+/** What is sure to be needed: drafts that may be there already, and entries that they name. */
+function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], options: AppendOptions): readonly string[] {
   const { onto } = options;
   if ((typeof onto !== "string" || onto === head.leafId) && drafts.every(namesNothing)) return NO_IDS;
   const ids = new Set<string>();
@@ -73,23 +168,18 @@ function namesNothing({ fresh, parentId, body }: CheckedDraft): boolean {
   return fresh && typeof parentId !== "string" && targetOf(body) === null;
 }
 
-/**
- * Decides what an append writes. Pure: every store plans with this function, and then writes `added` and `head` together.
- *
- * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
- */
-export function planAppend(input: AppendInput): AppendPlan {
+function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   const { head, drafts, options } = input;
   // Drafts are nearly always new, and then none of them has an entry.
   const existing =
-    input.found.size === 0 ? [] : drafts.map((draft) => existingEntry(head.header.id, draft, input.found));
+    known.entries.size === 0 ? [] : drafts.map((draft) => existingEntry(head.header.id, draft, known.entries));
   if (existing.length > 0 && existing.every((entry) => entry !== null))
     return { entries: existing as Entry[], added: [], head };
   checkGuard(input);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {
     throw new SessionConflictError(head.header.id, options.expectedVersion, head.version);
   }
-  const chain = new Chain(input);
+  const chain = new Chain(input, known);
   const entries = drafts.map((draft, index) => existing[index] ?? chain.add(draft));
   checkTurns(chain.head, head, options.guard);
   return { entries, added: chain.added, head: chain.head };
@@ -108,17 +198,20 @@ class Chain {
   readonly added: StoredEntry[] = [];
   head: SessionHead;
   readonly #input: AppendInput;
+  readonly #known: KnownLog;
   readonly #sessionId: string;
   /** Those that were added; null while there is none, as often one is all. */
   #own: Map<string, StoredEntry> | null = null;
   #cursor: string | null;
 
-  constructor(input: AppendInput) {
+  constructor(input: AppendInput, known: KnownLog) {
     this.#input = input;
+    this.#known = known;
     this.head = input.head;
     this.#sessionId = input.head.header.id;
-    const { onto } = input.options;
-    if (onto === undefined) this.#cursor = input.head.leafId;
+    const { onto, below } = input.options;
+    if (below !== undefined) this.#cursor = this.#isOnLeafsPath(below) ? input.head.leafId : below;
+    else if (onto === undefined) this.#cursor = input.head.leafId;
     else {
       this.#pathOf(onto);
       this.#cursor = onto;
@@ -136,7 +229,7 @@ class Chain {
       timestamp: draft.timestamp ?? this.#input.now,
       seq: this.head.version,
     });
-    const path = node ? stepPath(this.#pathOf(parentId), entry, this.head.header) : null;
+    const path = node ? stepPath(this.#pathOf(parentId), entry, this.head.header, this.#settingsAt) : null;
     this.#checkTarget(entry);
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : EMPTY_PATH;
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);
@@ -152,12 +245,35 @@ class Chain {
   #pathOf(id: string | null): PathSummary {
     if (id === null) return EMPTY_PATH;
     if (id === this.head.leafId) return this.head.path;
-    // `idsToFind` leaves out the leaf that the append begins at, and a copied log may hang several nodes on it.
+    // A copied log may hang several nodes on the leaf that the append begins at.
     if (id === this.#input.head.leafId) return this.#input.head.path;
     const path = this.#find(id).path;
     if (path === null) throw notANode(this.#sessionId, id);
     return path;
   }
+
+  /**
+   * Whether an entry is on the path to the leaf. Looks at no more entries than came after it: a parent stands before its
+   * children.
+   */
+  #isOnLeafsPath(entryId: string | null): boolean {
+    const { leafId } = this.#input.head;
+    if (entryId === null || entryId === leafId) return true;
+    this.#pathOf(entryId);
+    const { seq } = this.#find(entryId).entry;
+    for (let at = leafId; at !== null; ) {
+      if (at === entryId) return true;
+      const { entry } = this.#find(at);
+      if (entry.seq <= seq) return false;
+      at = entry.parentId;
+    }
+    return false;
+  }
+
+  readonly #settingsAt = (seq: number): SettingsNode => {
+    const own = this.added[seq - this.#input.head.version]?.path?.settings;
+    return own ?? this.#known.settingsAt(seq);
+  };
 
   #checkTarget(entry: Entry): void {
     const target = targetOf(entry);
@@ -172,7 +288,7 @@ class Chain {
   }
 
   #find(id: string): StoredEntry {
-    const stored = this.#own?.get(id) ?? this.#input.found.get(id);
+    const stored = this.#own?.get(id) ?? this.#known.find(id);
     if (stored === undefined) throw new UnknownEntryError(this.#sessionId, id);
     return stored;
   }

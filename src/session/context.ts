@@ -3,6 +3,7 @@ import { type Entry, type EntryOf, isNode, type ThinkingLevel } from "./entry.ts
 import { notANode, UnknownEntryError } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "./fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "./message.ts";
+import { NO_SETTINGS, type Settings, SettingsTable } from "./settings.ts";
 import { branchTo, indexEntries, leafOf, undoneIds } from "./tree.ts";
 
 /** What the next request to a model consists of. */
@@ -32,20 +33,23 @@ export function buildContext(entries: Iterable<Entry>, leafId?: string | null): 
   const all = [...entries];
   const index = indexEntries(all);
   const leaf = leafId === undefined ? leafOf(all) : leafId;
-  if (leaf === null) return contextOf(EMPTY_PATH, { compaction: null, entries: [] });
+  if (leaf === null) return contextOf(EMPTY_PATH, NO_SETTINGS, { compaction: null, entries: [] });
   const entry = index.get(leaf);
   if (entry === undefined) throw new UnknownEntryError(null, leaf);
   if (!isNode(entry)) throw notANode(null, leaf);
   const path = branchTo(index, leaf);
-  return contextOf(
-    path.reduce((summary, entry) => stepPath(summary, entry, {}), EMPTY_PATH),
-    contextPath(path, undoneIds(all)),
-  );
+  const table = new SettingsTable();
+  const summary = path.reduce((parent, node) => {
+    const next = stepPath(parent, node, {}, table.at);
+    table.add(next.settings);
+    return next;
+  }, EMPTY_PATH);
+  return contextOf(summary, table.read(summary.settings), contextPath(path, undoneIds(all)));
 }
 
-/** The context that a path adds up to, given its summary and the part of it that a model sees. */
-export function contextOf(path: PathSummary, visible: ContextPath): ModelContext {
-  const { variables, systemPrompt, activeTools, activeSkills } = path.settings;
+/** The context that a path adds up to, given its summary, its settings and the part of it that a model sees. */
+export function contextOf(path: PathSummary, settings: Settings, visible: ContextPath): ModelContext {
+  const { variables, systemPrompt, activeTools, activeSkills } = settings;
   const messages = visible.entries.flatMap(messagesOf);
   if (visible.compaction !== null) messages.unshift(compactionMessage(visible.compaction.summary));
   return {

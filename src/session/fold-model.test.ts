@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { assistant, message, SampleLog, timeAt, usage, user } from "../../test/sample-log.ts";
 import { type Entry, type EntryBody, type EntryDraft, isNode, type SessionStatus } from "./entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "./fold.ts";
+import { NO_SETTINGS, type Settings } from "./settings.ts";
 import type { AppendOptions } from "./store.ts";
 import type { Usage } from "./usage.ts";
 
@@ -88,9 +89,11 @@ test("folding step by step gives what a look at the whole log gives, for the hea
           options,
         );
       }
-      expect(log.head).toEqual(headOf(log));
-      for (const entry of log.entries)
-        expect(log.pathOf(entry.id)).toEqual(isNode(entry) ? pathOf(log.entries, entry.id) : null);
+      expect({ ...log.head, path: whole(log, log.head.path) }).toEqual(headOf(log));
+      for (const entry of log.entries) {
+        const path = log.pathOf(entry.id);
+        expect(path && whole(log, path)).toEqual(isNode(entry) ? pathOf(log.entries, entry.id) : null);
+      }
     }),
     { numRuns: 300 },
   );
@@ -122,8 +125,15 @@ test("a log copied entry by entry folds to the same head", () => {
   expect({ ...copy.head, updatedAt: "" }).toEqual({ ...log.head, updatedAt: "" });
 });
 
+/** A path with all that is set on it. */
+type WholePath = Omit<PathSummary, "settings"> & { readonly settings: Settings };
+
+function whole(log: SampleLog, path: PathSummary): WholePath {
+  return { ...path, settings: log.settings(path) };
+}
+
 /** The head, computed by looking at the whole log again for each field. */
-function headOf({ entries, head }: SampleLog): SessionHead {
+function headOf({ entries, head }: SampleLog): Omit<SessionHead, "path"> & { readonly path: WholePath } {
   const messages = entries.filter((entry) => entry.type === "message");
   const leafId = entries.reduce<string | null>((leaf, entry) => {
     if (entry.type === "leaf") return entry.targetId;
@@ -146,7 +156,7 @@ function headOf({ entries, head }: SampleLog): SessionHead {
     header: head.header,
     version: entries.length,
     leafId,
-    path: leafId === null ? EMPTY_PATH : pathOf(entries, leafId),
+    path: leafId === null ? { ...EMPTY_PATH, settings: NO_SETTINGS } : pathOf(entries, leafId),
     status: status?.status ?? "active",
     statusReason: null,
     name: name?.name || null,
@@ -161,7 +171,7 @@ function headOf({ entries, head }: SampleLog): SessionHead {
   };
 }
 
-function pathOf(entries: readonly Entry[], id: string): PathSummary {
+function pathOf(entries: readonly Entry[], id: string): WholePath {
   const path: Entry[] = [];
   for (let entry = find(entries, id); entry !== undefined; entry = find(entries, entry.parentId)) path.unshift(entry);
   const models = path.flatMap((entry) => {
@@ -185,7 +195,7 @@ function pathOf(entries: readonly Entry[], id: string): PathSummary {
     model: models.at(-1) ?? null,
     thinkingLevel: path.findLast((entry) => entry.type === "thinking_level_change")?.thinkingLevel ?? "off",
     settings: {
-      variables: Object.fromEntries(variables) as PathSummary["settings"]["variables"],
+      variables: Object.fromEntries(variables) as Settings["variables"],
       systemPrompt: settings === undefined ? null : "p",
       activeTools: settings === undefined ? [] : ["t"],
       activeSkills: [],

@@ -300,19 +300,19 @@ describe("settings of a path", () => {
   test("variables are set and unset along the branch, and come back with the leaf", () => {
     const log = new SampleLog();
     log.append([variables("a", { x: "1", y: "1" }), variables("b", { y: "2" }, ["x"])]);
-    expect(log.head.path.settings.variables).toEqual({ y: "2" });
+    expect(log.settings().variables).toEqual({ y: "2" });
     log.append([{ type: "leaf", targetId: "a" }, variables("c", { z: "3" }, ["y"])]);
-    expect(log.head.path.settings.variables).toEqual({ x: "1", z: "3" });
+    expect(log.settings().variables).toEqual({ x: "1", z: "3" });
     log.append([{ type: "leaf", targetId: "b" }]);
-    expect(log.head.path.settings.variables).toEqual({ y: "2" });
+    expect(log.settings().variables).toEqual({ y: "2" });
     log.append([{ type: "leaf", targetId: null }]);
-    expect(log.head.path.settings.variables).toEqual({});
+    expect(log.settings().variables).toEqual({});
   });
 
   test("a variable that one entry unsets and sets is set", () => {
     const log = new SampleLog();
     log.append([variables("a", { x: "1" }), variables("b", { x: "2" }, ["x"])]);
-    expect(log.head.path.settings.variables).toEqual({ x: "2" });
+    expect(log.settings().variables).toEqual({ x: "2" });
   });
 
   test("a variable may be named like a member of objects", () => {
@@ -321,7 +321,7 @@ describe("settings of a path", () => {
       variables("a", { constructor: "c", toString: "t" }),
       variables("b", {}, ["hasOwnProperty", "toString"]),
     ]);
-    expect(log.head.path.settings.variables).toEqual({ constructor: "c" });
+    expect(log.settings().variables).toEqual({ constructor: "c" });
   });
 
   test("the prompt, the tools and the skills stay until another entry names them", () => {
@@ -330,14 +330,14 @@ describe("settings of a path", () => {
       { type: "variables", set: {}, unset: [], systemPrompt: "p", activeTools: ["t"], activeSkills: ["s"] },
       { type: "variables", set: { x: 1 }, unset: [] },
     ]);
-    expect(log.head.path.settings).toEqual({
+    expect(log.settings()).toEqual({
       variables: { x: 1 },
       systemPrompt: "p",
       activeTools: ["t"],
       activeSkills: ["s"],
     });
     log.append([{ type: "variables", set: {}, unset: [], systemPrompt: null, activeTools: [] }]);
-    expect(log.head.path.settings).toEqual({
+    expect(log.settings()).toEqual({
       variables: { x: 1 },
       systemPrompt: null,
       activeTools: [],

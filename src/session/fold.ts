@@ -1,17 +1,9 @@
-import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
 import type { Inherited, SessionHeader } from "./header.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX, OPEN_RUNS_MAX } from "./limits.ts";
 import { textOf } from "./message.ts";
+import { type SettingsNode, stepSettings } from "./settings.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "./usage.ts";
-
-/** What the `variables` entries of a path add up to. */
-export interface Settings {
-  readonly variables: JsonObject;
-  readonly systemPrompt: string | null;
-  readonly activeTools: readonly string[];
-  readonly activeSkills: readonly string[];
-}
 
 /**
  * What a node knows about the path from the root to itself, so that moving the leaf there costs one step.
@@ -29,7 +21,8 @@ export interface PathSummary {
   readonly compactionId: string | null;
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: ThinkingLevel;
-  readonly settings: Settings;
+  /** Where what the `variables` entries of the path set is found; null where there are none. */
+  readonly settings: SettingsNode | null;
 }
 
 /** What the whole log adds up to at its end. */
@@ -62,13 +55,6 @@ export interface SessionHead {
   readonly closed: boolean;
 }
 
-const NO_SETTINGS: Settings = Object.freeze({
-  variables: Object.freeze({}),
-  systemPrompt: null,
-  activeTools: Object.freeze([]),
-  activeSkills: Object.freeze([]),
-});
-
 /** The path before the root. */
 export const EMPTY_PATH: PathSummary = Object.freeze({
   depth: 0,
@@ -78,7 +64,7 @@ export const EMPTY_PATH: PathSummary = Object.freeze({
   compactionId: null,
   model: null,
   thinkingLevel: "off",
-  settings: NO_SETTINGS,
+  settings: null,
 });
 
 /** The head of a session without entries. */
@@ -103,8 +89,16 @@ export function emptyHead(header: SessionHeader): SessionHead {
   };
 }
 
-/** The path that a node ends, given its parent's and the header of the log that it stands in. */
-export function stepPath(parent: PathSummary, node: Entry, header: Pick<SessionHeader, "inherited">): PathSummary {
+/**
+ * The path that a node ends, given its parent's and the header of the log that it stands in. `settingsAt` gives settings of
+ * the path by position, where they are asked for.
+ */
+export function stepPath(
+  parent: PathSummary,
+  node: Entry,
+  header: Pick<SessionHeader, "inherited">,
+  settingsAt: (seq: number) => SettingsNode,
+): PathSummary {
   const path = copyPath(parent);
   path.depth += 1;
   switch (node.type) {
@@ -121,7 +115,7 @@ export function stepPath(parent: PathSummary, node: Entry, header: Pick<SessionH
       path.thinkingLevel = node.thinkingLevel;
       break;
     case "variables":
-      path.settings = stepSettings(parent.settings, node);
+      path.settings = stepSettings(parent.settings, node, settingsAt);
       break;
     default:
       break;
@@ -222,17 +216,6 @@ function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">
   if (counts) spend(path, message);
   const { provider, model } = message;
   if (provider !== undefined && model !== undefined) path.model = { provider, modelId: model };
-}
-
-function stepSettings(settings: Settings, node: EntryOf<"variables">): Settings {
-  const kept = Object.entries(settings.variables).filter(([key]) => !node.unset.includes(key));
-  const variables = Object.fromEntries([...kept, ...Object.entries(node.set)]);
-  return {
-    variables,
-    systemPrompt: node.systemPrompt === undefined ? settings.systemPrompt : node.systemPrompt,
-    activeTools: node.activeTools ?? settings.activeTools,
-    activeSkills: node.activeSkills ?? settings.activeSkills,
-  };
 }
 
 function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, counts: boolean): void {

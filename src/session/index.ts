@@ -1,7 +1,19 @@
 export type { JsonObject, JsonValue } from "../internal/json.ts";
 export { computeAnalytics, type SessionAnalytics } from "./analytics.ts";
 export type { CallAnalytics, Latency, ToolCount } from "./call-samples.ts";
-export { type AppendInput, type AppendPlan, idsToFind, planAppend, type StoredEntry } from "./append-plan.ts";
+export {
+  type AppendInput,
+  type AppendPlan,
+  type Found,
+  NOTHING_FOUND,
+  type PlannedAppend,
+  planAppend,
+  planFirst,
+  planLater,
+  planNow,
+  type StoredEntry,
+  type Wanted,
+} from "./append-plan.ts";
 export {
   COMPACTION_DEFAULTS,
   type CompactionPlan,
@@ -49,7 +61,6 @@ export {
   emptyHead,
   type PathSummary,
   type SessionHead,
-  type Settings,
   inheritedCount,
   stepHead,
   stepPath,
@@ -117,6 +128,7 @@ export {
   type SandboxSpec,
 } from "./sandbox.ts";
 export { parseSearch, type SearchTerm } from "./search.ts";
+export { readSettings, type Settings, type SettingsChange, settingsFrom, type SettingsNode } from "./settings.ts";
 export {
   createSystemSession,
   createUserSession,

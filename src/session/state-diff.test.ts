@@ -4,6 +4,7 @@ import { assistant, message, SampleLog, timeAt, user } from "../../test/sample-l
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import { type SessionState, type SessionTurn, stateOf, turnOf } from "./state.ts";
+import { NO_SETTINGS } from "./settings.ts";
 import { StateDiff } from "./state-diff.ts";
 
 describe("apply(old, compute(old, next))", () => {
@@ -279,7 +280,7 @@ function anyState(): fc.Arbitrary<SessionState> {
 }
 
 function emptyState(): SessionState {
-  return stateOf(new SampleLog().head, [], { checkpointId: null });
+  return stateOf(new SampleLog().head, NO_SETTINGS, [], { checkpointId: null });
 }
 
 function turnNamed(turnId: string): SessionTurn {
@@ -300,7 +301,7 @@ function unreadable(turnId: string): SessionTurn {
 
 function stateOfLog(log: SampleLog): SessionState {
   const messages = log.entries.filter((entry: Entry): entry is EntryOf<"message"> => entry.type === "message");
-  return stateOf(log.head, messages.map(turnOf), { checkpointId: null });
+  return stateOf(log.head, log.settings(), messages.map(turnOf), { checkpointId: null });
 }
 
 function expectFrozen(value: unknown): void {

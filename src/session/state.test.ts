@@ -4,6 +4,7 @@ import type { Entry, EntryOf } from "./entry.ts";
 import { EMPTY_PATH, emptyHead } from "./fold.ts";
 import { createHeader } from "./header.ts";
 import { type SessionState, type SessionTurn, stateOf, turnOf } from "./state.ts";
+import { NO_SETTINGS } from "./settings.ts";
 import { branchTo, indexEntries } from "./tree.ts";
 
 describe("a turn", () => {
@@ -170,12 +171,12 @@ describe("a state", () => {
   });
 
   test("before the root is empty, and knows what was spent", () => {
-    const state = stateOf(branchedLog().head, [], { checkpointId: null, leafId: null });
+    const state = stateOf(branchedLog().head, NO_SETTINGS, [], { checkpointId: null, leafId: null });
     expect(state).toMatchObject({ turnCount: 0, totalTokens: 0, variables: {}, spent: { totalTokens: 180 } });
   });
 
   test("at a leaf whose path is not given is refused instead of made up", () => {
-    expect(() => stateOf(branchedLog().head, [], { checkpointId: null, leafId: "b" })).toThrow(TypeError);
+    expect(() => stateOf(branchedLog().head, NO_SETTINGS, [], { checkpointId: null, leafId: "b" })).toThrow(TypeError);
   });
 
   test("keeps the turns that a compaction replaced in the context", () => {
@@ -188,7 +189,7 @@ describe("a state", () => {
 
   test("without its turns still knows how many there are", () => {
     const log = branchedLog();
-    const { turns, ...rest } = stateOf(log.head, [], { checkpointId: "k" });
+    const { turns, ...rest } = stateOf(log.head, log.settings(), [], { checkpointId: "k" });
     const { turns: _, ...whole } = at(log);
     expect(turns).toEqual([]);
     expect(rest).toEqual({ ...whole, checkpointId: "k" });
@@ -208,22 +209,24 @@ describe("a state", () => {
       branchName: null,
     },
   ])("names $name as its parent", ({ init, parentSessionId, branchName }) => {
-    const state = stateOf(emptyHead(createHeader(init)), [], { checkpointId: null });
+    const state = stateOf(emptyHead(createHeader(init)), NO_SETTINGS, [], { checkpointId: null });
     expect(state).toMatchObject({ parentSessionId, branchName });
   });
 
   test("is frozen all through, and shares nothing that can change", () => {
-    const head = structuredClone(branchedLog().head);
+    const log = branchedLog();
+    const head = structuredClone(log.head);
+    const settings = structuredClone(log.settings());
     const counts = [1];
     const metadata = { counts };
     const turns: SessionTurn[] = [
       { turnId: "a", role: "user", content: "1", timestamp: timeAt(0), metadata, tokensUsed: 0, cost: 0 },
     ];
-    const state = stateOf(head, turns, { checkpointId: null });
+    const state = stateOf(head, settings, turns, { checkpointId: null });
     const before = structuredClone(state);
-    Object.assign(head.path.settings.variables, { kept: 9 });
+    Object.assign(settings.variables, { kept: 9 });
     Object.assign(head.header.metadata, { more: 1 });
-    (head.path.settings.activeTools as string[]).push("more");
+    (settings.activeTools as string[]).push("more");
     counts.push(2);
     turns.pop();
     expect(state).toEqual(before);
@@ -270,11 +273,8 @@ function branchedLog(): SampleLog {
 function at(log: SampleLog, leafId: string | null = log.head.leafId): SessionState {
   const path = leafId === null ? [] : branchTo(indexEntries(log.entries), leafId);
   const turns = path.filter((entry) => entry.type === "message").map(turn);
-  return stateOf(log.head, turns, {
-    checkpointId: null,
-    leafId,
-    path: (leafId === null ? null : log.pathOf(leafId)) ?? EMPTY_PATH,
-  });
+  const summary = (leafId === null ? null : log.pathOf(leafId)) ?? EMPTY_PATH;
+  return stateOf(log.head, log.settings(summary), turns, { checkpointId: null, leafId, path: summary });
 }
 
 function turn(entry: Entry): SessionTurn {

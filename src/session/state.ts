@@ -3,6 +3,7 @@ import type { EntryOf, SessionStatus } from "./entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "./fold.ts";
 import { frozenCopy } from "./frozen-copy.ts";
 import type { Content, Message, StopReason, ToolCall } from "./message.ts";
+import type { Settings } from "./settings.ts";
 import type { Usage } from "./usage.ts";
 
 /** One turn of a session: a message on the active path, with what it spent. */
@@ -98,12 +99,17 @@ export interface StatePosition {
   readonly path?: PathSummary;
 }
 
-/** The state at a leaf (default: the head's own), given the turns of its path. */
-export function stateOf(head: SessionHead, turns: readonly SessionTurn[], at: StatePosition): SessionState {
+/** The state at a leaf (default: the head's own), given the turns of its path and what is set on it. */
+export function stateOf(
+  head: SessionHead,
+  settings: Settings,
+  turns: readonly SessionTurn[],
+  at: StatePosition,
+): SessionState {
   const { header } = head;
   const { leafId = head.leafId } = at;
   const path = at.path ?? pathTo(leafId, head);
-  const { variables, systemPrompt, activeTools, activeSkills } = path.settings;
+  const { variables, systemPrompt, activeTools, activeSkills } = settings;
   return Object.freeze({
     sessionId: header.id,
     userId: header.userId,

@@ -16,6 +16,7 @@ import type {
   UndeleteOptions,
 } from "./store.ts";
 import type { SearchTerm } from "./search.ts";
+import type { Settings, SettingsNode } from "./settings.ts";
 
 /** Which part of a log to read: positions strictly between `after` and `before`, at most `limit` of them. */
 export interface ReadRange {
@@ -53,6 +54,8 @@ export interface StoreDriver {
   readJson?(sessionId: string, range: ReadRange): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
+  /** All that was set on a path that ends in these settings; `readSettings` follows them from one position to the next. */
+  settings(sessionId: string, last: SettingsNode): Promise<Settings>;
   /** Makes the header with `forkedHeader`, which says where the fork begins. An unknown `at` is an `UnknownEntryError`. */
   fork(
     sourceId: string,

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
 import type { PathSummary, SessionHead } from "./fold.ts";
 import type { SessionHeader } from "./header.ts";
+import type { Settings } from "./settings.ts";
 import type { Usage } from "./usage.ts";
 
 /** What must hold, in the same transaction, for an append to be written. */
@@ -20,6 +21,11 @@ export interface AppendOptions {
   readonly expectedVersion?: number;
   /** Chain on this entry (null: before the root) instead of the leaf; the leaf follows only if it stood there. */
   readonly onto?: string | null;
+  /**
+   * Chain on the leaf where this entry is on the leaf's path, else on this entry: rows that follow an earlier one go where
+   * the session is, unless someone moved the leaf elsewhere. Not together with `onto`.
+   */
+  readonly below?: string | null;
   readonly guard?: Guard;
   /** The drafts are a copy of another log: their `parentId` is kept, and so are types this version does not know. */
   readonly verbatim?: boolean;
@@ -185,6 +191,8 @@ export interface SessionStore extends AsyncDisposable {
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   /** The summary of the path that ends at a node; null for a fact or an entry that is not there. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
+  /** All that was set on a path of the session. The cost follows what is set, not how often something was. */
+  settings(sessionId: string, path: PathSummary): Promise<Settings>;
   /**
    * Makes a session whose log is the source's up to and including `at` (default: all of it; null: nothing), with the
    * leaf where the source's stood then. Nothing that happens to either later reaches the other.

@@ -46,9 +46,13 @@ export function checkTime(value: unknown, name: string): asserts value is string
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
 export function checkAppendOptions(options: AppendOptions): void {
   checkOptions(options);
-  const { expectedVersion, onto, guard, verbatim } = options;
+  const { expectedVersion, onto, below, guard, verbatim } = options;
   if (expectedVersion !== undefined) checkCount(expectedVersion, "expectedVersion");
   if (onto !== undefined && onto !== null) checkName(onto, "an entry");
+  if (below !== undefined && below !== null) checkName(below, "an entry");
+  if (onto !== undefined && below !== undefined) {
+    throw new SessionError("INVALID_OPTION", "An append takes onto or below, not both.");
+  }
   if (verbatim !== undefined && typeof verbatim !== "boolean") {
     throw new SessionError("INVALID_OPTION", `The option verbatim is ${show(verbatim)}; it must be true or false.`);
   }

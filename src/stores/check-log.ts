@@ -2,6 +2,7 @@ import { type Entry, isNode } from "../session/entry.ts";
 import { show } from "../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/fold.ts";
 import { entryText } from "../session/search.ts";
+import { SettingsTable } from "../session/settings.ts";
 import type { SessionStore } from "../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
 import type { FindingKind } from "./store-finding.ts";
@@ -41,7 +42,7 @@ export async function checkLog(
     if (batch.length === LOOKUP_ENTRIES) await lookUp();
   }
   await lookUp();
-  fold.finish(head);
+  await fold.finish(store, head);
   return { entries: fold.entries, places: fold.places, words: fold.words };
 }
 
@@ -57,7 +58,7 @@ async function checkLookup(
   else if (canonicalJson(found) !== canonicalJson(entry))
     report("entry", `Entry ${show(entry.id)} is found by its id as another one than the log has.`);
   const folded = fold.places.get(entry.id)?.path ?? null;
-  if (!fold.broken && canonicalJson(path) !== canonicalJson(folded))
+  if (!fold.broken && !(await fold.isSamePath(store, path, folded)))
     report("path", `The path of entry ${show(entry.id)} is not what its ancestors add up to.`);
 }
 
@@ -69,6 +70,7 @@ class LogFold {
   /** Whether the log names what is not there, so that nothing can be said of what it adds up to. */
   broken = false;
   readonly #report: ReportOwn;
+  readonly #settings = new SettingsTable();
   #head: SessionHead;
   #position = 0;
 
@@ -87,8 +89,9 @@ class LogFold {
     this.#position = entry.seq + 1;
     if (this.places.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
     const path = isNode(entry)
-      ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry, this.#head.header)
+      ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry, this.#head.header, this.#settings.at)
       : null;
+    this.#settings.add(path?.settings ?? null);
     const target =
       entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : this.#checkTarget(entry, EMPTY_PATH);
     this.places.set(entry.id, { seq: entry.seq, path });
@@ -98,12 +101,24 @@ class LogFold {
     if (word !== undefined) this.words.splice(1, 1, word);
   }
 
-  finish(head: SessionHead): void {
+  /** Whether two paths say the same. Entries of the first format hold all settings, where later ones hold what changed. */
+  async isSamePath(store: SessionStore, path: PathSummary | null, folded: PathSummary | null): Promise<boolean> {
+    if (canonicalJson(path) === canonicalJson(folded)) return true;
+    if (path === null || folded === null || path.settings === null || folded.settings === null) return false;
+    const settings = await store.settings(this.#head.header.id, path);
+    const expected = { ...folded, settings: this.#settings.read(folded.settings) };
+    return canonicalJson({ ...path, settings }) === canonicalJson(expected);
+  }
+
+  async finish(store: SessionStore, head: SessionHead): Promise<void> {
     if (this.#position !== head.version)
       this.#break("head", `The head says that the log has ${head.version} entries, and it has ${this.#position}.`);
     if (this.broken) return;
+    const same = await this.isSamePath(store, head.path, this.#head.path);
     const fields = Object.keys({ ...this.#head, ...head }) as (keyof SessionHead)[];
-    const wrong = fields.filter((field) => canonicalJson(head[field]) !== canonicalJson(this.#head[field]));
+    const wrong = fields.filter((field) =>
+      field === "path" ? !same : canonicalJson(head[field]) !== canonicalJson(this.#head[field]),
+    );
     if (wrong.length > 0) this.#report("head", `The head is not what the log adds up to, in ${wrong.join(", ")}.`);
   }
 

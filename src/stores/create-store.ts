@@ -7,6 +7,7 @@ import { checkName, checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import { listPosition } from "../session/query.ts";
 import { parseSearch } from "../session/search.ts";
+import { NO_SETTINGS, type Settings } from "../session/settings.ts";
 import type { LeaseTable, StoreDriver } from "../session/store-driver.ts";
 import type {
   AggregateQuery,
@@ -167,6 +168,12 @@ class DrivenStore implements SessionStore {
     checkSessionId(sessionId);
     checkName(entryId, "an entry");
     return driver.path(sessionId, entryId);
+  }
+
+  async settings(sessionId: string, path: PathSummary): Promise<Settings> {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    return path.settings === null ? NO_SETTINGS : driver.settings(sessionId, path.settings);
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {

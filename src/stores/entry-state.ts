@@ -1,6 +1,7 @@
 import type { StoredEntry } from "../session/append-plan.ts";
 import type { SessionStatus } from "../session/entry.ts";
-import { EMPTY_PATH, inheritedCount, type PathSummary, type SessionHead, type Settings } from "../session/fold.ts";
+import { inheritedCount, type PathSummary, type SessionHead } from "../session/fold.ts";
+import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../session/settings.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../session/usage.ts";
 import { freezeDeep } from "../internal/freeze-deep.ts";
 
@@ -24,7 +25,7 @@ export interface EntryState {
   readonly compaction?: string;
   readonly model?: readonly [provider: string, modelId: string];
   readonly thinking?: string;
-  readonly settings?: number | Settings;
+  readonly settings?: number | SettingsState | Settings;
   /** Where the head's leaf is, unless it is this entry. */
   readonly leaf?: number | null;
   readonly facts?: number | FactsState;
@@ -33,6 +34,12 @@ export interface EntryState {
   readonly spent?: UsageState;
   readonly spentCost?: number;
   readonly closed?: true;
+}
+
+/** A `SettingsNode` at the row that holds it. Rows of the first schema hold all settings there. */
+interface SettingsState extends SettingsChange {
+  readonly n: number;
+  readonly before?: number;
 }
 
 /** The counters in the order of `USAGE_FIELDS`. */
@@ -54,9 +61,6 @@ export interface HeadPlace {
   readonly leafSeq: number | null;
   readonly factsSeq: number | null;
 }
-
-// Paths share the settings object of the node that set them, so the object itself tells which row holds it.
-const settingsPlaces = new WeakMap<Settings, number>([[EMPTY_PATH.settings, -1]]);
 
 /** The state of a new entry. `next` is the head after it, `before` the one before. */
 export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
@@ -87,7 +91,11 @@ export function sameFacts(a: SessionHead, b: SessionHead): boolean {
 }
 
 /** The path that ends at a node, or null for a fact. `settingsAt` fetches the settings that another row holds. */
-export function decodePath(state: EntryState, seq: number, settingsAt: (seq: number) => Settings): PathSummary | null {
+export function decodePath(
+  state: EntryState,
+  seq: number,
+  settingsAt: (seq: number) => SettingsNode,
+): PathSummary | null {
   if (state.depth === undefined) return null;
   return Object.freeze({
     depth: state.depth,
@@ -97,19 +105,20 @@ export function decodePath(state: EntryState, seq: number, settingsAt: (seq: num
     compactionId: state.compaction ?? null,
     model: state.model === undefined ? null : Object.freeze({ provider: state.model[0], modelId: state.model[1] }),
     thinkingLevel: state.thinking ?? "off",
-    settings: decodeSettings(state.settings, seq, settingsAt),
+    settings: typeof state.settings === "number" ? settingsAt(state.settings) : ownSettings(state, seq),
   });
 }
 
 /** The settings that a row itself holds. */
-export function settingsIn(state: EntryState, seq: number): Settings {
-  if (typeof state.settings !== "object") throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
-  return placeSettings(freezeDeep(state.settings), seq);
+export function settingsIn(state: EntryState, seq: number): SettingsNode {
+  const own = ownSettings(state, seq);
+  if (own === null) throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
+  return own;
 }
 
-/** Which row holds some settings: -1 for those of a path without any, undefined when they are not of a log. */
-export function settingsSeq(settings: Settings): number | undefined {
-  return settingsPlaces.get(settings);
+/** Settings as the row holds them that they stand at. */
+export function encodeSettings({ count, change, before }: SettingsNode): string {
+  return JSON.stringify({ n: count, ...(before === null ? {} : { before }), ...change } satisfies SettingsState);
 }
 
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
@@ -168,9 +177,8 @@ export function encodePath(path: PathSummary, seq: number): string {
   if (path.compactionId !== null) state += `,"compaction":${JSON.stringify(path.compactionId)}`;
   if (path.model !== null) state += `,"model":${JSON.stringify([path.model.provider, path.model.modelId])}`;
   if (path.thinkingLevel !== "off") state += `,"thinking":${JSON.stringify(path.thinkingLevel)}`;
-  const place = settingsPlaces.get(path.settings);
-  if (place === undefined) state += `,"settings":${JSON.stringify(placeSettings(path.settings, seq))}`;
-  else if (place >= 0) state += `,"settings":${place}`;
+  const { settings } = path;
+  if (settings !== null) state += `,"settings":${settings.seq === seq ? encodeSettings(settings) : settings.seq}`;
   return state;
 }
 
@@ -186,18 +194,12 @@ export function encodeFacts(head: SessionHead): string {
   return JSON.stringify(facts);
 }
 
-function decodeSettings(
-  settings: EntryState["settings"],
-  seq: number,
-  settingsAt: (seq: number) => Settings,
-): Settings {
-  if (settings === undefined) return EMPTY_PATH.settings;
-  return typeof settings === "number" ? settingsAt(settings) : placeSettings(freezeDeep(settings), seq);
-}
-
-function placeSettings(settings: Settings, seq: number): Settings {
-  settingsPlaces.set(settings, seq);
-  return settings;
+function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
+  if (typeof settings !== "object") return null;
+  freezeDeep(settings);
+  if (!("n" in settings)) return wholeSettings(settings as Settings, seq);
+  const { n: count, before = null, ...change } = settings;
+  return Object.freeze({ count, seq, change: Object.freeze(change), before });
 }
 
 function encodeUsage(usage: Usage): string {

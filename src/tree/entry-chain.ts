@@ -1,18 +1,38 @@
-import { type EntryDraft, isNode } from "../session/entry.ts";
-import type { AppendOptions, AppendResult } from "../session/store.ts";
+import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
+import type { AppendOptions, AppendResult, ReadOptions } from "../session/store.ts";
 
-/** Appends to a session one entry after the other, wherever others move the leaf meanwhile. One call at a time. */
+/** Where a chain appends to. */
+export interface ChainedLog {
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
+  read(options: ReadOptions): AsyncIterable<Entry>;
+}
+
+/** What was appended, and what others had added to the path before it. */
+export interface ChainedEntries extends AppendResult {
+  /** Nodes of others between the chain's last node and the first of these, in order. */
+  readonly others: readonly Entry[];
+}
+
+/** How a chain appends. */
+export interface ChainOptions extends Pick<AppendOptions, "guard" | "verbatim"> {
+  /** Begins a branch at the last node, wherever the leaf is. */
+  readonly beside?: boolean;
+}
+
+const NOBODY: readonly Entry[] = Object.freeze([]);
+
+/**
+ * Appends to a session one entry after the other, where the session is: what others add meanwhile comes in between. Only
+ * where someone moves the leaf elsewhere does the chain go on by itself. One call at a time.
+ */
 export class EntryChain {
-  readonly #append: (drafts: readonly EntryDraft[], options: AppendOptions) => Promise<AppendResult>;
+  readonly #log: ChainedLog;
   #lastId: string | null;
   #version: number;
 
   /** `start` is the node that the first entry follows, and the session's version. */
-  constructor(
-    append: (drafts: readonly EntryDraft[], options: AppendOptions) => Promise<AppendResult>,
-    start: { readonly lastId: string | null; readonly version: number },
-  ) {
-    this.#append = append;
+  constructor(log: ChainedLog, start: { readonly lastId: string | null; readonly version: number }) {
+    this.#log = log;
     this.#lastId = start.lastId;
     this.#version = start.version;
   }
@@ -22,20 +42,33 @@ export class EntryChain {
     return this.#lastId;
   }
 
-  append(
+  async append(
     drafts: readonly EntryDraft[],
-    { guard, verbatim }: Pick<AppendOptions, "guard" | "verbatim"> = {},
-  ): Promise<AppendResult> {
-    const options: { -readonly [Key in keyof AppendOptions]: AppendOptions[Key] } = { onto: this.#lastId };
+    { guard, verbatim, beside = false }: ChainOptions = {},
+  ): Promise<ChainedEntries> {
+    const options: { -readonly [Key in keyof AppendOptions]: AppendOptions[Key] } = beside
+      ? { onto: this.#lastId }
+      : { below: this.#lastId };
     if (guard !== undefined) options.guard = guard;
     if (verbatim !== undefined) options.verbatim = verbatim;
-    return this.#append(drafts, options).then(this.#goOn);
+    const result = await this.#log.append(drafts, options);
+    // An entry that was there before this call is a repetition, and the chain has gone on since.
+    const added = result.entries.filter((entry) => isNode(entry) && entry.seq >= this.#version);
+    const [first] = added;
+    if (first === undefined) return { ...result, others: NOBODY };
+    const others = first.parentId === this.#lastId ? NOBODY : await this.#othersBefore(first);
+    this.#lastId = (added.at(-1) as Entry).id;
+    this.#version = result.version;
+    return { ...result, others };
   }
 
-  readonly #goOn = (result: AppendResult): AppendResult => {
-    // An entry that was there before this call is a repetition, and the chain has gone on since.
-    for (const entry of result.entries) if (isNode(entry) && entry.seq >= this.#version) this.#lastId = entry.id;
-    this.#version = result.version;
-    return result;
-  };
+  /** The nodes between the last one and a new one. They came after the chain last appended. */
+  async #othersBefore({ seq, parentId }: Entry): Promise<readonly Entry[]> {
+    const above = new Map<string, Entry>();
+    for await (const entry of this.#log.read({ after: this.#version - 1, before: seq })) above.set(entry.id, entry);
+    const others: Entry[] = [];
+    for (let entry = above.get(parentId ?? ""); entry !== undefined; entry = above.get(entry.parentId ?? ""))
+      others.unshift(entry);
+    return others;
+  }
 }

@@ -83,7 +83,8 @@ export async function readContext(
 ): Promise<ModelContext> {
   const path = await pathAt(store, head, leafId);
   const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
-  return contextOf(path, contextPath(entries, new Set(head.undone)));
+  const settings = await store.settings(head.header.id, path);
+  return contextOf(path, settings, contextPath(entries, new Set(head.undone)));
 }
 
 /**

@@ -47,7 +47,7 @@ export async function loadSession(idOrPath: string, options: PersistedOptions = 
   const { backing, head } = await openFile(path, { readOnly: true });
   try {
     const { transcript } = await readTranscript(backing.store, head);
-    const { systemPrompt } = head.path.settings;
+    const { systemPrompt } = await backing.store.settings(head.header.id, head.path);
     const trailer = head.closed ? await lastTrailer(backing.store, head) : null;
     const spent = await readSpending(backing.store, head);
     return { header: head.header, transcript, ...spent, systemPrompt, closed: head.closed, path, trailer };

@@ -1,10 +1,10 @@
 import { stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
 import { SessionBusyError, SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
-import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
+import type { AppendOptions, AppendResult, ReadOptions, SessionStore } from "../session/store.ts";
 import { finalPathOf, type JsonlStore, openJsonlStore, partialPathOf, sessionFileName } from "../stores/jsonl/index.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { ownSpending } from "./own-spending.ts";
@@ -93,6 +93,10 @@ export class RunFile {
 
   async head(): Promise<SessionHead> {
     return (await this.#store.head(this.sessionId)) as SessionHead;
+  }
+
+  read(options: ReadOptions): AsyncIterable<Entry> {
+    return this.#store.read(this.sessionId, options);
   }
 
   async append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult> {

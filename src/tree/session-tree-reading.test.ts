@@ -41,7 +41,10 @@ describe("reading", () => {
         },
       },
       ...Object.fromEntries(
-        (["head", "getEntry", "path", "append"] as const).map((name) => [name, { value: inner[name].bind(inner) }]),
+        (["head", "getEntry", "path", "settings", "append"] as const).map((name) => [
+          name,
+          { value: inner[name].bind(inner) },
+        ]),
       ),
     });
     const { header } = await inner.create(createHeader());

@@ -41,7 +41,7 @@ export class SessionWriter implements AsyncDisposable {
     const file = await RunFile.open({ ...place, header: headerOf(session, sandboxHandleId), entries: [] });
     try {
       const { leafId, version, path } = await file.head();
-      const chain = new EntryChain((drafts, how) => file.append(drafts, how), { lastId: leafId, version });
+      const chain = new EntryChain(file, { lastId: leafId, version });
       return new SessionWriter(file, chain, path.turnCount);
     } catch (error) {
       await file.leave();

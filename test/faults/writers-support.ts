@@ -1,3 +1,4 @@
+import type { SessionHead } from "../../src/session/fold.ts";
 import { expect, onTestFinished } from "vitest";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
@@ -46,8 +47,9 @@ export async function expectCounted(address: string, store: SessionStore, times:
   const conflicts = (await Promise.all(counting)).map((lines) => Number(/^done (\d+)$/.exec(lines[0] ?? "")?.[1]));
   expect(conflicts.every((count) => count >= 0)).toBe(true);
   expect(conflicts.reduce((sum, count) => sum + count)).toBeGreaterThan(0);
-  const head = await store.head("counted");
-  expect([head?.version, head?.path.settings.variables]).toEqual([4 * times, { count: 4 * times }]);
+  const head = (await store.head("counted")) as SessionHead;
+  const { variables } = await store.settings("counted", head.path);
+  expect([head.version, variables]).toEqual([4 * times, { count: 4 * times }]);
   await checkHeadIsFold(store, "counted");
 }
 

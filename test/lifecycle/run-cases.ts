@@ -87,6 +87,57 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
+    name: "goes on where the session is: what others say and set meanwhile comes first, is asked about next, and the answer is on the path",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const look = defineTool({
+        name: "look",
+        description: "Looks.",
+        parameters: { type: "object" },
+        async execute() {
+          await desk.addTurn("s", { role: "user", content: "And be quick." });
+          await store.append("s", [{ type: "variables", set: { looked: true }, unset: [] }]);
+          return "seen";
+        },
+      });
+      const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+      const model = scripted([
+        { role: "assistant", content: null, toolCalls: [{ id: "c", name: "look", arguments: "{}" }], usage },
+        { role: "assistant", content: "Done.", usage },
+      ]);
+      const agent = createAgent({ prompt: "Help.", model, tools: [look], builtInTools: false });
+      const output = await desk.run("s", agent, "Look.");
+      const said = ["Look.", null, "And be quick.", "seen", "Done."];
+      expect(output.transcript.rows.map(({ message }) => message.content)).toEqual(said);
+      const state = await desk.getState("s");
+      expect(state?.turns.map(({ content }) => content)).toEqual(said);
+      expect(state).toMatchObject({ turnCount: 5, totalTokens: 4, variables: { looked: true } });
+      // A result follows its call, whatever was said in between.
+      expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual([
+        ...["Help.", "Look.", null, "seen", "And be quick."],
+      ]);
+    },
+  },
+  {
+    name: "stays on its own branch where someone moved the leaf elsewhere, and leaves the leaf there",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.addTurn("s", { turnId: "first", role: "user", content: "Hello." });
+      const { agent, asked, answer } = slowAgent();
+      const run = desk.run("s", agent, "Look.");
+      await asked;
+      await store.append("s", [{ type: "leaf", targetId: "first" }]);
+      await desk.addTurn("s", { turnId: "other", role: "user", content: "Elsewhere." });
+      answer();
+      expect((await run).text()).toBe("Done.");
+      expect((await store.head("s"))?.leafId).toBe("other");
+      expect((await desk.getState("s"))?.turns.map(({ content }) => content)).toEqual(["Hello.", "Elsewhere."]);
+      expect(await saidIn(store, "s")).toEqual(["Hello.", "Look.", "Elsewhere.", "Done."]);
+    },
+  },
+  {
     name: "refuses a run for which there is no room, and lets none grow beyond it",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 2 } });

@@ -1,5 +1,5 @@
-import { EMPTY_PATH } from "../../session/fold.ts";
 import type { Session } from "../../session/session.ts";
+import { NO_SETTINGS } from "../../session/settings.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
 import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
@@ -17,7 +17,7 @@ export async function openFileSink(
   const file = await RunFile.open({
     ...(path === null ? {} : { path }),
     header: headerOf(output, sandboxHandleId),
-    entries: [...rowDrafts(user.transcript), ...startDrafts(request, EMPTY_PATH)],
+    entries: [...rowDrafts(user.transcript), ...startDrafts(request, NO_SETTINGS)],
     // A transcript that comes from the file goes on in it; so does a session under its own name.
     accepts: async (store, head) =>
       head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
@@ -28,7 +28,7 @@ export async function openFileSink(
     const append: RunFile["append"] = (drafts, options) => file.append(drafts, options);
     const hold = new FileHold(file);
     if (!file.made) return await continueLog({ store: file.store, head, append, hold, shared: false }, request);
-    const chain = new EntryChain(append, { lastId: head.leafId, version: head.version });
+    const chain = new EntryChain(file, { lastId: head.leafId, version: head.version });
     return { sink: new LogSink({ sessionId, runId, chain, hold, store: null }), user };
   } catch (error) {
     await file.leave();

@@ -1,8 +1,8 @@
 import type { EntryDraft } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { AppendOptions, AppendResult, Guard } from "../../session/store.ts";
+import type { AppendOptions, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
-import type { EntryChain } from "../../tree/entry-chain.ts";
+import type { ChainedEntries, ChainOptions, EntryChain } from "../../tree/entry-chain.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { RunOutcome, RunSink } from "../run-sink.ts";
 
@@ -52,7 +52,7 @@ export class LogSink implements RunSink {
     return this.#room();
   }
 
-  append(drafts: readonly EntryDraft[]): Promise<AppendResult> {
+  append(drafts: readonly EntryDraft[]): Promise<ChainedEntries> {
     if (this.#ended) return Promise.reject(this.#endedError());
     return this.#chain.append(drafts, this.#options);
   }
@@ -91,8 +91,8 @@ export function appendHeld(
   chain: EntryChain,
   hold: RunHold,
   drafts: readonly EntryDraft[],
-  options: { readonly verbatim?: boolean } = {},
-): Promise<AppendResult> {
+  options: Pick<ChainOptions, "verbatim" | "beside"> = {},
+): Promise<ChainedEntries> {
   return chain.append(drafts, { ...options, ...guardOf(hold) });
 }
 

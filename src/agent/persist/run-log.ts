@@ -43,16 +43,19 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
   await checkStillResumable(log, request.user.transcript);
   const { user, from } = await placeOf(log, request.user);
   const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
-  const chain = new EntryChain((entries, options) => log.append(entries, options), {
-    lastId: onto,
-    version: head.version,
-  });
+  const chain = new EntryChain(
+    {
+      append: (entries, options) => log.append(entries, options),
+      read: (options) => store.read(sessionId, options),
+    },
+    { lastId: onto, version: head.version },
+  );
   const moves: EntryDraft[] = repeated && onto !== head.leafId ? [{ type: "leaf", targetId: onto }] : [];
   const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
   // Whoever runs a session is alone with it, so that a run without an end is one that died.
   const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
-  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, path)];
-  await appendHeld(chain, hold, start, { verbatim: true });
+  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, await store.settings(sessionId, path))];
+  await appendHeld(chain, hold, start, { verbatim: true, beside: onto !== head.leafId });
   const { room } = log;
   const sink = new LogSink({
     sessionId,

@@ -1,16 +1,19 @@
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft, EntryOf } from "../../session/entry.ts";
-import type { PathSummary } from "../../session/fold.ts";
+import type { Settings } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/transcript.ts";
 import type { SinkRequest } from "../run-sink.ts";
 
-/** What a run writes before its first own row: the agent's instructions, where they are new, and that it has started. */
-export function startDrafts(request: SinkRequest, path: PathSummary): EntryDraft[] {
+/**
+ * What a run writes before its first own row: the agent's instructions, where they are not those that the path has, and
+ * that it has started.
+ */
+export function startDrafts(request: SinkRequest, settings: Settings): EntryDraft[] {
   const { runId, systemPrompt } = request;
   const drafts: EntryDraft[] = [{ type: "run", runId, phase: "started" }];
-  if (systemPrompt !== path.settings.systemPrompt) {
+  if (systemPrompt !== settings.systemPrompt) {
     drafts.unshift({ type: "variables", set: {}, unset: [], systemPrompt });
   }
   return drafts;

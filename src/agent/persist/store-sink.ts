@@ -1,5 +1,6 @@
 import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
 import type { Session } from "../../session/session.ts";
+import { NO_SETTINGS } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/transcript.ts";
 import { EntryChain } from "../../tree/entry-chain.ts";
@@ -25,7 +26,7 @@ interface Source {
 }
 
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
-  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, EMPTY_PATH)];
+  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, NO_SETTINGS)];
   const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
   const hold = await LeaseHold.take(store, head.header.id, request.runId);
   const { id: sessionId } = head.header;
@@ -43,8 +44,8 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
     const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
     const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
-    const start = [...moves, ...drafts, ...startDrafts(request, path)];
-    await appendHeld(chain, hold, start, { verbatim: true });
+    const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
+    await appendHeld(chain, hold, start, { verbatim: true, beside: true });
     return new LogSink({ sessionId: output.id, runId, chain, hold, store });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -71,5 +72,11 @@ function chainOf(
   sessionId: string,
   start: { readonly lastId: string | null; readonly version: number },
 ): EntryChain {
-  return new EntryChain((drafts, options) => store.append(sessionId, drafts, options), start);
+  return new EntryChain(
+    {
+      append: (drafts, options) => store.append(sessionId, drafts, options),
+      read: (options) => store.read(sessionId, options),
+    },
+    start,
+  );
 }

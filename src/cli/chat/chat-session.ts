@@ -146,8 +146,8 @@ export class ChatSession implements AsyncDisposable {
   /** What answers the next turn of the session. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
     const { system, workspace, unasked, attended } = this.#init;
-    const { path } = await tree.refresh();
-    const prompt = system ?? path.settings.systemPrompt ?? DEFAULT_PROMPT;
+    const { systemPrompt } = await tree.store.settings(tree.id, (await tree.refresh()).path);
+    const prompt = system ?? systemPrompt ?? DEFAULT_PROMPT;
     return { model: this.#model, prompt, unasked, attended, workspace };
   }
 

@@ -3,6 +3,7 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { checkName } from "../../session/id.ts";
+import { NO_SETTINGS, type Settings } from "../../session/settings.ts";
 import { type SessionState, stateOf } from "../../session/state.ts";
 import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession, type SessionSource } from "./request-session.ts";
@@ -55,7 +56,12 @@ export class RequestSessions<R> {
     // A link must not put a visitor into a session of whoever has written it: what they say there would be read.
     const named = user === null && !anonymousQuery ? null : queryName;
     const found = await this.#find(candidateIds(parts, { headerName, queryName: named, cookieName }), user);
-    return new LookedUpRequest(this.#options, { parts, found, user, cookies: this.#cookies });
+    // Most sessions of visitors have none, and then the store need not be asked.
+    const settings =
+      found === null || found.path.settings === null
+        ? NO_SETTINGS
+        : await manager.store.settings(found.header.id, found.path);
+    return new LookedUpRequest(this.#options, { parts, found, settings, user, cookies: this.#cookies });
   }
 
   async #find(ids: readonly string[], user: string | null): Promise<SessionHead | null> {
@@ -85,6 +91,8 @@ export class RequestSessions<R> {
 interface LookedUp {
   readonly parts: RequestParts;
   readonly found: SessionHead | null;
+  /** What is set in it. */
+  readonly settings: Settings;
   readonly user: string | null;
   /** Of all requests. */
   readonly cookies: CookieTimes;
@@ -99,16 +107,18 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   readonly #options: SessionMiddlewareOptions<never>;
   readonly #parts: RequestParts;
   readonly #found: SessionHead | null;
+  readonly #settings: Settings;
   readonly #cookies: CookieTimes;
   #binding: RequestBinding | null = null;
   #id: string;
   #isMade: boolean;
   #answer: SessionHeaders | null = null;
 
-  constructor(options: SessionMiddlewareOptions<never>, { parts, found, user, cookies }: LookedUp) {
+  constructor(options: SessionMiddlewareOptions<never>, { parts, found, settings, user, cookies }: LookedUp) {
     this.#options = options;
     this.#parts = parts;
     this.#found = found;
+    this.#settings = settings;
     this.#cookies = cookies;
     this.manager = options.manager;
     this.userId = found?.header.userId ?? user ?? `${ANONYMOUS}${crypto.randomUUID()}`;
@@ -164,7 +174,7 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   }
 
   #foundState(): SessionState | null {
-    return this.#found === null ? null : stateOf(this.#found, [], { checkpointId: null });
+    return this.#found === null ? null : stateOf(this.#found, this.#settings, [], { checkpointId: null });
   }
 
   async #create(): Promise<SessionState> {

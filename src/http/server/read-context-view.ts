@@ -17,7 +17,8 @@ export async function readContextView(store: SessionStore, head: SessionHead): P
   const sources = new Map<Message, string>();
   if (compaction !== null) sources.set(compactionMessage(compaction.summary), compaction.id);
   for (const entry of entries) for (const message of messagesOf(entry)) sources.set(message, entry.id);
-  const { model, thinkingLevel, settings } = head.path;
+  const { model, thinkingLevel } = head.path;
+  const settings = await store.settings(head.header.id, head.path);
   return {
     systemPrompt: settings.systemPrompt,
     model: model && `${model.provider}/${model.modelId}`,

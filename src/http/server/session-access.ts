@@ -23,7 +23,12 @@ export async function openTree({ manager }: ServerServices, id: string, caller: 
 export async function viewOf(services: ServerServices, head: SessionHead): Promise<SessionView> {
   // A run puts its start on record, so that most sessions need not be asked for.
   const lease = head.openRuns.length === 0 ? null : await services.store.leaseOf(head.header.id);
-  return { ...head, running: lease && { runId: lease.runId, here: services.isRunHere(lease.runId) } };
+  const settings = await services.store.settings(head.header.id, head.path);
+  return {
+    ...head,
+    path: { ...head.path, settings },
+    running: lease && { runId: lease.runId, here: services.isRunHere(lease.runId) },
+  };
 }
 
 /** A session as it is answered, read anew. */

@@ -2,6 +2,7 @@ import type { FileHandle } from "node:fs/promises";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { type SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../../session/fold.ts";
+import type { SettingsNode, SettingsTable } from "../../session/settings.ts";
 import { type Anchor, hashId } from "./entry-run.ts";
 import { EntryTable, type Span } from "./entry-table.ts";
 import { checksum, CHECK_BYTES, decodeAnchors, decodeHashes, type IndexBlock } from "./index-block.ts";
@@ -18,6 +19,8 @@ const SPANS_MAX = 8;
  * the index as far as that goes, from the log for the rest. Every find is checked in the log.
  */
 export class EntryFinder {
+  /** The settings that are known without reading. */
+  readonly settings: SettingsTable;
   readonly #identity: LogIdentity;
   readonly #paths = new PathCache();
   #table: EntryTable | null;
@@ -26,8 +29,9 @@ export class EntryFinder {
   #spans: { readonly span: Span; readonly entries: readonly Entry[] }[] = [];
 
   /** `empty`: no entry of the log has been read yet, so that all will be told. */
-  constructor(identity: LogIdentity, options: { readonly empty: boolean }) {
+  constructor(identity: LogIdentity, settings: SettingsTable, options: { readonly empty: boolean }) {
     this.#identity = identity;
+    this.settings = settings;
     this.#table = options.empty ? new EntryTable(identity.headerEnd) : null;
   }
 
@@ -49,6 +53,24 @@ export class EntryFinder {
   /** Tells of a node's path. */
   addPath(id: string, path: PathSummary): void {
     this.#paths.set(id, path);
+    this.settings.add(path.settings);
+  }
+
+  /** What the `variables` node at a position holds, in a log that reaches up to `end`. */
+  async settingsAt(seq: number, end: Anchor): Promise<SettingsNode> {
+    if (!this.settings.has(seq)) {
+      const table = await this.#load(end);
+      await withLog(this.#identity, async (handle) => {
+        await this.#walk(handle, table, (await this.#at(handle, table, seq)).id, { fromRoot: true });
+      });
+    }
+    return this.settings.at(seq);
+  }
+
+  /** Finds out what settings lead to, so that all of it is known. */
+  async learn(last: SettingsNode | null, end: Anchor): Promise<void> {
+    let node = last;
+    while (node !== null && node.before !== null) node = await this.settingsAt(node.before, end);
   }
 
   /** The path of a node, where it is known without reading. */
@@ -79,7 +101,10 @@ export class EntryFinder {
     if (known !== undefined) return known;
     const table = await this.#load(end);
     if (!table.mayHave(hashId(id))) return undefined;
-    return withLog(this.#identity, (handle) => this.#walk(handle, table, id));
+    return withLog(this.#identity, async (handle) => {
+      const known = await this.#walk(handle, table, id, { fromRoot: false });
+      return known === "unknown" ? ((await this.#walk(handle, table, id, { fromRoot: true })) as PathSummary) : known;
+    });
   }
 
   /** The place of a line at or before a position, once the table is loaded. */
@@ -94,13 +119,24 @@ export class EntryFinder {
     return at === seq ? { seq: at, offset } : { seq: endSeq, offset: endOffset };
   }
 
-  async #walk(handle: FileHandle, table: EntryTable, id: string): Promise<PathSummary | null | undefined> {
+  /**
+   * The path of a node: steps down from the nearest ancestor whose path is known, or from the root. `"unknown"` where
+   * settings above that ancestor would be needed, which only a walk from the root brings.
+   */
+  async #walk(
+    handle: FileHandle,
+    table: EntryTable,
+    id: string,
+    { fromRoot }: { readonly fromRoot: boolean },
+  ): Promise<PathSummary | null | undefined | "unknown"> {
+    const pathOf = (of: string | null): PathSummary | undefined =>
+      fromRoot && of !== null ? undefined : this.#paths.get(of);
     const found = await this.#search(handle, table, id);
     if (found === null) return undefined;
     if (!isNode(found)) return null;
     const positions = [found.seq];
     let parentId = found.parentId;
-    let path = this.#paths.get(parentId);
+    let path = pathOf(parentId);
     // A parent stands before its child, so that the walk ends.
     while (path === undefined) {
       const parent = await this.#search(handle, table, parentId as string);
@@ -109,12 +145,13 @@ export class EntryFinder {
         throw await this.#orphaned(handle, table, before, parentId as string);
       positions.push(parent.seq);
       parentId = parent.parentId;
-      path = this.#paths.get(parentId);
+      path = pathOf(parentId);
     }
     for (const seq of positions.reverse()) {
       const node = await this.#at(handle, table, seq);
-      path = stepPath(path ?? EMPTY_PATH, node, this.#identity.header);
-      this.#paths.set(node.id, path);
+      if (node.type === "variables" && this.settings.chainOf(path?.settings ?? null) === null) return "unknown";
+      path = stepPath(path ?? EMPTY_PATH, node, this.#identity.header, this.settings.at);
+      this.addPath(node.id, path);
     }
     return path;
   }

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import type { Anchor, EntryRun } from "./entry-run.ts";
 
 /** How many bytes before a block's end its check covers. */
@@ -22,6 +23,8 @@ export interface BlockCut {
   /** How many lines the log has up to there, the header's included. */
   readonly lines: number;
   readonly head: SessionHead;
+  /** What the settings of the head lead to; left out where that is nothing. */
+  readonly settings?: readonly SettingsNode[];
   /** A checksum of the last bytes before the end. */
   readonly check: number;
 }
@@ -46,11 +49,12 @@ interface RawBlock {
   readonly check: number;
   readonly log: readonly [number, number, number, number];
   readonly head: BlockHead;
+  readonly settings?: readonly SettingsNode[];
   readonly hashes: string;
   readonly anchors: string;
 }
 
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** A checksum of some bytes. */
 export function checksum(bytes: Uint8Array | string): number {
@@ -73,6 +77,7 @@ export function formatBlock(
     check: cut.check,
     log: [log.headerCheck, log.stamp.ino, log.stamp.size, log.stamp.mtimeMs],
     head,
+    ...(cut.settings === undefined ? {} : { settings: cut.settings }),
     hashes: encodeHashes(run.hashes.slice(from.seq - run.from.seq, cut.end.seq - run.from.seq)),
     anchors: encodeAnchors(
       from,
@@ -106,7 +111,7 @@ export function parseBlock(line: string): IndexBlock | null {
   const json = checkedJson(line);
   if (json === null) return null;
   try {
-    const { format, from, end, lines, check, log, head, hashes, anchors } = JSON.parse(json) as RawBlock;
+    const { format, from, end, lines, check, log, head, settings, hashes, anchors } = JSON.parse(json) as RawBlock;
     if (format !== FORMAT) return null;
     const [headerCheck, ino, size, mtimeMs] = log;
     return {
@@ -117,6 +122,7 @@ export function parseBlock(line: string): IndexBlock | null {
       headerCheck,
       stamp: { ino, size, mtimeMs },
       head,
+      ...(settings === undefined ? {} : { settings }),
       hashes,
       anchors,
     };

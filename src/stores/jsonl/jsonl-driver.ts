@@ -5,6 +5,7 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
@@ -97,6 +98,10 @@ export class JsonlDriver implements StoreDriver {
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
     return this.#with(sessionId, null, async (file) => freezeDeep(await file.path(entryId)));
+  }
+
+  async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
+    return this.#with(sessionId, NO_SETTINGS, async (file) => freezeDeep(await file.settings(last)));
   }
 
   async fork(

@@ -1,11 +1,20 @@
 import { fstatSync, ftruncateSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { keepPrivate } from "../../internal/private-file.ts";
-import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import {
+  type AppendPlan,
+  type Found,
+  NOTHING_FOUND,
+  planAppend,
+  planLater,
+  type StoredEntry,
+  type Wanted,
+} from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { isNode } from "../../session/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { freezeHead } from "./freeze-head.ts";
 import { type LogFile, timeOf } from "./log-file.ts";
@@ -41,8 +50,6 @@ interface PlannedAppend {
   readonly plan: AppendPlan;
   readonly line: Buffer | null;
 }
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** Appends to a session's file while its lock is held. */
 export class LogAppender {
@@ -122,9 +129,14 @@ export class LogAppender {
     const { durability, setsTimes, clock } = this.#options;
     if (durability === "fsync" || setsTimes || this.#torn || options.guard?.leaseToken !== undefined) return null;
     const { head } = this.#file.state;
-    for (const id of idsToFind(head, drafts, options)) if (!this.#file.state.surelyLacks(id)) return null;
-    const now = clock().toISOString();
-    const plan = planAppend({ head, drafts, options, found: NOTHING_FOUND, now });
+    const steps = planAppend({ head, drafts, options, now: clock().toISOString() });
+    let step = steps.next();
+    while (step.done !== true) {
+      const found = this.#lookNow(step.value);
+      if (found === null) return null;
+      step = steps.next(found);
+    }
+    const { plan } = step.value;
     if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
     const line = lineOf(plan.added, this.#sessionId);
     if (line.length > SYNC_BYTES_MAX) return null;
@@ -170,23 +182,34 @@ export class LogAppender {
     now: string,
   ): Promise<PlannedAppend> {
     const { drafts, options } = job;
-    const ids = idsToFind(head, drafts, options);
-    const found = ids.length === 0 ? NOTHING_FOUND : await this.#find(ids, staged);
     const leaseToken = options.guard?.leaseToken === undefined ? null : await this.#leaseToken();
-    const plan = planAppend({ head, drafts, options, found, leaseToken, now });
+    const { plan } = await planLater({ head, drafts, options, leaseToken, now }, (wanted) =>
+      this.#look(wanted, staged),
+    );
     return { job, plan, line: plan.added.length === 0 ? null : lineOf(plan.added, this.#sessionId) };
   }
 
-  async #find(
-    ids: readonly string[],
-    staged: ReadonlyMap<string, StoredEntry> | null,
-  ): Promise<Map<string, StoredEntry>> {
-    const found = new Map<string, StoredEntry>();
+  /** What a plan wants, where it is known without reading; else null. */
+  #lookNow({ ids, settings }: Wanted): Found | null {
+    const { state } = this.#file;
+    if (!ids.every((id) => state.surelyLacks(id))) return null;
+    if (!settings.every((seq) => state.finder.settings.has(seq))) return null;
+    return { ...NOTHING_FOUND, settings: new Map(settings.map((seq) => [seq, state.finder.settings.at(seq)])) };
+  }
+
+  async #look({ ids, settings }: Wanted, staged: ReadonlyMap<string, StoredEntry> | null): Promise<Found> {
+    const entries = new Map<string, StoredEntry>();
     for (const id of ids) {
       const stored = staged?.get(id) ?? (await this.#findStored(id));
-      if (stored !== null) found.set(id, stored);
+      if (stored !== null) entries.set(id, stored);
     }
-    return found;
+    const { state } = this.#file;
+    const nodes = new Map<number, SettingsNode>();
+    for (const seq of settings) {
+      const own = [...(staged?.values() ?? [])].find(({ entry }) => entry.seq === seq)?.path?.settings;
+      nodes.set(seq, own ?? (await state.finder.settingsAt(seq, state.end)));
+    }
+    return { entries, settings: nodes };
   }
 
   async #findStored(id: string): Promise<StoredEntry | null> {

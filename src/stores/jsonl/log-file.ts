@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from "node:fs/promises";
 import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { checksum, CHECK_BYTES, type FileStamp, headOf } from "./index-block.ts";
 import { readLastBlock } from "./index-file.ts";
@@ -150,6 +151,12 @@ export class LogFile {
     if (this.#salvaged !== null) return this.#salvaged.path(id);
     if (id === this.head.leafId) return this.head.path;
     return this.#retrying(async () => (await this.state.finder.pathOf(id, this.state.end)) ?? null);
+  }
+
+  /** All that was set on a path that ends in these settings. Call `refresh` first. */
+  async settings(last: SettingsNode): Promise<Settings> {
+    if (this.#salvaged !== null) return this.#salvaged.settings(last);
+    return this.#retrying(() => readSettings(last, (seq) => this.state.finder.settingsAt(seq, this.state.end)));
   }
 
   /** Opens the entries of a range. Call `refresh` first. */
@@ -306,6 +313,7 @@ async function startFromHeader(handle: ByteSource, { headerEnd }: LogIdentity, h
     head,
     end: { seq: 0, offset: headerEnd },
     lines: 1,
+    settings: [],
     tail: await readChunk(handle, at, headerEnd - at),
     index: INDEX_TO_REPLACE,
   };
@@ -332,6 +340,7 @@ async function startFromIndex(
     head: headOf(block, header, timeOf(stamp.mtimeMs)),
     end: block.end,
     lines: block.lines,
+    settings: block.settings ?? [],
     tail,
     index: { at: end, size },
   };

@@ -1,6 +1,7 @@
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
+import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
 import { EntryFinder } from "./entry-finder.ts";
 import { type Anchor, hashId } from "./entry-run.ts";
 import { type BlockCut, checksum, CHECK_BYTES } from "./index-block.ts";
@@ -19,6 +20,8 @@ export interface LogStart {
   readonly end: Anchor;
   /** How many lines come before, the header's included. */
   readonly lines: number;
+  /** What the settings of the head lead to. */
+  readonly settings: readonly SettingsNode[];
   /** The last bytes before. */
   readonly tail: Buffer;
   readonly index: IndexEnd;
@@ -36,7 +39,7 @@ export class LogState {
 
   constructor(identity: LogIdentity, start: LogStart) {
     this.identity = identity;
-    this.finder = new EntryFinder(identity, { empty: start.end.seq === 0 });
+    this.finder = new EntryFinder(identity, tableOf(start.settings), { empty: start.end.seq === 0 });
     this.pending = new PendingIndex(start.end, start.index);
     this.#head = start.head;
     this.#end = start.end.offset;
@@ -66,7 +69,12 @@ export class LogState {
 
   /** Where the index could be written up to. */
   get cut(): BlockCut {
-    return { end: this.end, lines: this.#lines, head: this.#head, check: checksum(this.#tail) };
+    const settings = this.finder.settings.chainOf(this.#head.path.settings) ?? [];
+    const check = checksum(this.#tail);
+    return {
+      ...{ end: this.end, lines: this.#lines, head: this.#head, check },
+      ...(settings.length === 0 ? {} : { settings }),
+    };
   }
 
   /** Whether it is known, without reading anything, that no entry has that id. */
@@ -101,7 +109,8 @@ export class LogState {
 
   /** Lets go of what can be found out again. */
   slim(): void {
-    this.finder = new EntryFinder(this.identity, { empty: false });
+    const settings = this.finder.settings.chainOf(this.#head.path.settings) ?? [];
+    this.finder = new EntryFinder(this.identity, tableOf(settings), { empty: false });
     if (this.#head.leafId !== null) this.finder.addPath(this.#head.leafId, this.#head.path);
     // Where the index ends, and what it lacks, is found out when it is written.
     if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX) this.pending = new PendingIndex(this.end, INDEX_UNKNOWN);
@@ -112,12 +121,17 @@ export class LogState {
     const entry = entries[0] as Entry;
     if (entries.length > 1 || entry.type === "leaf" || this.finder.mayHold(entry.id)) return false;
     if (!isNode(entry)) this.advance(line, entries, stepHead(this.#head, entry, EMPTY_PATH, this.#head.updatedAt));
-    else if (entry.parentId === this.#head.leafId) {
-      const path = stepPath(this.#head.path, entry, this.#head.header);
+    else if (entry.parentId === this.#head.leafId && this.#canStep(entry)) {
+      const path = stepPath(this.#head.path, entry, this.#head.header, this.finder.settings.at);
       this.finder.addPath(entry.id, path);
       this.advance(line, entries, stepHead(this.#head, entry, path, this.#head.updatedAt));
     } else return false;
     return true;
+  }
+
+  /** Whether nothing has to be read to add an entry at the leaf. */
+  #canStep({ type }: Entry): boolean {
+    return type !== "variables" || this.finder.settings.chainOf(this.#head.path.settings) !== null;
   }
 
   async #foldLine(line: RawLine, entries: readonly Entry[]): Promise<void> {
@@ -140,7 +154,8 @@ export class LogState {
       const parent = await this.#pathOf(head, entry.parentId, own);
       if (parent === undefined) throw this.#damage(line, `its parent ${show(entry.parentId)} does not stand before it`);
       if (parent === null) throw this.#damage(line, `its parent ${show(entry.parentId)} is a fact, not a node`);
-      return stepPath(parent, entry, head.header);
+      if (entry.type === "variables") await this.finder.learn(parent.settings, this.end);
+      return stepPath(parent, entry, head.header, this.finder.settings.at);
     }
     if (entry.type !== "leaf") return EMPTY_PATH;
     const target = await this.#pathOf(head, entry.targetId, own);
@@ -171,6 +186,12 @@ export class LogState {
       reason,
     });
   }
+}
+
+function tableOf(nodes: readonly SettingsNode[]): SettingsTable {
+  const table = new SettingsTable();
+  for (const node of nodes) table.add(node);
+  return table;
 }
 
 /** The last bytes of a log after a line. */

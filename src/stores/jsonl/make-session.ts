@@ -1,6 +1,6 @@
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { planAppend } from "../../session/append-plan.ts";
+import { planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
@@ -73,7 +73,7 @@ async function makeLog(
   drafts: readonly CheckedDraft[],
 ): Promise<void> {
   const now = files.now().toISOString();
-  const { added } = planAppend({ head: emptyHead(header), drafts, options: { verbatim: true }, found: new Map(), now });
+  const { added } = planFirst(emptyHead(header), drafts, now);
   const lines = [JSON.stringify(header), ...added.map(({ entry }) => formatEntry(entry))];
   await makeFile(path, (handle) => writeLines(handle, lines), files.options);
 }

@@ -1,4 +1,3 @@
-import type { SessionHead } from "../../session/fold.ts";
 import { type Anchor, EntryRun } from "./entry-run.ts";
 import { type BlockCut, type FileStamp, formatBlock, formatRest } from "./index-block.ts";
 import { indexSize, writeBlocks } from "./index-file.ts";
@@ -65,7 +64,7 @@ export class PendingIndex {
 
   /** Ends a block, unless what it carries is too large for so short a piece of log: then it ends later. */
   cut(cut: BlockCut): void {
-    const bytesMin = headBytes(cut.head) * BYTES_PER_HEAD_BYTE;
+    const bytesMin = headBytes(cut) * BYTES_PER_HEAD_BYTE;
     if (cut.end.offset - this.#from.offset < bytesMin) {
       this.#dueAt = this.#from.offset + bytesMin;
       return;
@@ -116,6 +115,6 @@ export class PendingIndex {
 }
 
 /** About how many bytes a head takes in a block. */
-function headBytes({ header: _, ...head }: SessionHead): number {
-  return JSON.stringify(head).length;
+function headBytes({ head: { header: _, ...head }, settings }: BlockCut): number {
+  return JSON.stringify({ head, settings }).length;
 }

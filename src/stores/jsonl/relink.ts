@@ -2,6 +2,7 @@ import { type Entry, isNode } from "../../session/entry.ts";
 import { show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { SettingsTable } from "../../session/settings.ts";
 import type { RecoveredItem } from "./recover-line.ts";
 import type { Damage } from "./salvage.ts";
 
@@ -9,6 +10,7 @@ import type { Damage } from "./salvage.ts";
 export interface RelinkedLog {
   readonly entries: readonly Entry[];
   readonly paths: ReadonlyMap<string, PathSummary>;
+  readonly settings: SettingsTable;
 }
 
 /**
@@ -24,6 +26,7 @@ export function relink(items: readonly RecoveredItem[], header: SessionHeader, d
 class Links implements RelinkedLog {
   readonly entries: Entry[] = [];
   readonly paths = new Map<string, PathSummary>();
+  readonly settings = new SettingsTable();
   readonly #damage: Damage[];
   readonly #header: SessionHeader;
   readonly #ids = new Set<string>();
@@ -104,7 +107,9 @@ class Links implements RelinkedLog {
     this.#ids.add(entry.id);
     if (isNode(entry)) {
       const parent = entry.parentId === null ? EMPTY_PATH : (this.paths.get(entry.parentId) as PathSummary);
-      this.paths.set(entry.id, stepPath(parent, entry, this.#header));
+      const path = stepPath(parent, entry, this.#header, this.settings.at);
+      this.settings.add(path.settings);
+      this.paths.set(entry.id, path);
       if (entry.parentId === this.#leafId) this.#leafId = entry.id;
     } else if (entry.type === "leaf") {
       this.#leafId = entry.targetId;

@@ -5,6 +5,7 @@ import { SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
 import { createHeader, type SessionHeader } from "../../session/header.ts";
 import { isSessionId } from "../../session/id.ts";
+import type { Settings, SettingsNode, SettingsTable } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { FileStamp } from "./index-block.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
@@ -12,7 +13,7 @@ import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
 import { type ByteSource, readLines } from "./read-lines.ts";
 import { recoverLine, type RecoveredItem } from "./recover-line.ts";
-import { relink } from "./relink.ts";
+import { relink, type RelinkedLog } from "./relink.ts";
 
 /** One place where a file cannot be read as it is. */
 export interface Damage {
@@ -30,15 +31,16 @@ export class SalvagedLog {
   readonly entries: readonly Entry[];
   readonly damage: readonly Damage[];
   readonly #paths: ReadonlyMap<string, PathSummary>;
+  readonly #settings: SettingsTable;
   readonly #positions: ReadonlyMap<string, number>;
 
   constructor(
     header: SessionHeader,
-    entries: readonly Entry[],
+    { entries, paths, settings }: RelinkedLog,
     damage: readonly Damage[],
-    paths: ReadonlyMap<string, PathSummary>,
     updatedAt: string,
   ) {
+    this.#settings = settings;
     this.entries = entries;
     this.damage = damage;
     this.#paths = paths;
@@ -59,6 +61,10 @@ export class SalvagedLog {
     return this.#paths.get(id) ?? null;
   }
 
+  settings(last: SettingsNode): Settings {
+    return this.#settings.read(last);
+  }
+
   async *read({ after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry, undefined> {
     const range = this.entries.slice(Math.max(0, after + 1), Math.max(0, before));
     yield* (reverse ? range.reverse() : range).slice(0, limit);
@@ -76,8 +82,8 @@ export async function salvage(handle: ByteSource, path: string, stamp: FileStamp
     for (const raw of lines) items.push(...recoverLine(raw, ++line));
   }
   const header = salvageHeader(first, path, items, damage);
-  const { entries, paths } = relink(items, header, damage);
-  return new SalvagedLog(header, entries, damage, paths, new Date(stamp.mtimeMs).toISOString());
+  const relinked = relink(items, header, damage);
+  return new SalvagedLog(header, relinked, damage, new Date(stamp.mtimeMs).toISOString());
 }
 
 /** What cannot be read of a file. */

@@ -1,5 +1,5 @@
 import { sameJson } from "../../internal/json.ts";
-import { idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import { type Found, planFirst, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import {
@@ -13,6 +13,7 @@ import { emptyHead, type PathSummary, type SessionHead } from "../../session/fol
 import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { matchesQuery } from "../../session/query.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
@@ -26,8 +27,6 @@ import type {
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
 import { isOpen, type MemorySession, SessionTable } from "./session-table.ts";
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
@@ -58,7 +57,7 @@ export class MemoryDriver implements StoreDriver {
     this.#checkOpen(header.userId, options.maxOpenPerUser);
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
-    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
+    const plan = planFirst(empty, drafts, now);
     const log = new MemoryLog(empty);
     log.add(plan);
     return this.#table.add(plan.head, log).head;
@@ -67,8 +66,7 @@ export class MemoryDriver implements StoreDriver {
   async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const session = this.#existing(sessionId);
     const { head, log } = session;
-    const found = findAll(log, idsToFind(head, drafts, options));
-    const plan = planAppend({ head, drafts, options, found, now: this.#now() });
+    const { plan } = planNow({ head, drafts, options, now: this.#now() }, (wanted) => look(log, wanted));
     log.add(plan);
     this.#table.setHead(session, plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
@@ -97,6 +95,11 @@ export class MemoryDriver implements StoreDriver {
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
     return freezeDeep(this.#table.live(sessionId)?.log.find(entryId)?.path ?? null);
+  }
+
+  async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
+    const { log } = this.#existing(sessionId);
+    return readSettings(last, async (seq) => log.settingsAt(seq));
   }
 
   async fork(
@@ -217,14 +220,13 @@ export class MemoryDriver implements StoreDriver {
   }
 }
 
-function findAll(log: MemoryLog, ids: readonly string[]): ReadonlyMap<string, StoredEntry> {
-  if (ids.length === 0) return NOTHING_FOUND;
-  const found = new Map<string, StoredEntry>();
+function look(log: MemoryLog, { ids, settings }: Wanted): Found {
+  const entries = new Map<string, StoredEntry>();
   for (const id of ids) {
     const stored = log.find(id);
-    if (stored !== undefined) found.set(id, stored);
+    if (stored !== undefined) entries.set(id, stored);
   }
-  return found;
+  return { entries, settings: new Map(settings.map((seq) => [seq, log.settingsAt(seq)])) };
 }
 
 function positionOf(log: MemoryLog, sessionId: string, entryId: string): number {

@@ -1,5 +1,6 @@
 import type { AppendPlan, StoredEntry } from "../../session/append-plan.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 
 const SNAPSHOT_ENTRIES = 64;
 
@@ -45,6 +46,11 @@ export class MemoryLog {
     if (seq < 0) return undefined;
     const log = this.#holderOf(seq);
     return log.#own[seq - log.base];
+  }
+
+  /** What the `variables` node at a position holds. */
+  settingsAt(seq: number): SettingsNode {
+    return this.at(seq)?.path?.settings as SettingsNode;
   }
 
   find(id: string): StoredEntry | undefined {

@@ -1,5 +1,13 @@
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
-import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import {
+  type AppendInput,
+  type AppendPlan,
+  NOTHING_FOUND,
+  planAppend,
+  planLater,
+  type PlannedAppend,
+  type Wanted,
+} from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
@@ -10,8 +18,6 @@ import { isRetryable } from "./postgres-failure.ts";
 import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { LoadedSession } from "./session-row.ts";
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 interface Attempt {
   readonly drafts: readonly CheckedDraft[];
@@ -110,16 +116,36 @@ export class Appender {
 
   /** At once where nothing has to be looked up, as an append seldom has; null when it does not fit the head. */
   #planOn(session: LoadedSession, attempt: Attempt): Planned | null | Promise<Planned | null> {
-    const { drafts, options } = attempt;
-    const ids = idsToFind(session.head, drafts, options);
-    if (ids.length === 0) return planAs(session, attempt, NOTHING_FOUND, false);
-    const own = new Set(drafts.map(({ id }) => id));
-    // Drafts are nearly always new. Whether they are is asked by the statement that writes them, unless entries that the
-    // session took over from another must be looked at as well.
-    if (session.segments.length === 1 && ids.every((id) => own.has(id))) {
-      return planAs(session, attempt, NOTHING_FOUND, true);
+    // The statement that writes checks the lease; here it is taken to be the right one.
+    const steps = planAppend(inputOf(session, attempt, attempt.options.guard?.leaseToken ?? null));
+    const own = new Set(attempt.drafts.map(({ id }) => id));
+    let idsAreNew = false;
+    try {
+      let step = steps.next();
+      // Drafts are nearly always new. Whether they are is asked by the statement that writes them, unless entries that the
+      // session took over from another must be looked at as well.
+      const asksForDraftsOnly =
+        step.done !== true && step.value.ids.length > 0 && step.value.ids.every((id) => own.has(id));
+      if (asksForDraftsOnly && session.segments.length === 1) {
+        idsAreNew = true;
+        step = steps.next(NOTHING_FOUND);
+      }
+      if (step.done === true) return encodeOn(session, step.value, idsAreNew);
+      return this.#goOn(session, steps, step.value, idsAreNew).catch(refusalAsNull);
+    } catch (error) {
+      return refusalAsNull(error);
     }
-    return this.#log.find(session, ids, this.#handle).then((found) => planAs(session, attempt, found, false));
+  }
+
+  async #goOn(
+    session: LoadedSession,
+    steps: ReturnType<typeof planAppend>,
+    first: Wanted,
+    idsAreNew: boolean,
+  ): Promise<Planned> {
+    let step = steps.next(await this.#log.look(session, first, this.#handle));
+    while (step.done !== true) step = steps.next(await this.#log.look(session, step.value, this.#handle));
+    return encodeOn(session, step.value, idsAreNew);
   }
 
   /** What was done, and the session to be remembered once it is sure to stay. */
@@ -128,14 +154,15 @@ export class Appender {
     attempt: Attempt,
     transaction: Transaction,
   ): Promise<{ readonly result: AppendResult; readonly session: LoadedSession }> {
-    const { drafts, options, now } = attempt;
+    const { options } = attempt;
     const row = await this.#log.row(sessionId, transaction, "FOR NO KEY UPDATE");
     if (row === null) throw new SessionNotFoundError(sessionId);
     const session = this.#log.sessionOf(row);
-    const found = await this.#findAll(session, idsToFind(session.head, drafts, options), transaction);
-    const wanted = options.guard?.leaseToken;
-    const leaseToken = wanted === undefined ? null : await this.#leases.tokenOf(session.key, transaction);
-    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
+    const guarded = options.guard?.leaseToken !== undefined;
+    const leaseToken = guarded ? await this.#leases.tokenOf(session.key, transaction) : null;
+    const { plan, found } = await planLater(inputOf(session, attempt, leaseToken), (wanted) =>
+      this.#log.look(session, wanted, transaction),
+    );
     if (plan.added.length === 0) return { result: resultOf(plan), session };
     const encoded = encodePlan(session, plan, found);
     const { status } = plan.head;
@@ -146,32 +173,21 @@ export class Appender {
     await this.#writer.insert(transaction, session.key, others);
     return { result: resultOf(plan), session: movedTo(session, encoded) };
   }
-
-  async #findAll(
-    session: LoadedSession,
-    ids: readonly string[],
-    reader: Reader,
-  ): Promise<ReadonlyMap<string, StoredEntry>> {
-    return ids.length === 0 ? NOTHING_FOUND : this.#log.find(session, ids, reader);
-  }
 }
 
-/** Null when the drafts do not fit the head, which may be behind. */
-function planAs(
-  session: LoadedSession,
-  { drafts, options, now }: Attempt,
-  found: ReadonlyMap<string, StoredEntry>,
-  idsAreNew: boolean,
-): Planned | null {
-  try {
-    // The statement that writes checks the lease; here it is taken to be the right one.
-    const leaseToken = options.guard?.leaseToken ?? null;
-    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
-    return { plan, encoded: encodePlan(session, plan, found), idsAreNew };
-  } catch (error) {
-    if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
-    throw error;
-  }
+function inputOf({ head }: LoadedSession, attempt: Attempt, leaseToken: number | null): AppendInput {
+  const { drafts, options, now } = attempt;
+  return { head, drafts, options, leaseToken, now };
+}
+
+function encodeOn(session: LoadedSession, { plan, found }: PlannedAppend, idsAreNew: boolean): Planned {
+  return { plan, encoded: encodePlan(session, plan, found), idsAreNew };
+}
+
+/** Drafts may not fit a head that is behind, so that a refusal is not the last word. */
+function refusalAsNull(error: unknown): null {
+  if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
+  throw error;
 }
 
 function resultOf({ head, entries }: AppendPlan): AppendResult {

@@ -3,7 +3,7 @@ import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
-import { encodeRest, encodeSettings, type LoadedSession, restChanged } from "./session-row.ts";
+import { encodeRest, settingsColumn, type LoadedSession, restChanged } from "./session-row.ts";
 
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 8 * 1024 * 1024;
@@ -58,7 +58,7 @@ export class EntryWriter {
     else values.push(recordsOf(batch), head.version);
     if (parts.modified) values.push(head.modifiedAt);
     if (parts.rest) values.push(encodeRest(place));
-    if (parts.settings) values.push(encodeSettings(head.path.settings));
+    if (parts.settings) values.push(settingsColumn(head.path.settings));
     if (parts.lease) values.push(leaseToken, nowMs);
     const count = await writer.change(this.#statement(parts), values);
     return { written: count > 0, others: rows.slice(batch.length) };

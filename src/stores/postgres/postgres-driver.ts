@@ -1,9 +1,11 @@
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
@@ -112,6 +114,12 @@ export class PostgresDriver implements StoreDriver {
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
     const session = await this.#log.load(sessionId);
     return session === null ? null : this.#log.findPath(session, entryId);
+  }
+
+  async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
+    const session = await this.#log.load(sessionId);
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    return readSettings(last, (seq) => this.#log.settingsAt(session.segments, seq));
   }
 
   fork(

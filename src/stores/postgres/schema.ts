@@ -98,6 +98,8 @@ const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (session_key, block)
    );
    CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
+  // What was written before is read as it is.
+  `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2'`,
 ];
 
 /**

@@ -1,8 +1,9 @@
-import type { StoredEntry } from "../../session/append-plan.ts";
+import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type Settings } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
 import { LruCache } from "../lru-cache.ts";
@@ -24,7 +25,7 @@ interface EntryRow extends StateRow {
   readonly body: string;
 }
 
-type SettingsAt = ReadonlyMap<number, Settings>;
+type SettingsAt = ReadonlyMap<number, SettingsNode>;
 
 /** Reads heads and entries, and remembers the heads that were read or written last. */
 export class SessionLog {
@@ -103,6 +104,19 @@ export class SessionLog {
     return { head, leafSeq, factsSeq, last: { last_id: last.id, state: last.state } };
   }
 
+  /** What a plan wants to know of a session, as far as it was loaded. */
+  async look(session: LoadedSession, { ids, settings }: Wanted, reader: Reader): Promise<Found> {
+    const entries = ids.length === 0 ? NOTHING_FOUND.entries : await this.find(session, ids, reader);
+    const nodes = new Map<number, SettingsNode>();
+    for (const seq of settings) nodes.set(seq, await this.settingsAt(session.segments, seq, reader));
+    return { entries, settings: nodes };
+  }
+
+  /** The settings that the row at a position holds. */
+  async settingsAt(segments: readonly Segment[], seq: number, reader: Reader = this.#handle): Promise<SettingsNode> {
+    return settingsIn(JSON.parse((await this.#stateAt(reader, segments, seq)).state) as EntryState, seq);
+  }
+
   /** Entries of a session, as far as it was loaded, by their ids, each with its path. */
   async find(session: LoadedSession, ids: readonly string[], reader: Reader): Promise<Map<string, StoredEntry>> {
     const rows = await this.#findRows(session, ids, reader);
@@ -152,12 +166,11 @@ export class SessionLog {
 
   /** The settings that the states of some rows only refer to. */
   async #settingsOf(reader: Reader, segments: readonly Segment[], rows: readonly StateRow[]): Promise<SettingsAt> {
-    const settings = new Map<number, Settings>();
+    const settings = new Map<number, SettingsNode>();
     for (const { state } of rows) {
       const { settings: seq } = JSON.parse(state) as EntryState;
       if (typeof seq !== "number" || settings.has(seq)) continue;
-      const holder = await this.#stateAt(reader, segments, seq);
-      settings.set(seq, settingsIn(JSON.parse(holder.state) as EntryState, seq));
+      settings.set(seq, await this.settingsAt(segments, seq, reader));
     }
     return settings;
   }

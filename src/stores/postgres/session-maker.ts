@@ -1,5 +1,5 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
@@ -14,9 +14,7 @@ import type { EntryWriter } from "./entry-writer.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { SessionLog } from "./session-log.ts";
-import { encodeRest, encodeSegments, encodeSettings, type HeadColumns, type LoadedSession } from "./session-row.ts";
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
+import { encodeRest, encodeSegments, settingsColumn, type HeadColumns, type LoadedSession } from "./session-row.ts";
 
 /** Makes sessions: new ones, and forks, which are a row that points into another session's log. */
 export class SessionMaker {
@@ -39,8 +37,8 @@ export class SessionMaker {
   ): Promise<SessionHead> {
     const now = this.#clock().toISOString();
     const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
-    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
-    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND);
+    const plan = planFirst(empty, drafts, now);
+    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     const session = await this.#handle.transaction(async (transaction) => {
       await this.#checkFree(transaction, header.id);
       await checkOpen(this.#handle, transaction, header.userId, maxOpenPerUser);
@@ -112,7 +110,7 @@ export class SessionMaker {
         last.last_id,
         last.state,
         encodeRest(place),
-        encodeSettings(head.path.settings),
+        settingsColumn(head.path.settings),
       ],
     );
     if (row === undefined) throw sessionExists(header.id);

@@ -1,11 +1,13 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodeHead,
   decodePath,
   encodeFacts,
   encodePath,
+  encodeSettings,
   type EntryState,
   type HeadPlace,
   settingsIn,
@@ -81,9 +83,9 @@ export function restChanged(before: HeadPlace, after: HeadPlace): boolean {
   return before.factsSeq !== after.factsSeq || leafElsewhere(before) !== leafElsewhere(after);
 }
 
-/** The text of a row's `settings`, null where none were ever set. */
-export function encodeSettings(settings: Settings): string | null {
-  return settings === EMPTY_PATH.settings ? null : JSON.stringify(settings);
+/** The text of a row's `settings`: what the node holds that they stand at; null where none were ever set. */
+export function settingsColumn(settings: SettingsNode | null): string | null {
+  return settings === null ? null : encodeSettings(settings);
 }
 
 /** The name that a session's row gives it, or null. */
@@ -133,7 +135,7 @@ function placeOf(row: HeadColumns, version: number, header: SessionHeader): Head
 
 function pathOf(state: EntryState, seq: number, settings: string | null): PathSummary {
   const path = decodePath(state, seq, (place) =>
-    settingsIn({ at: "", settings: JSON.parse(settings ?? "null") as Settings }, place),
+    settingsIn({ at: "", settings: JSON.parse(settings ?? "null") as EntryState["settings"] & object }, place),
   );
   return path ?? EMPTY_PATH;
 }

@@ -1,6 +1,14 @@
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import { setTimeout as wait } from "node:timers/promises";
-import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import {
+  type AppendInput,
+  type AppendPlan,
+  type Found,
+  NOTHING_FOUND,
+  planLater,
+  type PlannedAppend,
+  type Wanted,
+} from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
@@ -16,13 +24,20 @@ import type { SessionIndex } from "./session-index.ts";
 import { CACHED_SESSIONS, knownArgs, placeOf, type SessionLog, writeRow } from "./session-log.ts";
 import { APPEND, APPEND_ONE, ONE_KINDS } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
-import { nextStamp, settingsOf, type Stamp, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
+import {
+  nextStamp,
+  settingsOf,
+  type Stamp,
+  type StoredSession,
+  writeFacts,
+  writeHead,
+  writeSettings,
+} from "./stored-session.ts";
 
 // A writer on a busy machine may lose many times in a row to others that are quicker.
 const ATTEMPTS_MAX = 1000;
 const ATTEMPTS_WITHOUT_WAIT = 4;
 const WAIT_MS_MAX = 20;
-const NOTHING_FOUND: Found = new Map();
 
 /** What an append needs of its store. */
 export interface AppenderParts {
@@ -33,13 +48,6 @@ export interface AppenderParts {
   readonly leases: LeaseScripts;
   readonly clock: () => Date;
   readonly ttlSeconds: number | undefined;
-}
-
-type Found = ReadonlyMap<string, StoredEntry>;
-
-interface Planned {
-  readonly plan: AppendPlan;
-  readonly found: Found;
 }
 
 type Outcome = AppendResult | { readonly session: StoredSession | null } | "unsure";
@@ -95,9 +103,7 @@ export class Appender {
       let session = known?.deletedAt === null ? known : await log.load(sessionId);
       for (let count = 1; count <= ATTEMPTS_MAX; count++) {
         if (session === null) throw new SessionNotFoundError(sessionId);
-        const lookUp = idsToLookUp(session, attempt);
-        const found = lookUp.length === 0 ? NOTHING_FOUND : await log.find(session, lookUp);
-        const planned = planQuickly(session, attempt, found);
+        const planned = await this.#planQuickly(session, attempt);
         const outcome = planned === null ? "unsure" : await this.#write(session, planned, options);
         if (outcome === "unsure") return await this.#appendCarefully(sessionId, attempt);
         if ("entries" in outcome) return outcome;
@@ -112,6 +118,27 @@ export class Appender {
     }
   }
 
+  /** Null for a refusal, and when there is nothing to write: both must be checked on the current head. */
+  async #planQuickly(session: StoredSession, { drafts, options, now }: Attempt): Promise<PlannedAppend | null> {
+    const own = new Set(drafts.map(({ id }) => id));
+    // The script refuses ids that the session itself has, so that usually there is nothing to look up.
+    const look = ({ ids, settings }: Wanted): Promise<Found> => {
+      const others = session.segments.length > 1 ? ids : ids.filter((id) => !own.has(id));
+      if (others.length === 0 && settings.length === 0) return Promise.resolve(NOTHING_FOUND);
+      return this.#parts.log.look(session, { ids: others, settings });
+    };
+    // The script checks the lease; here it is taken to be the right one.
+    const leaseToken = options.guard?.leaseToken ?? null;
+    const input: AppendInput = { head: session.head, drafts, options, leaseToken, now };
+    try {
+      const planned = await planLater(input, look);
+      return planned.plan.added.length === 0 ? null : planned;
+    } catch (error) {
+      if (error instanceof SessionError && error.code !== "STORE_FAILED") return null;
+      throw error;
+    }
+  }
+
   async #appendCarefully(sessionId: string, { drafts, options, now }: Attempt): Promise<AppendResult> {
     const { log, leases } = this.#parts;
     // An earlier try may have been carried out without our hearing of it, so that no id is new any more.
@@ -119,13 +146,11 @@ export class Appender {
     for (let count = 1; count <= ATTEMPTS_MAX; count++) {
       const session = await log.load(sessionId);
       if (session === null) throw new SessionNotFoundError(sessionId);
-      const { head } = session;
-      const wanted = idsToFind(head, attempt.drafts, options);
-      const found = wanted.length === 0 ? NOTHING_FOUND : await log.find(session, wanted);
       const leaseToken = options.guard?.leaseToken === undefined ? null : await leases.tokenOf(sessionId);
-      const plan = planAppend({ head, drafts: attempt.drafts, options, found, leaseToken, now });
-      if (plan.added.length === 0) return resultOf(plan);
-      const outcome = await this.#write(session, { plan, found }, options);
+      const input = { head: session.head, drafts: attempt.drafts, options, leaseToken, now };
+      const planned = await planLater(input, (wanted) => log.look(session, wanted));
+      if (planned.plan.added.length === 0) return resultOf(planned.plan);
+      const outcome = await this.#write(session, planned, options);
       if (outcome !== "unsure" && "entries" in outcome) return outcome;
       await breathe(count);
     }
@@ -133,7 +158,7 @@ export class Appender {
   }
 
   /** The result; or how the session stands now, when that is not as planned on; or that a look-up is needed. */
-  async #write(session: StoredSession, { plan, found }: Planned, { guard }: AppendOptions): Promise<Outcome> {
+  async #write(session: StoredSession, { plan, found }: PlannedAppend, { guard }: AppendOptions): Promise<Outcome> {
     const { log, index } = this.#parts;
     const { id } = session.head.header;
     const encoded = encodePlan(session, plan, found);
@@ -213,36 +238,15 @@ export class Appender {
   #optionsOf(before: SessionHead, after: SessionHead, guard: Guard | undefined): Record<string, string> | null {
     const { leases, ttlSeconds } = this.#parts;
     const token = guard?.leaseToken;
-    const sameSettings = before.path.settings === after.path.settings || settingsOf(before) === settingsOf(after);
+    const sameSettings = settingsOf(before) === settingsOf(after);
     const same = sameSettings && sameFacts(before, after);
     if (same && token === undefined && ttlSeconds === undefined) return null;
     return {
       ...(token !== undefined && { token: String(token), clock: leases.clockArg() }),
       ...(ttlSeconds !== undefined && { ttl: String(ttlSeconds) }),
       ...(!same && { ff: writeFacts(after) }),
-      ...(!sameSettings && { ss: settingsOf(after), set: JSON.stringify(after.path.settings) }),
+      ...(!sameSettings && { ss: settingsOf(after), set: writeSettings(after) }),
     };
-  }
-}
-
-/** The script refuses ids that the session itself has, so that usually there is nothing to look up. */
-function idsToLookUp({ head, segments }: StoredSession, { drafts, options }: Attempt): readonly string[] {
-  const wanted = idsToFind(head, drafts, options);
-  if (segments.length > 1 || wanted.length === 0) return wanted;
-  const own = new Set(drafts.map(({ id }) => id));
-  return wanted.filter((id) => !own.has(id));
-}
-
-/** Null for a refusal, and when there is nothing to write: both must be checked on the current head. */
-function planQuickly({ head }: StoredSession, { drafts, options, now }: Attempt, found: Found): Planned | null {
-  try {
-    // The script checks the lease; here it is taken to be the right one.
-    const leaseToken = options.guard?.leaseToken ?? null;
-    const plan = planAppend({ head, drafts, options, found, leaseToken, now });
-    return plan.added.length === 0 ? null : { plan, found };
-  } catch (error) {
-    if (error instanceof SessionError) return null;
-    throw error;
   }
 }
 

@@ -1,7 +1,9 @@
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
@@ -104,6 +106,12 @@ export class RedisDriver implements StoreDriver {
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
     const session = await this.#log.load(sessionId);
     return session === null ? null : ((await this.#log.find(session, [entryId])).get(entryId)?.path ?? null);
+  }
+
+  async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
+    const session = await this.#log.load(sessionId);
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    return readSettings(last, (seq) => this.#log.settingsAt(session.segments, seq));
   }
 
   fork(

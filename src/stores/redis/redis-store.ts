@@ -26,7 +26,7 @@ export interface RedisStoreOptions {
 }
 
 const DEFAULT_URL = "redis://127.0.0.1:6379";
-const LAYOUT_VERSION = 1;
+const LAYOUT_VERSION = 2;
 const TTL_SECONDS_MAX = 10 * 366 * 86_400;
 
 /**
@@ -86,6 +86,11 @@ async function checkLayout(handle: RedisHandle, names: KeyNames): Promise<void> 
   if (version === null) {
     await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
     version = (await handle.command(key, ["GET", key])) as string | null;
+  }
+  // What the first layout wrote is read as it is; a program that knows no other must not write beside this one.
+  if (version === "1") {
+    await handle.command(key, ["SET", key, String(LAYOUT_VERSION)]);
+    return;
   }
   if (Number(version) === LAYOUT_VERSION) return;
   throw new SessionError(

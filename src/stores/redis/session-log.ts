@@ -1,9 +1,10 @@
-import type { StoredEntry } from "../../session/append-plan.ts";
+import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type Settings } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
 import { LruCache } from "../lru-cache.ts";
 import type { KeyNames } from "./key-names.ts";
@@ -72,6 +73,18 @@ export class SessionLog {
     return session;
   }
 
+  /** What a plan wants to know of a session, as far as it was loaded. */
+  async look(session: StoredSession, { ids, settings }: Wanted): Promise<Found> {
+    const entries = ids.length === 0 ? NOTHING_FOUND.entries : await this.find(session, ids);
+    const nodes = await Promise.all(settings.map((seq) => this.settingsAt(session.segments, seq)));
+    return { entries, settings: new Map(nodes.map((node) => [node.seq, node])) };
+  }
+
+  /** The settings that the row at a position holds. */
+  async settingsAt(segments: readonly Segment[], seq: number): Promise<SettingsNode> {
+    return settingsIn(stateOf(await this.rowAt(segments, seq)), seq);
+  }
+
   /** Entries of the session, as far as it was loaded, by their ids; those it does not have are left out. */
   async find(session: StoredSession, ids: readonly string[]): Promise<Map<string, StoredEntry>> {
     const rows = await this.#findRows(session, ids);
@@ -79,7 +92,7 @@ export class SessionLog {
     return new Map(
       rows.map((row) => {
         const entry = JSON.parse(row.body) as Entry;
-        return [entry.id, { entry, path: decodePath(stateOf(row), row.seq, (at) => settings.get(at) as Settings) }];
+        return [entry.id, { entry, path: decodePath(stateOf(row), row.seq, (at) => settings.get(at) as SettingsNode) }];
       }),
     );
   }
@@ -101,7 +114,7 @@ export class SessionLog {
     const facts =
       typeof state.facts === "number" ? stateOf(await this.rowAt(segments, state.facts)).facts : state.facts;
     const settings = await this.#settingsFor(segments, leaf === null ? [] : [stateOf(leaf)]);
-    const path = leaf === null ? null : decodePath(stateOf(leaf), leaf.seq, (at) => settings.get(at) as Settings);
+    const path = leaf === null ? null : decodePath(stateOf(leaf), leaf.seq, (at) => settings.get(at) as SettingsNode);
     const leafId = leaf === null ? null : (JSON.parse(leaf.body) as Entry).id;
     const head = decodeHead(version, state, { header, leafId, path: path ?? EMPTY_PATH, facts });
     return { head, leafSeq, factsSeq };
@@ -153,10 +166,10 @@ export class SessionLog {
   }
 
   /** The settings that rows point to, by the position of the row that holds them. */
-  async #settingsFor(segments: readonly Segment[], states: readonly EntryState[]): Promise<Map<number, Settings>> {
+  async #settingsFor(segments: readonly Segment[], states: readonly EntryState[]): Promise<Map<number, SettingsNode>> {
     const wanted = new Set(states.flatMap(({ settings }) => (typeof settings === "number" ? settings : [])));
-    const rows = await Promise.all([...wanted].map((seq) => this.rowAt(segments, seq)));
-    return new Map(rows.map((row) => [row.seq, settingsIn(stateOf(row), row.seq)]));
+    const nodes = await Promise.all([...wanted].map((seq) => this.settingsAt(segments, seq)));
+    return new Map(nodes.map((node) => [node.seq, node]));
   }
 }
 

@@ -1,6 +1,6 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
@@ -20,10 +20,9 @@ import type { SessionIndex } from "./session-index.ts";
 import { placeOf, type SessionLog } from "./session-log.ts";
 import { CREATE } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
-import { nextStamp, settingsOf, type StoredSession, writeFacts, writeHead } from "./stored-session.ts";
+import { nextStamp, settingsOf, type StoredSession, writeFacts, writeHead, writeSettings } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** What making sessions needs of its store. */
 export interface MakerParts {
@@ -60,8 +59,8 @@ export class SessionMaker {
   ): Promise<SessionHead> {
     const now = this.#parts.clock().toISOString();
     const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
-    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
-    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND);
+    const plan = planFirst(empty, drafts, now);
+    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     const limit: Limit | null =
       maxOpenPerUser === undefined || header.userId === null ? null : openLimit(header.userId, maxOpenPerUser);
     return this.#makeWithin(limit, { uid: uuidv7(), place, inherited: [], rows });
@@ -129,7 +128,7 @@ export class SessionMaker {
     const { id } = header;
     const first = placeOf(inherited.at(-1)?.end ?? 0);
     const fixed = [JSON.stringify(header), writeSegments(inherited), JSON.stringify(indexedHeader(header))];
-    const rest = [writeFacts(head), settingsOf(head), JSON.stringify(head.path.settings)];
+    const rest = [writeFacts(head), settingsOf(head), writeSettings(head)];
     let gen = 0;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await index.mark(id, gen);

@@ -1,15 +1,16 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionStatus } from "../../session/entry.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, type Settings } from "../../session/fold.ts";
+import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodePath,
   encodePath,
+  encodeSettings,
   type EntryState,
   type HeadPlace,
   sameUsage,
   settingsIn,
-  settingsSeq,
 } from "../entry-state.ts";
 import type { RedisReply } from "./redis-client.ts";
 import { readSegments, type Segment, segmentsOf } from "./segments.ts";
@@ -104,9 +105,14 @@ export function readStatus(text: string): SessionStatus {
   return (JSON.parse(text) as HeadFacts).status;
 }
 
-/** Where the settings of a head were made: -1 for those before the first. */
+/** Where the settings of a head stand: -1 for those before the first. */
 export function settingsOf({ path }: SessionHead): string {
-  return String(settingsSeq(path.settings) ?? -1);
+  return String(path.settings?.seq ?? -1);
+}
+
+/** The settings of a head, as they are stored. */
+export function writeSettings({ path }: SessionHead): string {
+  return path.settings === null ? "null" : encodeSettings(path.settings);
 }
 
 /** What `LOAD_SESSION` answers, given what was known; null when there is no such session. */
@@ -149,8 +155,7 @@ function readFixed(
   return { header: freezeDeep(JSON.parse(hd) as SessionHeader), segments: segmentsOf(readSegments(sg), id, uid) };
 }
 
-function readSettings(seq: number, text: string | null, known: StoredSession | undefined): Settings {
-  if (seq < 0) return EMPTY_PATH.settings;
-  if (text === null) return (known as StoredSession).head.path.settings;
-  return settingsIn({ at: "", settings: JSON.parse(text) as Settings }, seq);
+function readSettings(seq: number, text: string | null, known: StoredSession | undefined): SettingsNode {
+  if (text === null) return (known as StoredSession).head.path.settings as SettingsNode;
+  return settingsIn({ at: "", settings: JSON.parse(text) as EntryState["settings"] & object }, seq);
 }

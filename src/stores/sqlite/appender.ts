@@ -1,4 +1,4 @@
-import { type AppendPlan, idsToFind, planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import { type AppendPlan, type PlannedAppend, planNow } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
@@ -13,8 +13,6 @@ const ROWS_AT_ONCE_MAX = 8;
 
 const UNSETTLED = "EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?)";
 const LEASED = "EXISTS (SELECT 1 FROM leases WHERE session_key = ? AND token = ? AND expires_ms > ?)";
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** Thrown inside a transaction to undo it: the head that was planned on is not the current one. */
 class HeadIsBehind extends Error {}
@@ -104,17 +102,12 @@ export class Appender {
     return this.#done(session, plan, encoded);
   }
 
-  #planOn(
-    session: LoadedSession,
-    attempt: Attempt,
-  ): { plan: AppendPlan; found: ReadonlyMap<string, StoredEntry> } | null {
-    const { drafts, options, now } = attempt;
+  #planOn(session: LoadedSession, { drafts, options, now }: Attempt): PlannedAppend | null {
     try {
-      const found = this.#findAll(session, idsToFind(session.head, drafts, options));
       // The statement that writes checks the lease; here it is taken to be the right one.
       const leaseToken = options.guard?.leaseToken ?? null;
-      const input = { head: session.head, drafts, options, found, leaseToken, now };
-      return { plan: planAppend(input), found };
+      const input = { head: session.head, drafts, options, leaseToken, now };
+      return planNow(input, (wanted) => this.#log.look(session, wanted));
     } catch (error) {
       if (error instanceof SessionError) return null;
       throw error;
@@ -125,9 +118,9 @@ export class Appender {
     const { drafts, options, now, nowMs } = attempt;
     const session = this.#log.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
-    const found = this.#findAll(session, idsToFind(session.head, drafts, options));
     const leaseToken = options.guard?.leaseToken === undefined ? null : this.#leases.tokenOf(session.key, nowMs);
-    const plan = planAppend({ head: session.head, drafts, options, found, leaseToken, now });
+    const input = { head: session.head, drafts, options, leaseToken, now };
+    const { plan, found } = planNow(input, (wanted) => this.#log.look(session, wanted));
     if (plan.added.length === 0) return { version: plan.head.version, entries: plan.entries, head: plan.head };
     const encoded = encodePlan(session, plan, found);
     this.#unsettle.run([session.key]);
@@ -165,15 +158,5 @@ export class Appender {
     const { head, leafSeq, factsSeq } = place;
     this.#log.remember({ key: session.key, segments: session.segments, head, leafSeq, factsSeq });
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
-  }
-
-  #findAll(session: LoadedSession, ids: readonly string[]): ReadonlyMap<string, StoredEntry> {
-    if (ids.length === 0) return NOTHING_FOUND;
-    const found = new Map<string, StoredEntry>();
-    for (const id of ids) {
-      const stored = this.#log.find(session, id);
-      if (stored !== undefined) found.set(id, stored);
-    }
-    return found;
   }
 }

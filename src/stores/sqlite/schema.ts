@@ -88,6 +88,8 @@ const MIGRATIONS: readonly string[] = [
      expires_ms INTEGER NOT NULL
    );`,
   "ALTER TABLE leases ADD COLUMN holder TEXT",
+  // From here on `state` holds settings by position. What was written before is read as it is.
+  "SELECT 1",
 ];
 
 /**

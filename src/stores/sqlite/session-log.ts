@@ -1,8 +1,9 @@
-import type { StoredEntry } from "../../session/append-plan.ts";
+import type { Found, StoredEntry, Wanted } from "../../session/append-plan.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type Settings } from "../../session/fold.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { LruCache } from "../lru-cache.ts";
@@ -146,6 +147,21 @@ export class SessionLog {
     return this.#rowAt(segments, seq).id;
   }
 
+  /** What a plan wants to know of the session, as far as it was loaded. */
+  look(session: LoadedSession, { ids, settings }: Wanted): Found {
+    const entries = new Map<string, StoredEntry>();
+    for (const id of ids) {
+      const stored = this.find(session, id);
+      if (stored !== undefined) entries.set(id, stored);
+    }
+    return { entries, settings: new Map(settings.map((seq) => [seq, this.settingsAt(session, seq)])) };
+  }
+
+  /** The settings that the row at a position holds. */
+  settingsAt({ segments }: Pick<LoadedSession, "segments">, seq: number): SettingsNode {
+    return settingsIn(this.#stateAt(segments, seq), seq);
+  }
+
   /** An entry of the session, as far as it was loaded, by its id. */
   find({ segments, head }: LoadedSession, id: string): StoredEntry | undefined {
     const row = this.#findRow(segments, id, head.version);
@@ -201,7 +217,7 @@ export class SessionLog {
   }
 
   #pathOf(segments: readonly Segment[], row: EntryRow): PathSummary | null {
-    const settingsAt = (seq: number): Settings => settingsIn(this.#stateAt(segments, seq), seq);
+    const settingsAt = (seq: number): SettingsNode => this.settingsAt({ segments }, seq);
     return decodePath(JSON.parse(row.state) as EntryState, row.seq, settingsAt);
   }
 

@@ -1,4 +1,4 @@
-import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
+import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
@@ -13,8 +13,6 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
-
-const NOTHING_FOUND: ReadonlyMap<string, StoredEntry> = new Map();
 
 /** Makes sessions: new ones, and forks, which are a row that points into another session's log. */
 export class SessionMaker {
@@ -37,9 +35,9 @@ export class SessionMaker {
   ): SessionHead {
     const now = this.#clock().toISOString();
     const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
-    const plan = planAppend({ head: empty, drafts, options: { verbatim: true }, found: NOTHING_FOUND, now });
+    const plan = planFirst(empty, drafts, now);
     const start: HeadPlace = { head: empty, leafSeq: null, factsSeq: null };
-    const { rows, place } = encodePlan(start, plan, NOTHING_FOUND);
+    const { rows, place } = encodePlan(start, plan, NOTHING_FOUND.entries);
     const session = this.#handle.transaction(() => {
       this.#checkFree(header.id);
       checkOpen(this.#handle, header.userId, maxOpenPerUser);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { EMPTY_PATH } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
@@ -29,6 +30,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   readJson: (store) => store.readJson("a"),
   getEntry: (store) => store.getEntry("a", "1"),
   path: (store) => store.path("a", "1"),
+  settings: (store) => store.settings("a", EMPTY_PATH),
   fork: (store) => store.fork("a", createHeader()),
   list: (store) => store.list(),
   count: (store) => store.count(),

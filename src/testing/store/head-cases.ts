@@ -59,14 +59,14 @@ export const headCases: readonly StoreCase[] = [
         [after.model?.modelId, after.thinkingLevel, after.compactionId, after.depth],
         ["two", "high", "c", 7],
       );
-      assert.deepEqual(after.settings, settingsAfter);
+      assert.deepEqual(await store.settings("a", after), settingsAfter);
       await store.append("a", [leaf("1")]);
       const { path: before } = await headOf(store, "a");
       assert.deepEqual(
         [before.model?.modelId, before.thinkingLevel, before.compactionId, before.depth],
         ["one", "off", null, 2],
       );
-      assert.deepEqual(before.settings, {
+      assert.deepEqual(await store.settings("a", before), {
         variables: { kept: 1, dropped: 1 },
         systemPrompt: null,
         activeTools: [],

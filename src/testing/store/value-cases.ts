@@ -145,6 +145,7 @@ export const valueCases: readonly StoreCase[] = [
         () => store.getEntry("a", "1"),
         () => store.path("a", "1"),
         () => store.path("a", "2"),
+        async () => store.settings("a", (await headOf(store, "a")).path),
         () => store.list(),
         () => store.listExpired("9999-01-01T00:00:00.000Z", 10),
         () => store.search("one"),

@@ -8,7 +8,8 @@ let conflicts = 0;
 for (let added = 0; added < Number(times); ) {
   const head = await store.head(session);
   if (head === null) throw new Error(`There is no session ${session}.`);
-  const count = Number(head.path.settings.variables.count ?? 0) + 1;
+  const { variables } = await store.settings(session, head.path);
+  const count = Number(variables.count ?? 0) + 1;
   try {
     await store.append(session, [{ type: "variables", set: { count }, unset: [] }], { expectedVersion: head.version });
     added += 1;

@@ -1,0 +1,134 @@
+import { randomUUID } from "node:crypto";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import postgres from "postgres";
+import { createClient } from "redis";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Entry } from "../src/session/entry.ts";
+import type { PathSummary, SessionHead } from "../src/session/fold.ts";
+import { createHeader } from "../src/session/header.ts";
+import type { Settings } from "../src/session/settings.ts";
+import type { SessionStore } from "../src/session/store.ts";
+import { checkStore } from "../src/stores/check-store.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
+import { openPostgresStore } from "../src/stores/postgres/index.ts";
+import { openRedisStore } from "../src/stores/redis/index.ts";
+import { openSqliteStore } from "../src/stores/sqlite/index.ts";
+import { checkHeadIsFold } from "../src/testing/index.ts";
+import { postgresUrl } from "./postgres-server.ts";
+import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
+
+type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: Settings };
+
+/** A session as version 1 told of it, when settings were part of every path. */
+interface Told {
+  readonly head: Omit<SessionHead, "path" | "updatedAt"> & { readonly path: Whole<PathSummary> };
+  readonly entries: readonly Entry[];
+  readonly paths: Readonly<Record<string, Whole<PathSummary>>>;
+}
+
+const golden = (name: string): string => fileURLToPath(new URL(`golden/v1/${name}`, import.meta.url));
+const read = <T>(name: string): T => JSON.parse(readFileSync(golden(name), "utf8")) as T;
+const told = read<Readonly<Record<string, Told>>>("store.json");
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), "skein-golden-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** What version 1 left behind, in each kind of store. */
+const kinds: Readonly<Record<string, () => Promise<SessionStore>>> = {
+  async jsonl() {
+    const path = directory();
+    cpSync(golden("jsonl"), path, { recursive: true });
+    return openJsonlStore({ directory: path });
+  },
+  async sqlite() {
+    const path = join(directory(), "skein.db");
+    cpSync(golden("store.db"), path);
+    return openSqliteStore({ path });
+  },
+  async postgres() {
+    const { ddl, rows } = read<{ ddl: string; rows: Record<string, object[]> }>("postgres.json");
+    const schema = `v1_${randomUUID().replaceAll("-", "")}`;
+    const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {} });
+    await sql.unsafe(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.skein_schema (version integer NOT NULL);`);
+    await sql.unsafe(ddl.replaceAll("$.", `${schema}.`));
+    for (const table of ["skein_schema", "sessions", "heads", "entries", "session_parents", "checkpoints"]) {
+      await sql.unsafe(
+        `INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE
+         SELECT * FROM json_populate_recordset(NULL::${schema}.${table}, $1::text::json)`,
+        [JSON.stringify(rows[table])],
+      );
+    }
+    // Where the values of identity columns go on is not among the rows.
+    await sql.unsafe(`ALTER TABLE ${schema}.sessions ALTER COLUMN key RESTART WITH 100`);
+    await sql.end();
+    return openPostgresStore({ url: await postgresUrl(), schema, connectionsMax: 2 });
+  },
+  ...(redisSkip === null && {
+    async redis() {
+      const prefix = `${redisPrefix}:${randomUUID()}`;
+      const client = createClient({ url: await redisUrl() });
+      await client.connect();
+      for (const [name = "", key = "", ...rest] of read<string[][]>("redis.json")) {
+        const own = key.replace(/^skein:/, `${prefix}:`).replace("{skein}", `{${prefix}}`);
+        await client.sendCommand([name, own, ...rest]);
+      }
+      client.destroy();
+      return openRedisStore({ url: await redisUrl(), prefix });
+    },
+  }),
+};
+
+async function wholeOf(store: SessionStore, id: string, path: PathSummary): Promise<Whole<PathSummary>> {
+  return { ...path, settings: await store.settings(id, path) };
+}
+
+async function tell(store: SessionStore, id: string): Promise<Told> {
+  const { updatedAt: _storesClock, ...head } = (await store.head(id)) as SessionHead;
+  const entries: Entry[] = [];
+  for await (const entry of store.read(id)) entries.push(entry);
+  const paths: Record<string, Whole<PathSummary>> = {};
+  for (const entry of entries) {
+    const path = await store.path(id, entry.id);
+    if (path !== null) paths[entry.id] = await wholeOf(store, id, path);
+  }
+  return { head: { ...head, path: await wholeOf(store, id, head.path) }, entries, paths };
+}
+
+describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) => {
+  test("says of every session what it always said", async () => {
+    await using store = await open();
+    for (const [id, session] of Object.entries(told)) {
+      const now = await tell(store, id);
+      // Files know their times, and a fork of a file is a copy of its own.
+      const expected =
+        kind === "jsonl" ? { ...session, head: { ...session.head, modifiedAt: now.head.modifiedAt } } : session;
+      expect(now).toEqual(expected);
+    }
+  });
+
+  test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {
+    await using store = await open();
+    for (const at of ["v1", "m2", "w8", "w3"]) {
+      await store.append("story", [{ type: "leaf", targetId: at }]);
+      const before = await store.settings("story", ((await store.head("story")) as SessionHead).path);
+      for (let i = 0; i < 5; i++)
+        await store.append("story", [{ type: "variables", set: { [`new${i}`]: at, last: i }, unset: ["n"] }]);
+      const { n: _unset, ...kept } = before.variables;
+      const { path } = (await store.head("story")) as SessionHead;
+      expect((await store.settings("story", path)).variables).toEqual({
+        ...kept,
+        ...{ new0: at, new1: at, new2: at, new3: at, new4: at, last: 4 },
+      });
+    }
+    await store.fork("story", createHeader({ id: "later" }), { at: "w5" });
+    await store.append("later", [{ type: "variables", set: { later: true }, unset: ["k4"] }]);
+    for (const id of ["story", "fork", "plain", "later"]) await checkHeadIsFold(store, id);
+    expect((await checkStore(store)).findings).toEqual([]);
+  });
+});
