@@ -2,7 +2,7 @@ import { SessionError } from "../session/errors.ts";
 import type { Entry } from "../session/entry.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
-import type { SessionStore } from "../session/store.ts";
+import type { CreateOptions, SessionStore } from "../session/store.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** What to change of an imported session. */
@@ -11,6 +11,8 @@ export interface ImportOptions {
   readonly userId?: string | null;
   /** Its id in this store; the id of the file when this is not given. */
   readonly id?: string;
+  /** What the store is to refuse in the same step. */
+  readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
 
 /**
@@ -45,7 +47,7 @@ export async function importSession(
   }
   if (header === null) throw notASession("it is empty");
   const { id = header.id, userId = header.userId } = options;
-  return store.create(checkHeader({ ...header, id, userId }), { entries });
+  return store.create(checkHeader({ ...header, id, userId }), { entries, ...options.limits });
 }
 
 function parseHeader(line: string): SessionHeader {

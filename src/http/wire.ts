@@ -3,7 +3,7 @@ import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { PathSummary, SessionHead, Settings } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
 import type { SessionState } from "../session/state.ts";
@@ -67,9 +67,15 @@ export interface GroupInfo {
   readonly agents: readonly { readonly name: string; readonly role: string }[];
 }
 
-/** A session in a listing: its head, and the run that has it now. */
-export interface SessionView extends SessionHead {
+/** A session in a listing: its head without its variables, and the run that has it now. */
+export interface ListedSession extends Omit<SessionHead, "path"> {
+  readonly path: Omit<PathSummary, "settings"> & { readonly settings: Omit<Settings, "variables"> };
   readonly running: RunningInfo | null;
+}
+
+/** A session: its head, and the run that has it now. */
+export interface SessionView extends ListedSession {
+  readonly path: PathSummary;
 }
 
 /** The run that has a session, here or in another process. */
@@ -384,6 +390,6 @@ export interface SearchView {
 
 /** A session that matches a search, and the first places where it does. */
 export interface SearchHitView {
-  readonly head: SessionView;
+  readonly head: ListedSession;
   readonly matches: readonly SearchMatch[];
 }

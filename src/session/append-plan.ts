@@ -16,6 +16,10 @@ import {
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "./fold.ts";
 import type { AppendOptions, Guard } from "./store.ts";
 
+/** How much the variables after each entry of one append may take together, and how many, where they are limited at all. */
+const VARIABLES_BYTES_PER_APPEND = 32 * 1024 * 1024;
+const VARIABLES_PER_APPEND = 50_000;
+
 /** An entry as a store holds it: a node carries the summary of its path, a fact does not. */
 export interface StoredEntry {
   readonly entry: Entry;
@@ -112,6 +116,9 @@ class Chain {
   /** Those that were added; null while there is none, as often one is all. */
   #own: Map<string, StoredEntry> | null = null;
   #cursor: string | null;
+  /** What the variables after each entry that changed them take together, and how many they are. */
+  #variablesBytes = 0;
+  #variables = 0;
 
   constructor(input: AppendInput) {
     this.#input = input;
@@ -137,6 +144,7 @@ class Chain {
       seq: this.head.version,
     });
     const path = node ? stepPath(this.#pathOf(parentId), entry) : null;
+    if (path !== null && entry.type === "variables") this.#countVariables(path);
     this.#checkTarget(entry);
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : EMPTY_PATH;
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);
@@ -147,6 +155,18 @@ class Chain {
     this.#own ??= new Map();
     this.#own.set(entry.id, stored);
     return entry;
+  }
+
+  #countVariables(path: PathSummary): void {
+    const most = this.#input.options.guard?.variablesBytesMax;
+    if (most === undefined) return;
+    this.#variablesBytes += checkVariablesBytes(path, most);
+    this.#variables += Object.keys(path.settings.variables).length;
+    // Every one of these entries has a copy of all variables, so that many small ones in a row would fill the memory.
+    if (this.#variablesBytes > VARIABLES_BYTES_PER_APPEND)
+      throw new SessionCapacityError("bytes of variables in one append", VARIABLES_BYTES_PER_APPEND);
+    if (this.#variables > VARIABLES_PER_APPEND)
+      throw new SessionCapacityError("variables copied in one append", VARIABLES_PER_APPEND);
   }
 
   #pathOf(id: string | null): PathSummary {
@@ -222,4 +242,14 @@ function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void
 function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {
   if (guard?.maxTurns === undefined || next.messageCount === head.messageCount) return;
   if (next.path.turnCount > guard.maxTurns) throw new SessionCapacityError("turns in a session", guard.maxTurns);
+}
+
+/**
+ * How many bytes the variables of a path take as JSON, with the prompt and the names of tools and skills that are set with
+ * them. @throws {SessionCapacityError} when that are more than so many.
+ */
+export function checkVariablesBytes({ settings }: PathSummary, most: number): number {
+  const bytes = new TextEncoder().encode(JSON.stringify(settings)).length;
+  if (bytes > most) throw new SessionCapacityError("bytes of variables in a session", most);
+  return bytes;
 }

@@ -201,7 +201,8 @@ function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">
 }
 
 function stepSettings(settings: Settings, node: EntryOf<"variables">): Settings {
-  const kept = Object.entries(settings.variables).filter(([key]) => !node.unset.includes(key));
+  const unset = new Set(node.unset);
+  const kept = Object.entries(settings.variables).filter(([key]) => !unset.has(key));
   const variables = Object.fromEntries([...kept, ...Object.entries(node.set)]);
   return {
     variables,

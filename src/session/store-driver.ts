@@ -8,6 +8,7 @@ import type {
   AppendOptions,
   AppendResult,
   Checkpoint,
+  ForkOptions,
   LeaseInfo,
   SearchHit,
   SessionPage,
@@ -23,6 +24,11 @@ export interface ReadRange {
   readonly before: number;
   readonly limit: number;
   readonly reverse: boolean;
+}
+
+/** Where a fork ends in its source's log, and how many there may be. */
+export interface DriverForkOptions extends Omit<ForkOptions, "at"> {
+  readonly at: string | null | undefined;
 }
 
 /**
@@ -54,11 +60,7 @@ export interface StoreDriver {
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** Fills in the header's `forkedFrom`, keeping a `branchName` that is there. An unknown `at` is an `UnknownEntryError`. */
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead>;
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead>;
   /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
   list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
   count(query: SessionQuery): Promise<number>;

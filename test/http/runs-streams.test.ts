@@ -13,8 +13,8 @@ import { tokenOf } from "./server-support.ts";
 
 /** A server of one source, for whoever asks. */
 async function serveSource(makeSource: () => FrameSource | Promise<FrameSource>, heartbeatMs?: number) {
-  const streams = new EventStreams(heartbeatMs === undefined ? {} : { heartbeatMs });
-  const url = await listen({ fetch: async (request) => streams.open(await makeSource(), request) });
+  const streams = new EventStreams({ streamsPerUser: 10_001, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
+  const url = await listen({ fetch: async (request) => streams.open(await makeSource(), request, "ann") });
   onTestFinished(() => streams.close());
   return { streams, url };
 }
@@ -154,7 +154,7 @@ test("a thousand clients watch one session over one watch of the store, and each
   const { streams } = await serveSource(() => silent);
   const readers = await Promise.all(
     Array.from({ length: 1000 }, async () => {
-      const { body } = streams.open(await watches.join(sessionId, null), new Request("http://127.0.0.1"));
+      const { body } = streams.open(await watches.join(sessionId, null), new Request("http://127.0.0.1"), "ann");
       return body?.getReader();
     }),
   );

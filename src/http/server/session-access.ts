@@ -3,7 +3,7 @@ import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../sessi
 import type { SessionHead } from "../../session/fold.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
-import type { SessionView } from "../wire.ts";
+import type { ListedSession, SessionView } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
 
@@ -24,6 +24,19 @@ export async function viewOf(services: ServerServices, head: SessionHead): Promi
   // A run puts its start on record, so that most sessions need not be asked for.
   const lease = head.openRuns.length === 0 ? null : await services.store.leaseOf(head.header.id);
   return { ...head, running: lease && { runId: lease.runId, here: services.isRunHere(lease.runId) } };
+}
+
+/** Sessions as they are listed: without their variables, which may be large and are read one session at a time. */
+export async function listedViews(
+  services: ServerServices,
+  heads: readonly SessionHead[],
+): Promise<readonly ListedSession[]> {
+  return Promise.all(heads.map(async (head) => listed(await viewOf(services, head))));
+}
+
+function listed(view: SessionView): ListedSession {
+  const { variables: _variables, ...settings } = view.path.settings;
+  return { ...view, path: { ...view.path, settings } };
 }
 
 /** A session as it is answered, read anew. */

@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { exportSession, importSession, readLines } from "../../export/index.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import { UNKNOWN_LINEAGE } from "../../session/lineage-scope.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { ExportFormat } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
-import { checkContentType, streamBody } from "./read-body.ts";
+import { checkContentType } from "./read-body.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, queryFlag } from "./schema.ts";
-import type { Caller, ServerServices } from "./server-services.ts";
+import type { ServerServices } from "./server-services.ts";
 import { readView, visibleHead } from "./session-access.ts";
 import { sessionView } from "./wire-schemas.ts";
 
@@ -54,12 +54,14 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
     summary: "Makes a session of the caller's from an exported log, with an id of its own.",
     bodyType: JSONL,
     answers: { 201: { description: "The new session.", schema: sessionView } },
-    async handle({ request, caller }) {
+    async handle({ request, caller, bytes }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
-      await checkRoom(services, caller);
-      const given = readLines(streamBody(request, app.limits.bodyBytesMax));
+      const given = readLines(bytes());
       const lines = caller.admin ? given : mapLines(given, withoutPlaces);
-      const head = await importSession(services.store, lines, { userId: caller.userId, id: uuidv7() }).catch(asRefusal);
+      const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = services.manager.config;
+      const limits = { maxOpenPerUser, variablesBytesMax };
+      const init = { userId: caller.userId, id: uuidv7(), limits };
+      const head = await importSession(services.store, lines, init).catch(asRefusal);
       const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
       return answer(await readView(services, head.header.id, caller), { status: 201, headers });
     },
@@ -73,12 +75,6 @@ function asRefusal(error: unknown): never {
   throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
     problems: [{ path: "body", message: error.message }],
   });
-}
-
-async function checkRoom({ manager, store }: ServerServices, { userId }: Caller): Promise<void> {
-  const { maxSessionsPerUser } = manager.config;
-  if ((await store.count({ userId, status: ["active", "suspended"] })) < maxSessionsPerUser) return;
-  throw new SessionCapacityError("open sessions of a user", maxSessionsPerUser);
 }
 
 /** The pieces as they are asked for; what fails before the first one is a problem document and not half a file. */

@@ -5,7 +5,7 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -99,11 +99,7 @@ export class JsonlDriver implements StoreDriver {
     return this.#with(sessionId, null, async (file) => freezeDeep(await file.path(entryId)));
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#change(async () => freezeDeep(await forkSession(this.#files, sourceId, header, options)));
   }
 

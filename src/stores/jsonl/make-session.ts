@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { planAppend } from "../../session/append-plan.ts";
@@ -51,13 +52,14 @@ export async function forkSession(
   files: SessionFiles,
   sourceId: string,
   header: SessionHeader,
-  options: { readonly at: string | null | undefined; readonly maxForks?: number },
+  options: DriverForkOptions,
 ): Promise<SessionHead> {
   const source = await files.live.find(sourceId);
   if (source === null) throw new SessionNotFoundError(sourceId);
   const last = await lastEntry(source, sourceId, options.at);
   await checkFree(files, header.id);
   await checkForks(files, sourceId, options.maxForks);
+  await checkOpen(files, header.userId, options.maxOpenPerUser);
   const branchName = header.forkedFrom?.branchName;
   const forkedFrom: ForkPoint = {
     sessionId: sourceId,

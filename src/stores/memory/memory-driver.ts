@@ -12,7 +12,7 @@ import {
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { matchesQuery } from "../../session/query.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -98,17 +98,14 @@ export class MemoryDriver implements StoreDriver {
     return freezeDeep(this.#table.live(sessionId)?.log.find(entryId)?.path ?? null);
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     const { log, head } = this.#existing(sourceId);
-    const { at, maxForks } = options;
+    const { at, maxForks, maxOpenPerUser } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#table.checkFree(header.id);
     if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
+    this.#checkOpen(header.userId, maxOpenPerUser);
     const entryId = log.at(version - 1)?.entry.id ?? null;
     const branchName = header.forkedFrom?.branchName;
     const forkedFrom = { sessionId: sourceId, entryId, version, ...(branchName !== undefined && { branchName }) };

@@ -4,7 +4,13 @@ import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+  Subscription,
+} from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -114,11 +120,7 @@ export class PostgresDriver implements StoreDriver {
     return session === null ? null : this.#log.findPath(session, entryId);
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

@@ -5,6 +5,7 @@ import { EMPTY_PATH, emptyHead, type PathSummary, type Settings } from "../../se
 import type { SessionHeader } from "../../session/header.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
+import { HEAD_WEIGHTS } from "../head-weight.ts";
 import { LruCache } from "../lru-cache.ts";
 import { clipSegments, type Segment, segmentAt } from "../segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
@@ -29,7 +30,7 @@ type SettingsAt = ReadonlyMap<number, Settings>;
 /** Reads heads and entries, and remembers the heads that were read or written last. */
 export class SessionLog {
   readonly #handle: PostgresHandle;
-  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
+  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS, HEAD_WEIGHTS);
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;

@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
@@ -54,7 +55,7 @@ export class SessionMaker {
   async fork(
     sourceId: string,
     header: SessionHeader,
-    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
+    { at, maxForks, maxOpenPerUser }: DriverForkOptions,
   ): Promise<SessionHead> {
     const session = await this.#handle.transaction(async (transaction) => {
       // A purge must wait until the fork can be seen. Where forks are counted, one is made after the other.
@@ -65,6 +66,7 @@ export class SessionMaker {
       const version = await this.#versionAt(source, at, transaction);
       await this.#checkFree(transaction, header.id);
       if (maxForks !== undefined) await this.#checkForks(transaction, sourceId, maxForks);
+      await checkOpen(this.#handle, transaction, header.userId, maxOpenPerUser);
       const { last, ...place } = await this.#log.headAt(transaction, source.segments, header, version);
       const forked = freezeDeep({
         ...header,

@@ -2,7 +2,13 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+  Subscription,
+} from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -106,11 +112,7 @@ export class RedisDriver implements StoreDriver {
     return session === null ? null : ((await this.#log.find(session, [entryId])).get(entryId)?.path ?? null);
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

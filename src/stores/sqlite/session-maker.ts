@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { planAppend, type StoredEntry } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
@@ -50,17 +51,14 @@ export class SessionMaker {
     return this.#done(session);
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
-  ): SessionHead {
+  fork(sourceId: string, header: SessionHeader, { at, maxForks, maxOpenPerUser }: DriverForkOptions): SessionHead {
     const session = this.#handle.transaction(() => {
       const source = this.#log.load(sourceId);
       if (source === null) throw new SessionNotFoundError(sourceId);
       const version = this.#versionAt(source, at);
       this.#checkFree(header.id);
       if (maxForks !== undefined) this.#checkForks(sourceId, maxForks);
+      checkOpen(this.#handle, header.userId, maxOpenPerUser);
       const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
       const forked = freezeDeep({ ...header, forkedFrom: forkPoint(sourceId, entryId, version, header.forkedFrom) });
       const place = this.#log.headAt(source.segments, forked, version);

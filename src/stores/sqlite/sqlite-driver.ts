@@ -4,7 +4,7 @@ import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -126,11 +126,7 @@ export class SqliteDriver implements StoreDriver {
     return session === null ? null : (this.#log.find(session, entryId)?.path ?? null);
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

@@ -1,4 +1,5 @@
 import { SessionCapacityError } from "../../../session/errors.ts";
+import { HttpError } from "../http-error.ts";
 
 /** How much of a source goes into one piece, about. */
 export const FRAME_CHARACTERS_MAX: number = 64 * 1024;
@@ -23,6 +24,13 @@ export interface FrameSource {
   attach(wake: () => void): () => void;
 }
 
+/** How the streams of a server are kept. */
+export interface EventStreamsOptions {
+  /** How many streams a user may have open. */
+  readonly streamsPerUser: number;
+  readonly heartbeatMs?: number;
+}
+
 /**
  * The event streams of a server that are open.
  *
@@ -32,10 +40,13 @@ export interface FrameSource {
  */
 export class EventStreams {
   readonly #open = new Set<EventStream>();
+  readonly #byUser = new Map<string, number>();
+  readonly #streamsPerUser: number;
   readonly #heartbeatMs: number;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor({ heartbeatMs = HEARTBEAT_MS }: { readonly heartbeatMs?: number } = {}) {
+  constructor({ streamsPerUser, heartbeatMs = HEARTBEAT_MS }: EventStreamsOptions) {
+    this.#streamsPerUser = streamsPerUser;
     this.#heartbeatMs = heartbeatMs;
   }
 
@@ -43,12 +54,15 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Sends a source as Server-Sent Events to whoever asked for it. */
-  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">): Response {
+  /** Sends a source as Server-Sent Events to the user who asked for it. @throws {HttpError} `TOO_MANY_STREAMS`. */
+  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">, userId: string): Response {
     // Nobody would read what a client gets that wants the headers only, or that has left already.
     if (method === "HEAD" || signal.aborted) return new Response(null, { headers: HEADERS });
     if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
-    const stream = new EventStream(source, signal, () => this.#forget(stream));
+    const own = this.#byUser.get(userId) ?? 0;
+    if (own >= this.#streamsPerUser) throw tooMany(this.#streamsPerUser);
+    this.#byUser.set(userId, own + 1);
+    const stream = new EventStream(source, signal, () => this.#forget(stream, userId));
     this.#open.add(stream);
     this.#timer ??= setInterval(() => this.#beat(), this.#heartbeatMs).unref();
     // Nothing is read ahead: each piece is taken when the connection can hold it.
@@ -64,12 +78,23 @@ export class EventStreams {
     for (const stream of this.#open) stream.beat();
   }
 
-  #forget(stream: EventStream): void {
+  #forget(stream: EventStream, userId: string): void {
     this.#open.delete(stream);
+    const others = (this.#byUser.get(userId) ?? 1) - 1;
+    if (others === 0) this.#byUser.delete(userId);
+    else this.#byUser.set(userId, others);
     if (this.#open.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
   }
+}
+
+function tooMany(streamsPerUser: number): HttpError {
+  return new HttpError(
+    "TOO_MANY_STREAMS",
+    `A user may have ${streamsPerUser} event streams open on this server; close one of them first.`,
+    { headers: { "retry-after": "5" } },
+  );
 }
 
 /** One open stream; a source of bytes for its connection. */

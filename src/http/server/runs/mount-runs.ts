@@ -15,8 +15,8 @@ const STREAM = { 200: { description: "Server-Sent Events.", contentType: "text/e
 
 /** Adds the routes of runs and of live events; what comes back is for whoever shuts the server down. */
 export function mountRuns(app: ServerApp, services: ServerServices): ServerRuns {
-  const registry = new RunRegistry(services);
-  const streams = new EventStreams();
+  const registry = new RunRegistry(services, app.limits);
+  const streams = new EventStreams(app.limits);
   const watches = new SessionWatches(services.store, services.report);
   services.drain.addEventListener("abort", () => streams.close(), { once: true });
   mountStarting(app, registry);
@@ -32,8 +32,10 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     operationId: "startRun",
     summary: "Runs a session through an agent or a group; the events tell what comes of it.",
     body: schemas.runRequest,
+    problems: [502],
+    content: true,
     answers: STARTED,
-    handle: async ({ param, body, caller }) => started(await registry.start(param("id"), body, caller)),
+    handle: async ({ param, body, caller, signal }) => started(await registry.start(param("id"), body, caller, signal)),
   });
   route(app, {
     method: "get",
@@ -49,6 +51,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     path: "/api/sessions/:id/recover",
     operationId: "recoverSession",
     summary: "Goes on with the run of a session that was interrupted.",
+    problems: [502],
     body: schemas.emptyRequest,
     answers: { ...STARTED, 204: { description: "No run of the session was interrupted." } },
     async handle({ param, caller }) {
@@ -61,7 +64,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
 function mountRunning(app: ServerApp, registry: RunRegistry): void {
   /** A route that does something with a run and answers with how it stands then. */
   const add = <Body>(
-    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "body">,
+    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "body" | "content">,
     act: (run: HostedRun, call: RouteCall<unknown, Body>) => void | Promise<void>,
   ): void =>
     route<unknown, Body>(app, {
@@ -101,6 +104,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       operationId: "steerRun",
       summary: "Says something before the model's next turn.",
       body: schemas.inputRequest,
+      content: true,
     },
     (run, { body }) => run.say("steer", body.content),
   );
@@ -111,6 +115,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       operationId: "followUpRun",
       summary: "Says something when the model would stop.",
       body: schemas.inputRequest,
+      content: true,
     },
     (run, { body }) => run.say("followUp", body.content),
   );
@@ -131,11 +136,12 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     path: "/api/runs/:runId/events",
     operationId: "readRunEvents",
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
+    problems: [410],
     answers: { ...STREAM, 204: { description: "The run has ended with the event that Last-Event-ID names." } },
     handle({ param, caller, request }) {
       checkOpen();
       const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
-      return source === null ? noContent() : streams.open(source, request);
+      return source === null ? noContent() : streams.open(source, request, caller.userId);
     },
   });
   route(app, {
@@ -151,7 +157,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
       await visibleHead(services, sessionId, caller);
       const last = request.headers.get("last-event-id");
       const after = last === null ? (query.after ?? null) : positionOf(last);
-      return streams.open(await watches.join(sessionId, after), request);
+      return streams.open(await watches.join(sessionId, after), request, caller.userId);
     },
   });
 }
