@@ -5,7 +5,7 @@ import { SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
 import { UNKNOWN_LINEAGE } from "../session/lineage-scope.ts";
-import type { SessionStore } from "../session/store.ts";
+import type { CreateOptions, SessionStore } from "../session/store.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** How a session is imported. */
@@ -22,6 +22,8 @@ export interface ImportOptions {
   readonly trust?: boolean;
   /** Whether what the file says was spent counts in sums (default true). */
   readonly counts?: boolean;
+  /** What the store is to refuse in the same step. */
+  readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
 
 /** The type of the `custom` entry that keeps what an import has taken out of a header. */
@@ -70,10 +72,10 @@ export async function importSession(
   if (header === null) throw notASession("it is empty");
   const { id = header.id, userId = header.userId } = options;
   const named = { ...header, id, userId };
-  if (trust) return store.create(checkHeader(named), { entries });
+  if (trust) return store.create(checkHeader(named), { entries, ...options.limits });
   const words = wordsOf(named, entries);
   const inherited = { entries: words.entries.length, counts: options.counts !== false };
-  return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries });
+  return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries, ...options.limits });
 }
 
 /** What a log is without what only this store can say: where tools act, and which sessions it came from. */

@@ -12,8 +12,24 @@ import type { ServerLogger } from "./server/server-services.ts";
 
 /** How much the server takes from a client. */
 export interface ServerLimits {
-  /** The most bytes of a request's body (default 16 MiB). */
+  /** The most bytes of a request's body (default 1 MiB), where pictures and imports do not need more. */
   readonly bodyBytesMax?: number;
+  /** The most JSON values of a body, those inside of others included (default 200,000). */
+  readonly bodyValuesMax?: number;
+  /** The most bytes of a body that may hold pictures: turns, entries, and what is said to runs (default 16 MiB). */
+  readonly contentBytesMax?: number;
+  /** The most parts of one message (default 1,000, at most 10,000). */
+  readonly contentPartsMax?: number;
+  /** The most bytes of a file to import (default 16 MiB). */
+  readonly importBytesMax?: number;
+  /** The most that the bodies of a user's requests take at once, each JSON value counting 64 bytes more (default 64 MiB). */
+  readonly bodyBytesPerUser?: number;
+  /** The most that the bodies of all requests take at once, likewise (default: three times that). */
+  readonly bodyBytesAtOnce?: number;
+  /** The most event streams that a user may have open on this server (default 20). */
+  readonly streamsPerUser?: number;
+  /** The most runs that a user may have under way on this server (default 10). */
+  readonly maxRunsPerUser?: number;
   /** The most characters of a URL (default 16,384). */
   readonly urlCharactersMax?: number;
   /** How long a client may take to send the headers of a request (default 10 s). */

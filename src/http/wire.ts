@@ -79,10 +79,15 @@ export interface GroupInfo {
   readonly agents: readonly { readonly name: string; readonly role: string }[];
 }
 
-/** A session in a listing: its head, and the run that has it now. */
-export interface SessionView extends Omit<SessionHead, "path"> {
-  readonly path: PathView;
+/** A session in a listing: its head without what is set in it, and the run that has it now. */
+export interface ListedSession extends Omit<SessionHead, "path"> {
+  readonly path: Omit<PathSummary, "settings">;
   readonly running: RunningInfo | null;
+}
+
+/** A session: its head, and the run that has it now. */
+export interface SessionView extends ListedSession {
+  readonly path: PathView;
 }
 
 /** What the path to a session's leaf adds up to, and what is set on it. */
@@ -395,6 +400,6 @@ export interface SearchView {
 
 /** A session that matches a search, and the first places where it does. */
 export interface SearchHitView {
-  readonly head: SessionView;
+  readonly head: ListedSession;
   readonly matches: readonly SearchMatch[];
 }

@@ -1,8 +1,10 @@
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-plan.ts";
 import { type EntryDraft, type EntryOf, isNode } from "../session/entry.ts";
+import { checkSettingsBytes } from "../session/settings-meter.ts";
 import {
   CheckpointNotFoundError,
+  SessionCapacityError,
   SessionError,
   SessionNotFoundError,
   show,
@@ -45,6 +47,10 @@ export interface BranchForkOptions extends StateOptions {
   readonly at?: string | null;
   /** The user of the branch (default: the session's). */
   readonly userId?: string | null;
+  /** Refuse a branch whose user already has this many active or suspended sessions. */
+  readonly maxOpenPerUser?: number;
+  /** Refuse a branch whose variables take more bytes as JSON. */
+  readonly variablesBytesMax?: number;
 }
 
 /** How a branch is merged. */
@@ -55,6 +61,8 @@ export interface MergeOptions extends StateOptions {
   readonly dryRun?: boolean;
   /** Refuse a merge after which the parent would have more turns. */
   readonly maxTurns?: number;
+  /** Refuse a merge after which the parent's variables would take more bytes as JSON. */
+  readonly variablesBytesMax?: number;
 }
 
 /**
@@ -93,7 +101,9 @@ export class BranchManager {
     const start = await startOf(this.#store, sessionId, options);
     const header = this.#headerOf(source.header, branchName, options);
     const at = start.at === undefined ? {} : { at: start.at };
-    const fork = await this.#store.fork(sessionId, header, { maxForks: this.#max, ...at });
+    const { maxOpenPerUser, variablesBytesMax } = options;
+    const room = maxOpenPerUser === undefined ? {} : { maxOpenPerUser };
+    const fork = await this.#store.fork(sessionId, header, { maxForks: this.#max, ...room, ...at });
     const drafts: EntryDraft[] = [];
     if (start.leafId !== undefined && start.leafId !== fork.leafId) {
       drafts.push({ type: "leaf", targetId: start.leafId });
@@ -101,6 +111,9 @@ export class BranchManager {
     if (fork.status !== "active") drafts.push({ type: "status", status: "active" });
     try {
       const { head } = await this.#store.append(header.id, drafts);
+      if (variablesBytesMax !== undefined)
+        checkSettingsBytes(await this.#store.settings(head.header.id, head.path), variablesBytesMax);
+      if (fork.status !== head.status) await this.#checkRoom(head, maxOpenPerUser);
       return await readState(this.#store, head, options);
     } catch (error) {
       // A branch that is not as it was asked for is none, and must not count as one.
@@ -151,6 +164,13 @@ export class BranchManager {
       skipped: Object.freeze([...skipped, ...plan.skipped]),
       conflicts: Object.freeze(conflictsOf(plan.drafts, sides)),
     });
+  }
+
+  /** A fork of a session that had ended counts only once it is active, and so others may have been made meanwhile. */
+  async #checkRoom({ header: { userId } }: SessionHead, maxOpenPerUser: number | undefined): Promise<void> {
+    if (maxOpenPerUser === undefined || userId === null) return;
+    if ((await this.#store.count({ userId, status: ["active", "suspended"] })) <= maxOpenPerUser) return;
+    throw new SessionCapacityError("open sessions of a user", maxOpenPerUser);
   }
 
   #headerOf(source: SessionHeader, branchName: string, options: BranchForkOptions): SessionHeader {
@@ -281,9 +301,13 @@ function checkStrategy(strategy: unknown): asserts strategy is MergeStrategy {
   );
 }
 
-function appendOptions(drafts: readonly EntryDraft[], { maxTurns }: MergeOptions): AppendOptions {
+function appendOptions(drafts: readonly EntryDraft[], { maxTurns, variablesBytesMax }: MergeOptions): AppendOptions {
   return {
-    guard: { status: "active", ...(maxTurns === undefined ? {} : { maxTurns }) },
+    guard: {
+      status: "active",
+      ...(maxTurns === undefined ? {} : { maxTurns }),
+      ...(variablesBytesMax === undefined ? {} : { variablesBytesMax }),
+    },
     // A copy of another log may be of any length; the drafts name no parents, so that they chain as always.
     ...(drafts.length > APPEND_ENTRIES_MAX ? { verbatim: true } : {}),
   };

@@ -54,7 +54,12 @@ export {
 } from "./session-config.ts";
 export { type ContextToken, type RequestBinding, SessionContext } from "./session-context.ts";
 export { type SessionEvent, type SessionEventDetails, SessionEvents, type SessionEventType } from "./session-events.ts";
-export { type ManagedStateOptions, SessionManager, type SessionManagerInit } from "./session-manager.ts";
+export {
+  type ManagedForkOptions,
+  type ManagedStateOptions,
+  SessionManager,
+  type SessionManagerInit,
+} from "./session-manager.ts";
 export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./summary-merge.ts";
 export type { SweepOptions } from "./sweeper.ts";
 export type { TurnInput } from "./turn-input.ts";

@@ -30,10 +30,12 @@ export async function listVisible(
   let page: SessionPage = { ...EMPTY, next: cursor ?? null };
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const from = page.next === null ? {} : { cursor: page.next };
-    page = await store.list({ ...asked, ...from, limit: limit - items.length });
+    const room = limit - items.length;
+    page = await store.list({ ...asked, ...from, limit: room });
     const seen = page.items.map((head) => expiry.seen(head));
     items.push(...seen.filter((head) => wanted === null || wanted.includes(head.status)));
-    if (page.next === null || items.length >= limit) break;
+    // A page that the store ended early is as large as an answer may be.
+    if (page.next === null || items.length >= limit || page.items.length < room) break;
   }
   // Who owns a session that cannot be read is not known, so that a user is told of none.
   return { items, next: page.next, damaged: viewer === null ? page.damaged : [] };

@@ -55,7 +55,8 @@ export class ManagedSessions {
 
   /** What must hold for a turn to be written. */
   get guard(): Guard {
-    return { status: "active", maxTurns: this.#init.config.maxTurnsPerSession };
+    const { maxTurnsPerSession, variablesBytesMax } = this.#init.config;
+    return { status: "active", maxTurns: maxTurnsPerSession, variablesBytesMax };
   }
 
   /** A session as its log has it; null when it is missing, or not one that the actor may know of. */

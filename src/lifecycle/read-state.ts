@@ -11,6 +11,8 @@ export interface StateOptions {
   readonly turns?: boolean;
   /** False leaves the latest checkpoint out, which makes reading a state one look into the store. */
   readonly checkpoint?: boolean;
+  /** Refuse with `TOO_LARGE` turns that take more characters together. */
+  readonly charactersMax?: number;
 }
 
 /** The state of a session at its leaf, or at another node (null: before the root). */
@@ -23,7 +25,7 @@ export async function readState(
   const checkpoints = options.checkpoint === false ? [] : await store.listCheckpoints(head.header.id);
   const path = leafId === head.leafId ? head.path : await pathAt(store, head.header.id, leafId);
   const settings = await store.settings(head.header.id, path);
-  const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId);
+  const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId, options.charactersMax);
   return stateOf(head, settings, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });
 }
 
@@ -32,9 +34,10 @@ export async function readTurns(
   store: SessionStore,
   sessionId: string,
   leafId: string | null,
+  charactersMax?: number,
 ): Promise<readonly SessionTurn[]> {
   if (leafId === null) return [];
-  const path = await readBranch(store, sessionId, leafId);
+  const path = await readBranch(store, sessionId, leafId, charactersMax);
   return path.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
 }
 

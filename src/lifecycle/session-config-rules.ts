@@ -35,6 +35,7 @@ export const CONFIG_RULES: Readonly<Record<keyof SessionConfig, ConfigRule>> = {
   cleanupInterval: { kind: "count", range: [1, TIMER_SECONDS_MAX] },
   maxTurnsPerSession: limit,
   maxSessionsPerUser: limit,
+  variablesBytesMax: limit,
   autoCheckpointInterval: { kind: "count", range: [0, COUNT_MAX], nullable: true },
   maxCheckpointsPerSession: limit,
   maxBranchesPerSession: { kind: "count", range: [0, COUNT_MAX] },

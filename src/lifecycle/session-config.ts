@@ -17,6 +17,8 @@ export interface SessionConfig {
   readonly maxTurnsPerSession: number;
   /** How many active and suspended sessions a user may have. */
   readonly maxSessionsPerUser: number;
+  /** How many bytes the variables of a session may take as JSON, its system prompt included. */
+  readonly variablesBytesMax: number;
   /** A checkpoint is made after every so many turns; null or 0 is never. */
   readonly autoCheckpointInterval: number | null;
   readonly maxCheckpointsPerSession: number;
@@ -51,6 +53,7 @@ export const SESSION_CONFIG_DEFAULTS: SessionConfig = Object.freeze({
   cleanupInterval: 600,
   maxTurnsPerSession: 1000,
   maxSessionsPerUser: 100,
+  variablesBytesMax: 256 * 1024,
   autoCheckpointInterval: 10,
   maxCheckpointsPerSession: 50,
   maxBranchesPerSession: 10,

@@ -57,6 +57,16 @@ export interface SessionManagerInit {
 /** On whose behalf, and what is to come back: without turns, a state costs the same whatever the session's length. */
 export interface ManagedStateOptions extends ActorOptions, StateOptions {}
 
+/** Where a fork begins. */
+export interface ManagedForkOptions extends ManagedStateOptions {
+  /** A checkpoint of the session, instead of where it stands now. */
+  readonly fromCheckpoint?: string;
+  /** The last entry that the fork takes over (null: none), instead of where the session stands now. */
+  readonly at?: string | null;
+  /** Whether it counts as a session of its user, so that `maxSessionsPerUser` holds for it (default false). */
+  readonly counted?: boolean;
+}
+
 /**
  * Sessions of many users on one store.
  *
@@ -113,20 +123,14 @@ export class SessionManager implements AsyncDisposable {
     const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock });
     const { systemPrompt = this.config.defaultSystemPrompt } = init;
     const settings = { type: "variables", set: {}, unset: [], systemPrompt } as const;
-    const limits = { maxOpenPerUser: this.config.maxSessionsPerUser };
+    const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = this.config;
+    const limits = { maxOpenPerUser, variablesBytesMax };
     const create = (): Promise<SessionHead> =>
       this.store.create(
         header,
         systemPrompt === null ? limits : ({ ...limits, entries: [settings] } satisfies CreateOptions),
       );
-    let head: SessionHead;
-    try {
-      head = await create();
-    } catch (error) {
-      // Sessions whose expiry nobody has recorded yet must not keep their user out.
-      if (!(error instanceof SessionCapacityError) || !(await this.#expireOf(init.userId))) throw error;
-      head = await create();
-    }
+    const head = await this.#withRoom(init.userId, create);
     this.#sessions.announce("created", head, {});
     return stateOf(head, await this.store.settings(header.id, head.path), [], { checkpointId: null });
   }
@@ -254,19 +258,20 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /** A new, active session that begins with what this one says, up to a checkpoint or an entry if one is named. */
-  async fork(
-    id: string,
-    branchName: string,
-    options: ManagedStateOptions & { readonly fromCheckpoint?: string; readonly at?: string | null } = {},
-  ): Promise<SessionState> {
+  async fork(id: string, branchName: string, options: ManagedForkOptions = {}): Promise<SessionState> {
     const head = await this.#sessions.read(id, options);
-    const { fromCheckpoint, at, turns } = options;
+    const { fromCheckpoint, at, turns, counted = false } = options;
+    const { maxSessionsPerUser, variablesBytesMax } = this.config;
     // Field by field: whose the branch is, is not for the caller to say.
-    const branch = await this.#branches.fork(id, branchName, {
-      ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
-      ...(at === undefined ? {} : { at }),
-      ...(turns === undefined ? {} : { turns }),
-    });
+    const fork = (): Promise<SessionState> =>
+      this.#branches.fork(id, branchName, {
+        variablesBytesMax,
+        ...(counted ? { maxOpenPerUser: maxSessionsPerUser } : {}),
+        ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
+        ...(at === undefined ? {} : { at }),
+        ...(turns === undefined ? {} : { turns }),
+      });
+    const branch = await (counted ? this.#withRoom(head.header.userId, fork) : fork());
     this.#sessions.announce("forked", head, { branchId: branch.sessionId, branchName });
     return branch;
   }
@@ -279,11 +284,11 @@ export class SessionManager implements AsyncDisposable {
   ): Promise<MergeResult> {
     const { actor: _actor, ...rest } = options;
     const dryRun = rest.dryRun === true;
-    const maxTurns = this.config.maxTurnsPerSession;
+    const { maxTurnsPerSession: maxTurns, variablesBytesMax } = this.config;
     const parent = await (dryRun ? this.#sessions.read(parentId, options) : this.#sessions.prepare(parentId, options));
     await this.#sessions.read(branchId, options);
     if (parent.status !== "active") throw statusError(parentId, parent.status);
-    const result = await this.#branches.merge(parentId, branchId, { ...rest, maxTurns });
+    const result = await this.#branches.merge(parentId, branchId, { ...rest, maxTurns, variablesBytesMax });
     if (!dryRun) this.#sessions.announce("merged", parent, { branchId, appended: result.appended.length });
     return result;
   }
@@ -351,6 +356,17 @@ export class SessionManager implements AsyncDisposable {
     } catch (error) {
       const ended = error instanceof SessionTransitionError && error.from !== "active" ? error.from : null;
       throw ended === null ? error : statusError(id, ended);
+    }
+  }
+
+  /** Makes a session; sessions whose expiry nobody has recorded yet must not keep their user out. */
+  async #withRoom<T>(userId: string | null, make: () => Promise<T>): Promise<T> {
+    try {
+      return await make();
+    } catch (error) {
+      const full = error instanceof SessionCapacityError && userId !== null;
+      if (!full || !(await this.#expireOf(userId))) throw error;
+      return make();
     }
   }
 

@@ -15,6 +15,7 @@ import {
 } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "./fold.ts";
 import type { SettingsNode } from "./settings.ts";
+import { SettingsMeter } from "./settings-meter.ts";
 import type { AppendOptions, Guard } from "./store.ts";
 
 /** An entry as a store holds it: a node carries the summary of its path, a fact does not. */
@@ -203,13 +204,17 @@ class Chain {
   /** Those that were added; null while there is none, as often one is all. */
   #own: Map<string, StoredEntry> | null = null;
   #cursor: string | null;
+  /** Null where settings may take any number of bytes. */
+  readonly #meter: SettingsMeter | null;
 
   constructor(input: AppendInput, known: KnownLog) {
     this.#input = input;
     this.#known = known;
     this.head = input.head;
     this.#sessionId = input.head.header.id;
-    const { onto, below } = input.options;
+    const { onto, below, guard } = input.options;
+    const bytesMax = guard?.variablesBytesMax;
+    this.#meter = bytesMax === undefined ? null : new SettingsMeter(bytesMax, (last) => this.#chainOf(last));
     if (below !== undefined) this.#cursor = this.#isOnLeafsPath(below) ? input.head.leafId : below;
     else if (onto === undefined) this.#cursor = input.head.leafId;
     else {
@@ -229,7 +234,10 @@ class Chain {
       timestamp: draft.timestamp ?? this.#input.now,
       seq: this.head.version,
     });
-    const path = node ? stepPath(this.#pathOf(parentId), entry, this.head.header, this.#settingsAt) : null;
+    const parent = node ? this.#pathOf(parentId) : EMPTY_PATH;
+    const path = node ? stepPath(parent, entry, this.head.header, this.#settingsAt) : null;
+    if (path !== null && entry.type === "variables")
+      this.#meter?.check(parent.settings, entry, path.settings as SettingsNode);
     this.#checkTarget(entry);
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : EMPTY_PATH;
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);
@@ -268,6 +276,12 @@ class Chain {
       at = entry.parentId;
     }
     return false;
+  }
+
+  #chainOf(last: SettingsNode): readonly SettingsNode[] {
+    const nodes = [last];
+    for (let node = last; node.before !== null; nodes.push(node)) node = this.#settingsAt(node.before);
+    return nodes;
   }
 
   readonly #settingsAt = (seq: number): SettingsNode => {

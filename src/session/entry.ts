@@ -149,3 +149,14 @@ export function bodyOf(entry: EntryDraft | Entry): EntryBody {
   const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry as Entry;
   return body as EntryBody;
 }
+
+/** About how many characters what an entry says takes; counted without writing it as JSON. */
+export function entryCharacters(entry: Entry): number {
+  if (entry.type !== "message") return ENTRY_CHARACTERS;
+  const { content } = entry.message;
+  if (typeof content === "string") return content.length + ENTRY_CHARACTERS;
+  return (content ?? []).reduce((sum, part) => sum + ("data" in part ? part.data : part.text).length, ENTRY_CHARACTERS);
+}
+
+/** What an entry takes beside what it says. */
+const ENTRY_CHARACTERS = 200;

@@ -8,6 +8,7 @@ import type {
   AppendOptions,
   AppendResult,
   Checkpoint,
+  ForkOptions,
   LeaseInfo,
   SearchHit,
   SessionPage,
@@ -24,6 +25,11 @@ export interface ReadRange {
   readonly before: number;
   readonly limit: number;
   readonly reverse: boolean;
+}
+
+/** Where a fork ends in its source's log, and how many there may be. */
+export interface DriverForkOptions extends Omit<ForkOptions, "at"> {
+  readonly at: string | null | undefined;
 }
 
 /**
@@ -57,11 +63,7 @@ export interface StoreDriver {
   /** All that was set on a path that ends in these settings; `readSettings` follows them from one position to the next. */
   settings(sessionId: string, last: SettingsNode): Promise<Settings>;
   /** Makes the header with `forkedHeader`, which says where the fork begins. An unknown `at` is an `UnknownEntryError`. */
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead>;
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead>;
   /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
   list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
   count(query: SessionQuery): Promise<number>;

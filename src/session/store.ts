@@ -11,6 +11,8 @@ export interface Guard {
   readonly status?: SessionStatus | readonly SessionStatus[];
   /** The active path has at most this many messages afterwards. */
   readonly maxTurns?: number;
+  /** Variables that the append sets, with the system prompt, take at most this many bytes as JSON afterwards. */
+  readonly variablesBytesMax?: number;
   /** The session's live lease has this token. */
   readonly leaseToken?: number;
 }
@@ -234,6 +236,8 @@ export interface SessionStore extends AsyncDisposable {
 /** How a session is made. */
 export interface CreateOptions {
   readonly entries?: readonly EntryDraft[];
+  /** Refuse entries whose variables take more bytes as JSON, as a guard of an append does. */
+  readonly variablesBytesMax?: number;
   /** Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions. */
   readonly maxOpenPerUser?: number;
 }
@@ -252,6 +256,11 @@ export interface ForkOptions {
   readonly at?: string | null;
   /** Refuse with a `SessionCapacityError` when the source already has this many forks. */
   readonly maxForks?: number;
+  /**
+   * Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions,
+   * whatever the status of the fork.
+   */
+  readonly maxOpenPerUser?: number;
 }
 
 /** What to watch, and until when. */

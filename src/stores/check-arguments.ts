@@ -65,12 +65,14 @@ export function checkAppendOptions(options: AppendOptions): void {
     );
   }
   if (guard.maxTurns !== undefined) checkCount(guard.maxTurns, "guard.maxTurns");
+  if (guard.variablesBytesMax !== undefined) checkCount(guard.variablesBytesMax, "guard.variablesBytesMax");
   if (guard.leaseToken !== undefined) checkCount(guard.leaseToken, "guard.leaseToken");
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless a session can be made that way. */
 export function checkCreateOptions(options: CreateOptions): void {
   checkOptions(options);
+  if (options.variablesBytesMax !== undefined) checkCount(options.variablesBytesMax, "variablesBytesMax");
   if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
 }
 
@@ -85,6 +87,7 @@ export function checkForkOptions(options: ForkOptions): void {
   checkOptions(options);
   if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
   if (options.maxForks !== undefined) checkCount(options.maxForks, "maxForks");
+  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless a session can be watched that way. */

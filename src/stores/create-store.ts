@@ -1,11 +1,11 @@
+import { NOTHING_FOUND, planNow } from "../session/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../session/draft.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import { SessionNotFoundError } from "../session/errors.ts";
-import type { PathSummary, SessionHead } from "../session/fold.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
 import { checkName, checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { listPosition } from "../session/query.ts";
 import { parseSearch } from "../session/search.ts";
 import { NO_SETTINGS, type Settings } from "../session/settings.ts";
 import type { LeaseTable, StoreDriver } from "../session/store-driver.ts";
@@ -44,7 +44,7 @@ import {
 import { checkCheckpoint } from "./check-checkpoint.ts";
 import { checkAggregateQuery, checkQuery } from "./check-query.ts";
 import { HeldLease } from "./held-lease.ts";
-import { encodeCursor } from "./list-cursor.ts";
+import { listPage } from "./list-page.ts";
 import { openLater } from "./open-later.ts";
 import { ProcessLeases } from "./process-leases.ts";
 import { searchByScan } from "./search-by-scan.ts";
@@ -96,9 +96,11 @@ class DrivenStore implements SessionStore {
   async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
     const driver = this.#openDriver();
     checkCreateOptions(options);
-    const { entries = [], maxOpenPerUser } = options;
+    const { entries = [], maxOpenPerUser, variablesBytesMax } = options;
     const drafts = checkDrafts(entries, { verbatim: true });
-    return driver.create(checkHeader(header), drafts, maxOpenPerUser === undefined ? {} : { maxOpenPerUser });
+    const checked = checkHeader(header);
+    if (variablesBytesMax !== undefined) checkVariables(checked, drafts, variablesBytesMax);
+    return driver.create(checked, drafts, maxOpenPerUser === undefined ? {} : { maxOpenPerUser });
   }
 
   // Not an async function: an append is the hot path, and this way the caller awaits the driver's own promise.
@@ -180,19 +182,18 @@ class DrivenStore implements SessionStore {
     const driver = this.#openDriver();
     checkSessionId(sourceId);
     checkForkOptions(options);
-    const { at, maxForks } = options;
-    return driver.fork(sourceId, checkHeader(header), maxForks === undefined ? { at } : { at, maxForks });
+    const { at, maxForks, maxOpenPerUser } = options;
+    const limits = {
+      ...(maxForks === undefined ? {} : { maxForks }),
+      ...(maxOpenPerUser === undefined ? {} : { maxOpenPerUser }),
+    };
+    return driver.fork(sourceId, checkHeader(header), { at, ...limits });
   }
 
   async list(query: SessionQuery = {}): Promise<SessionPage> {
     const driver = this.#openDriver();
     const { filter, limit, after } = checkQuery(query);
-    // One more than asked for tells whether there is a next page.
-    const page = await driver.list(filter, limit + 1, after);
-    const items = page.items.slice(0, limit);
-    const last = items.at(-1);
-    const next = page.items.length > limit && last !== undefined ? encodeCursor(listPosition(last)) : null;
-    return { items, next, damaged: page.damaged };
+    return listPage(driver, filter, limit, after);
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
@@ -341,4 +342,10 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
     lease: driver.leases === undefined ? "process" : declared.lease,
     aggregate: driver.aggregate === undefined ? "scan" : declared.aggregate,
   });
+}
+
+/** Plans the first entries of a session as its driver will, to see what their variables take. */
+function checkVariables(header: SessionHeader, drafts: readonly CheckedDraft[], variablesBytesMax: number): void {
+  const options = { verbatim: true, guard: { variablesBytesMax } };
+  planNow({ head: emptyHead(header), drafts, options, now: header.createdAt }, () => NOTHING_FOUND);
 }

@@ -1,6 +1,6 @@
 import { contextOf, contextPath, type ModelContext } from "../session/context.ts";
-import type { Entry } from "../session/entry.ts";
-import { notANode, UnknownEntryError } from "../session/errors.ts";
+import { type Entry, entryCharacters } from "../session/entry.ts";
+import { notANode, SessionError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 
@@ -53,11 +53,34 @@ export async function* walkUp(
   }
 }
 
-/** The path from the root to an entry, root first. */
-export async function readBranch(store: SessionStore, sessionId: string, entryId: string): Promise<Entry[]> {
+/** The path from the root to an entry, root first. @throws {SessionError} `TOO_LARGE` when that says more than it may. */
+export async function readBranch(
+  store: SessionStore,
+  sessionId: string,
+  entryId: string,
+  charactersMax: number = Number.POSITIVE_INFINITY,
+): Promise<Entry[]> {
   const branch: Entry[] = [];
-  for await (const entry of walkUp(store, sessionId, entryId)) branch.push(entry);
+  const count = countUpTo(sessionId, charactersMax);
+  for await (const entry of walkUp(store, sessionId, entryId)) {
+    count(entry);
+    branch.push(entry);
+  }
   return branch.reverse();
+}
+
+/** Refuses once the entries of a path say more than so many characters. */
+function countUpTo(sessionId: string, charactersMax: number): (entry: Entry) => void {
+  if (charactersMax === Number.POSITIVE_INFINITY) return () => {};
+  let characters = 0;
+  return (entry) => {
+    characters += entryCharacters(entry);
+    if (characters <= charactersMax) return;
+    throw new SessionError(
+      "TOO_LARGE",
+      `What session ${sessionId} says takes more than ${charactersMax} characters; read it page by page.`,
+    );
+  };
 }
 
 /** Whether `ancestorId` is `entryId` or above it. */
@@ -91,13 +114,20 @@ export async function readContext(
  * The part of a path that its context is made of, root first: from the first entry that the compaction in force kept, or
  * from the root when there is none. The compaction is among them.
  */
-export async function readContextEntries(store: SessionStore, head: SessionHead, leafId: string): Promise<Entry[]> {
+export async function readContextEntries(
+  store: SessionStore,
+  head: SessionHead,
+  leafId: string,
+  charactersMax: number = Number.POSITIVE_INFINITY,
+): Promise<Entry[]> {
+  const count = countUpTo(head.header.id, charactersMax);
   const compactionId = await compactionInForce(store, head, await pathAt(store, head, leafId));
   const above: Entry[] = [];
   let compaction: Extract<Entry, { type: "compaction" }> | null = null;
   let mark = 0;
   let keptSeq: number | null = null;
   for await (const entry of walkUp(store, head.header.id, leafId)) {
+    count(entry);
     above.push(entry);
     if (compaction === null) {
       if (entry.id !== compactionId || entry.type !== "compaction") continue;

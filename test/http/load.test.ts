@@ -19,7 +19,7 @@ test("of 200 streams each sees its events, those whose clients vanish are let go
   const answers = followAnswers();
   const store = await openTemporaryStore();
   const agents = [createAgent({ name: "helper", prompt: "Help.", model: offline({ delayMs: 100 }) })];
-  await using server = await startTestServer({ store, agents });
+  await using server = await startTestServer({ store, agents, limits: { streamsPerUser: STREAMS + 10 } });
   const sessionId: string = (await server.call("POST", "/api/sessions", {})).body.header.id;
   const streams = await Promise.all(Array.from({ length: STREAMS }, () => openStream(server, sessionId)));
   expect(answers.open.size).toBe(STREAMS);

@@ -1,3 +1,4 @@
+import { ALL_RIGHTS } from "../../src/http/caller-init.ts";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -11,10 +12,13 @@ import { gate } from "./runs-agents.ts";
 import { ANN, listen, openRunServer } from "./runs-server.ts";
 import { tokenOf } from "./server-support.ts";
 
+/** Someone who stays let in. */
+const READER = { caller: { userId: "ann", admin: false, may: ALL_RIGHTS }, holds: () => true };
+
 /** A server of one source, for whoever asks. */
 async function serveSource(makeSource: () => FrameSource | Promise<FrameSource>, heartbeatMs?: number) {
-  const streams = new EventStreams(heartbeatMs === undefined ? {} : { heartbeatMs });
-  const url = await listen({ fetch: async (request) => streams.open(await makeSource(), request, () => true) });
+  const streams = new EventStreams({ streamsPerUser: 10_001, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
+  const url = await listen({ fetch: async (request) => streams.open(await makeSource(), request, READER) });
   onTestFinished(() => streams.close());
   return { streams, url };
 }
@@ -154,7 +158,7 @@ test("a thousand clients watch one session over one watch of the store, and each
   const { streams } = await serveSource(() => silent);
   const readers = await Promise.all(
     Array.from({ length: 1000 }, async () => {
-      const { body } = streams.open(await watches.join(sessionId, null), new Request("http://127.0.0.1"), () => true);
+      const { body } = streams.open(await watches.join(sessionId, null), new Request("http://127.0.0.1"), READER);
       return body?.getReader();
     }),
   );

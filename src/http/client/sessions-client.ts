@@ -35,12 +35,12 @@ export class SessionsClient {
   }
 
   /** One page of sessions, those with the latest message first. */
-  async list(query: wire.ListSessions = {}, options: CallOptions = {}): Promise<wire.Page<wire.SessionView>> {
+  async list(query: wire.ListSessions = {}, options: CallOptions = {}): Promise<wire.Page<wire.ListedSession>> {
     return this.#transport.json({ path: "/api/sessions", query, ...options });
   }
 
   /** All sessions, page by page. */
-  listAll(query: wire.ListSessions = {}, options: CallOptions = {}): AsyncIterable<wire.SessionView> {
+  listAll(query: wire.ListSessions = {}, options: CallOptions = {}): AsyncIterable<wire.ListedSession> {
     return allPages((cursor) => this.list({ ...query, ...(cursor === null ? {} : { cursor }) }, options));
   }
 
@@ -176,12 +176,12 @@ export class SessionsClient {
   }
 
   /** One page of the sessions that were forked from this one. */
-  async forks(id: string, query: ListForks = {}, options: CallOptions = {}): Promise<wire.Page<wire.SessionView>> {
+  async forks(id: string, query: ListForks = {}, options: CallOptions = {}): Promise<wire.Page<wire.ListedSession>> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/forks`, query, ...options });
   }
 
   /** All sessions that were forked from this one, page by page. */
-  forksAll(id: string, query: ListForks = {}, options: CallOptions = {}): AsyncIterable<wire.SessionView> {
+  forksAll(id: string, query: ListForks = {}, options: CallOptions = {}): AsyncIterable<wire.ListedSession> {
     return allPages((cursor) => this.forks(id, { ...query, ...(cursor === null ? {} : { cursor }) }, options));
   }
 

@@ -9,6 +9,7 @@ import { toJsonl } from "../../session/lineage-export.ts";
 import { lineageUsage } from "../../session/lineage-usage.ts";
 import type { AggregateQuery, AggregateRow } from "../../session/store.ts";
 import type { AnalyticsView, LineageNodeView, LineageView } from "../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { type LineageSession, readLineage } from "./read-lineage.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, named, queryList } from "./schema.ts";
@@ -104,7 +105,7 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     summary: "What the turns of a session add up to.",
     answers: { 200: { description: "The sums.", schema: sessionAnalytics } },
     async handle({ param, as }) {
-      const state = await manager.getState(param("id"), as);
+      const state = await manager.getState(param("id"), { ...as, charactersMax: ANSWER_CHARACTERS_MAX });
       if (state === null) throw new SessionNotFoundError(param("id"));
       return answer(computeAnalytics(state));
     },

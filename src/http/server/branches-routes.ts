@@ -9,12 +9,13 @@ import { encodeSegment } from "../path-segment.ts";
 import type { ForkRequest, MergeRequest, MergeView } from "../wire.ts";
 import { checkRight } from "./admission.ts";
 import { answer, route, type ServerApp } from "./route.ts";
-import { id, json, limit, type Loose, named, refuse } from "./schema.ts";
+import { id, json, limit, list, type Loose, named, refuse } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
-import { modelFor, readView, viewOf, visibleHead } from "./session-access.ts";
+import { listedViews, modelFor, readView, visibleHead } from "./session-access.ts";
 import { sessionPage, sessionState, sessionView } from "./wire-schemas.ts";
 
 const text = z.string();
+const TURNS_MAX = 10_000;
 
 const forkRequest = named<ForkRequest>(
   "ForkRequest",
@@ -26,7 +27,7 @@ const mergeRequest = named<MergeRequest>(
   z.strictObject({
     branchId: id,
     strategy: z.enum(["append", "selective", "summary"]).optional(),
-    turnIds: z.array(text).optional(),
+    turnIds: list(text, TURNS_MAX).optional(),
     model: text.optional(),
     dryRun: z.boolean().optional(),
   }),
@@ -74,7 +75,12 @@ function mountForks(app: ServerApp, services: ServerServices): void {
     body: forkRequest,
     answers: { 201: { description: "The new session.", schema: sessionView } },
     async handle({ param, body: { branchName, ...from }, caller, as }) {
-      const { sessionId } = await manager.fork(param("id"), branchName, { ...from, ...as, turns: false });
+      const { sessionId } = await manager.fork(param("id"), branchName, {
+        ...from,
+        ...as,
+        turns: false,
+        counted: true,
+      });
       const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
       return answer(await readView(services, sessionId, caller), { status: 201, headers });
     },
@@ -89,7 +95,7 @@ function mountForks(app: ServerApp, services: ServerServices): void {
     async handle({ param, query, caller, as }) {
       const { header } = await visibleHead(services, param("id"), caller);
       const { items, next } = await manager.list({ ...(query as SessionQuery), parentId: header.id }, as);
-      return answer({ items: await Promise.all(items.map((head) => viewOf(services, head))), next });
+      return answer({ items: await listedViews(services, items), next });
     },
   });
 }
@@ -103,6 +109,7 @@ function mountMerges(app: ServerApp, services: ServerServices): void {
     summary:
       "Brings what a fork said since it was made into this session; with `dryRun`, only says what that would do.",
     body: mergeRequest,
+    problems: [502],
     answers: { 200: { description: "What it did; the state comes without turns.", schema: mergeView } },
     async handle({ param, body, caller, as, signal }) {
       // Also a dry run has the model write its summary.

@@ -74,6 +74,7 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     operationId: "createCheckpoint",
     summary: "Marks where the session stands now, with `files` together with the files of its place.",
     body: newCheckpoint,
+    problems: [502],
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
     async handle({ param, body: { files, ...init }, caller, as }) {
       if (files === true) checkRight(caller, "files");
@@ -102,6 +103,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     path: "/api/checkpoints/:checkpointId",
     operationId: "deleteCheckpoint",
     summary: "Removes a checkpoint, with the files that it holds.",
+    problems: [502],
     answers: { 204: { description: "It is removed." } },
     async handle({ param, caller }) {
       const { id, sandboxSnapshot } = await visibleCheckpoint(services, param("checkpointId"), caller);
@@ -122,6 +124,7 @@ function mountRestoring(app: ServerApp, services: ServerServices): void {
     summary:
       "Moves the session's leaf back to where it stood, with `files` together with the files of its place; nothing is erased.",
     body: restoreRequest,
+    problems: [502],
     answers: { 200: { description: "The session after it.", schema: restoredSession } },
     async handle({ param, body: { files = false }, caller, as }) {
       if (files) checkRight(caller, "files");
@@ -143,6 +146,7 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
     operationId: "compareCheckpoints",
     summary: "What is different between two checkpoints of a session; with `files=false`, without their files.",
     query: z.strictObject({ files: queryFlag.optional() }),
+    problems: [502],
     answers: { 200: { description: "The difference.", schema: checkpointDiff } },
     async handle({ param, query, caller }) {
       if (query.files !== false) checkRight(caller, "files");

@@ -11,6 +11,7 @@ import type {
   ContextView,
   UndoCompactionRequest,
 } from "../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { readContextView } from "./read-context-view.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, jsonObject, named, queryInteger } from "./schema.ts";
@@ -82,7 +83,8 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     answers: { 200: { description: "The plan.", schema: compactionPreview } },
     async handle({ param, query, caller }) {
       const head = await visibleHead(services, param("id"), caller);
-      const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId);
+      const path =
+        head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, ANSWER_CHARACTERS_MAX);
       const { keepRecentTokens } = query;
       const plan = prepareCompaction(path, {
         ...(keepRecentTokens === undefined ? {} : { keepRecentTokens }),
@@ -105,6 +107,7 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
     summary: "Replaces the older part of the context by a summary that a model writes. The log keeps everything.",
     needs: "run",
     body: compactRequest,
+    problems: [502],
     answers: {
       200: { description: "The entry that does it, or null where nothing was to be done.", schema: compacted },
     },

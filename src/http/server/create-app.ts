@@ -2,7 +2,9 @@ import { randomUUID } from "node:crypto";
 import { Hono, type MiddlewareHandler } from "hono";
 import { mountAbout } from "./about-routes.ts";
 import { mountAnalytics } from "./analytics-routes.ts";
+import { BodyBudget } from "./body-budget.ts";
 import { mountBranches } from "./branches-routes.ts";
+import type { CheckedLimits } from "./check-limits.ts";
 import { mountCheckpoints } from "./checkpoints-routes.ts";
 import { mountContext } from "./context-routes.ts";
 import { mountEntries } from "./entries-routes.ts";
@@ -31,7 +33,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 export interface AppInit {
   readonly services: ServerServices;
   readonly gate: Gate;
-  readonly bodyBytesMax: number;
+  readonly limits: CheckedLimits;
   readonly studio: StudioFiles;
   readonly logger: ServerLogger | null;
 }
@@ -39,7 +41,7 @@ export interface AppInit {
 /** All routes behind the gate; and the runs, for whoever shuts the server down. */
 export function createApp(init: AppInit): { readonly app: ServerApp; readonly runs: ServerRuns } {
   const hono = new Hono<ServerEnvironment>();
-  const app: ServerApp = { hono, routes: [], limits: { bodyBytesMax: init.bodyBytesMax } };
+  const app: ServerApp = { hono, routes: [], limits: init.limits, budget: new BodyBudget(init.limits) };
   hono.use("*", finish(init));
   hono.use("*", admit(init, app.routes));
   const { services } = init;

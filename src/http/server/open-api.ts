@@ -50,9 +50,29 @@ function operationOf(route: Route): JsonObject {
     summary: route.summary,
     ...(parameters.length === 0 ? {} : { parameters }),
     ...bodyOf(route),
-    responses: { ...Object.fromEntries(responses), default: { $ref: "#/components/responses/Problem" } },
+    responses: {
+      ...problemsOf(route),
+      ...Object.fromEntries(responses),
+      default: { $ref: "#/components/responses/Problem" },
+    },
     ...(route.open === true ? { security: [] } : {}),
   };
+}
+
+/** The statuses of the problems that a route may answer with; which codes each stands for is in docs/errors.md. */
+function problemsOf(route: Route): JsonObject {
+  const { path, open, body, bodyType, method, problems = [] } = route;
+  const statuses = [
+    // A query or a path that is wrong, another site, a URL that is too long, too many requests, a fault, a store that is away.
+    ...[400, 403, 414, 429, 500, 503],
+    ...(open === true ? [] : [401, 409]),
+    ...(path.includes(":") || body !== undefined ? [404] : []),
+    ...(body === undefined && bodyType === undefined ? [] : [415]),
+    // An answer may be too large as well as a body.
+    ...(open === true && method === "get" ? [] : [413]),
+    ...problems,
+  ];
+  return Object.fromEntries(statuses.map((status) => [status, { $ref: "#/components/responses/Problem" }]));
 }
 
 function bodyOf(route: Route): JsonObject {

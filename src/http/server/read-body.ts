@@ -1,29 +1,33 @@
-import { JSON_DEPTH_MAX } from "../../internal/json.ts";
+import type { BodyMeter } from "./body-budget.ts";
 import { HttpError } from "./http-error.ts";
+import { type JsonBounds, JsonScan } from "./json-scan.ts";
+
+/** How much of a body is read, and who counts it. */
+export interface BodyReading extends JsonBounds {
+  readonly bytesMax: number;
+  readonly meter: BodyMeter;
+}
 
 /**
  * The JSON that a request carries; an empty body is an empty object.
  *
- * @throws {HttpError} when it is not declared as JSON, is none, is too large or nests too deep.
+ * @throws {HttpError} when it is not declared as JSON, is none, is too large, nests too deep or holds too many values.
  */
-export async function readJson(request: Request, bytesMax: number): Promise<unknown> {
+export async function readJson(request: Request, reading: BodyReading): Promise<unknown> {
   checkContentType(request, "application/json");
   const chunks: Uint8Array[] = [];
-  for await (const chunk of streamBody(request, bytesMax)) chunks.push(chunk);
+  for await (const chunk of streamBody(request, reading)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
-  if (bytes.length === 0) return {};
-  const value = parse(bytes);
-  if (isDeeper(value, JSON_DEPTH_MAX)) {
-    throw new HttpError("INVALID_REQUEST", `The body nests deeper than ${JSON_DEPTH_MAX} levels.`);
-  }
-  return value;
+  return bytes.length === 0 ? {} : parse(bytes);
 }
 
-/** The bytes that a request carries, counted as they come. */
-export async function* streamBody(request: Request, bytesMax: number): AsyncIterable<Uint8Array> {
+/** The bytes that a request carries, JSON or JSON lines, counted as they come. */
+export async function* streamBody(request: Request, reading: BodyReading): AsyncIterable<Uint8Array> {
   if (request.body === null) return;
+  const { bytesMax, meter } = reading;
   // What a client announces is only believed where it is too much; that saves waiting for it.
   if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw tooLarge(bytesMax);
+  const scan = new JsonScan(reading);
   const reader = (request.body as ReadableStream<Uint8Array>).getReader();
   let bytes = 0;
   try {
@@ -34,6 +38,9 @@ export async function* streamBody(request: Request, bytesMax: number): AsyncIter
       if (done) return;
       bytes += value.byteLength;
       if (bytes > bytesMax) throw tooLarge(bytesMax);
+      const before = scan.values;
+      scan.add(value);
+      meter.take(value.byteLength, scan.values - before);
       yield value;
     }
   } finally {
@@ -59,9 +66,4 @@ function parse(bytes: Uint8Array): unknown {
     // The parser's own sentence quotes the body, which may hold anything.
     throw new HttpError("INVALID_REQUEST", "The body is not JSON in UTF-8.");
   }
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1));
 }

@@ -8,10 +8,11 @@ import type { SessionStore } from "../../session/store.ts";
 import { messageTokens } from "../../session/tokens.ts";
 import { readContextEntries } from "../../tree/path-reader.ts";
 import type { ContextView } from "../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
 
 /** What a model would see next at the leaf, each message with the entry it comes from. Costs what the context contains. */
 export async function readContextView(store: SessionStore, head: SessionHead): Promise<ContextView> {
-  const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId);
+  const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, ANSWER_CHARACTERS_MAX);
   const { compaction, entries } = contextPath(path, new Set(head.undone));
   const tokenizer = await loadTokenizer();
   const sources = new Map<Message, string>();

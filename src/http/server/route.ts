@@ -1,14 +1,21 @@
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { decodeSegment } from "../path-segment.ts";
+import { JSON_DEPTH_MAX } from "../../internal/json.ts";
 import type { CallerRights } from "../wire.ts";
-import { HttpError } from "./http-error.ts";
-import { readJson } from "./read-body.ts";
 import { type Admission, checkRight } from "./admission.ts";
+import type { BodyBudget, BodyMeter } from "./body-budget.ts";
+import type { CheckedLimits } from "./check-limits.ts";
+import { HttpError } from "./http-error.ts";
+import { type BodyReading, readJson, streamBody } from "./read-body.ts";
+import { checkParts, checkPart } from "./check-part.ts";
+import { checkBounded } from "./schema.ts";
 import type { Caller } from "./server-services.ts";
 
 const NO_QUERY: z.ZodType = z.strictObject({});
-const PROBLEMS_MAX = 20;
+const PARAMETERS_MAX = 100;
+/** How many values a file to import may hold; other bodies hold `bodyValuesMax`. */
+const IMPORT_VALUES_MAX = 750_000;
 
 /** What the server keeps beside a request. */
 export interface ServerEnvironment {
@@ -36,10 +43,14 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly summary: string;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** What the body is if not JSON; the route then reads it itself, with `streamBody`. */
+  /** What the body is if not JSON; the route then reads it itself, with `call.bytes`. */
   readonly bodyType?: string;
-  /** By status; problems need not be listed. */
+  /** Whether the body may hold pictures, and so be as large as `contentBytesMax`. */
+  readonly content?: boolean;
+  /** By status; problems need not be listed, but for those of `problems`. */
   readonly answers: Readonly<Record<number, RouteAnswer>>;
+  /** The statuses of problems that not every route like it may answer with. */
+  readonly problems?: readonly number[];
   /** Whether whoever cannot say who they are may call it, too. */
   readonly open?: boolean;
   /** What the caller must have the right to. */
@@ -53,6 +64,8 @@ export interface RouteCall<Query, Body> {
   param(name: string): string;
   readonly query: Query;
   readonly body: Body;
+  /** The bytes of a body that is not JSON, as they come. */
+  bytes(): AsyncIterable<Uint8Array>;
   readonly caller: Caller;
   /** What let the caller in; undefined on a route that is open. */
   readonly admission: Admission;
@@ -67,11 +80,13 @@ export interface RouteCall<Query, Body> {
 export interface ServerApp {
   readonly hono: Hono<ServerEnvironment>;
   readonly routes: Route[];
-  readonly limits: { readonly bodyBytesMax: number };
+  readonly limits: CheckedLimits;
+  readonly budget: BodyBudget;
 }
 
 /** Adds a route: to what is served, and to what is documented. */
 export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): void {
+  for (const schema of [added.query, added.body]) if (schema !== undefined) checkBounded(schema, added.operationId);
   app.routes.push(added as unknown as Route);
   app.hono.on(added.method.toUpperCase(), added.path, async (context) => {
     context.set("route", added.path);
@@ -80,20 +95,35 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
     if (added.needs !== undefined) checkRight(admission.caller, added.needs);
     const params = paramsOf(added.path, url);
     const query = checkPart(added.query ?? NO_QUERY, queryOf(url), "query") as Query;
-    const body = added.body && checkPart(added.body, await readJson(request, app.limits.bodyBytesMax), "body");
     const caller = admission?.caller;
-    return added.handle({
-      param: (name) => params.get(name) ?? "",
-      query,
-      body: body as Body,
-      caller,
-      admission,
-      as: { actor: caller },
-      request,
-      signal: request.signal,
-    });
+    const { signal } = request;
+    const known = { param: (name: string) => params.get(name) ?? "", query, caller, admission, as: { actor: caller } };
+    const call = { ...known, request, signal };
+    if (added.body === undefined && added.bodyType === undefined) {
+      return added.handle({ ...call, body: undefined as Body, bytes: noBytes });
+    }
+    // The body comes last, when it is known who sends it, and counts until the request is answered.
+    using meter = app.budget.open(caller.userId);
+    const reading = readingOf(app.limits, added as unknown as Route, meter);
+    const body = added.body && (await readBody(request, reading, added as unknown as Route, app.limits));
+    return await added.handle({ ...call, body: body as Body, bytes: () => streamBody(request, reading) });
   });
 }
+
+async function readBody(request: Request, reading: BodyReading, { body, content }: Route, limits: CheckedLimits) {
+  const given = await readJson(request, reading);
+  if (content === true) checkParts(given, limits.contentPartsMax);
+  return checkPart(body as z.ZodType, given, "body");
+}
+
+function readingOf(limits: CheckedLimits, { bodyType, content }: Route, meter: BodyMeter): BodyReading {
+  const depthMax = JSON_DEPTH_MAX;
+  if (bodyType !== undefined) return { bytesMax: limits.importBytesMax, valuesMax: IMPORT_VALUES_MAX, depthMax, meter };
+  const bytesMax = content === true ? limits.contentBytesMax : limits.bodyBytesMax;
+  return { bytesMax, valuesMax: limits.bodyValuesMax, depthMax, meter };
+}
+
+async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
 /** A JSON answer. */
 export function answer(
@@ -132,22 +162,17 @@ function paramsOf(pattern: string, url: string): ReadonlyMap<string, string> {
 
 /** What a query says; a name that occurs several times has a list. */
 function queryOf(url: string): Readonly<Record<string, string | readonly string[]>> {
-  const query: Record<string, string | readonly string[]> = Object.create(null) as Record<string, string>;
+  const query: Record<string, string | string[]> = Object.create(null) as Record<string, string>;
   const from = url.indexOf("?");
-  for (const [name, value] of from < 0 ? [] : new URLSearchParams(url.slice(from + 1))) {
+  if (from < 0) return query;
+  let count = 0;
+  for (const [name, value] of new URLSearchParams(url.slice(from + 1))) {
+    if (++count > PARAMETERS_MAX) {
+      throw new HttpError("INVALID_REQUEST", `The query has more than ${PARAMETERS_MAX} parameters.`);
+    }
     const earlier = query[name];
-    query[name] = earlier === undefined ? value : [...[earlier].flat(), value];
+    if (Array.isArray(earlier)) earlier.push(value);
+    else query[name] = earlier === undefined ? value : [earlier, value];
   }
   return query;
-}
-
-function checkPart(schema: z.ZodType, value: unknown, part: "query" | "body"): unknown {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const problems = result.error.issues.slice(0, PROBLEMS_MAX).map(({ path, message }) => ({
-    path: [part, ...path.map(String)].join("."),
-    message,
-  }));
-  const where = problems.map(({ path }) => path).join(", ");
-  throw new HttpError("INVALID_REQUEST", `The request is not valid at ${where}.`, { problems });
 }

@@ -35,17 +35,92 @@ export function opaque<T>(): z.ZodType<T> {
   return z.unknown().meta({ type: "object" }) as unknown as z.ZodType<T>;
 }
 
+/** How many problems of a list are looked for; what is wrong ten times over need not be told more often. */
+const LIST_PROBLEMS_MAX = 10;
+
+interface ListDefinition extends z.core.$ZodArrayDef {
+  readonly itemsMax: number;
+}
+
+interface BoundedList<T> extends z.ZodType<T[]> {
+  _zod: z.core.$ZodTypeInternals<T[], unknown> & { def: ListDefinition };
+}
+
+const BoundedList: z.core.$constructor<BoundedList<unknown>> = z.core.$constructor(
+  "BoundedList",
+  (list, definition) => {
+    const { element, itemsMax } = definition as unknown as ListDefinition;
+    z.ZodArray.init(list as unknown as z.ZodArray, definition as never);
+    const refuseOther = list._zod.parse;
+    list._zod.parse = (payload, context) => {
+      const given: unknown = payload.value;
+      if (!Array.isArray(given)) return refuseOther(payload, context);
+      if (given.length > itemsMax) {
+        const about = {
+          code: "too_big",
+          origin: "array",
+          maximum: itemsMax,
+          inclusive: true,
+          continue: false,
+        } as const;
+        payload.issues.push({ ...about, input: undefined, inst: list } as z.core.$ZodRawIssue);
+        return payload;
+      }
+      const items: unknown[] = [];
+      payload.value = items;
+      for (let i = 0; i < given.length && payload.issues.length < LIST_PROBLEMS_MAX; i++) {
+        const item = element._zod.run({ value: given[i], issues: [] }, context) as z.core.ParsePayload;
+        items.push(item.value);
+        if (item.issues.length > 0) payload.issues.push(...z.core.util.prefixIssues(i, item.issues));
+      }
+      return payload;
+    };
+  },
+);
+
+/**
+ * A list in a request: its length is looked at before its items are, and a list that is wrong ten times is wrong. Every
+ * list of a request is one of these, which `route` sees to.
+ */
+export function list<T>(item: z.ZodType<T>, itemsMax: number, itemsMin = 0): z.ZodType<T[]> {
+  const checks = [z.maxLength(itemsMax), ...(itemsMin > 0 ? [z.minLength(itemsMin)] : [])];
+  return new BoundedList({ type: "array", element: item, itemsMax, checks } as never) as unknown as z.ZodType<T[]>;
+}
+
+/** @throws {Error} for a schema of a request with a list or a record that may be of any length, which is a bug. */
+export function checkBounded(schema: z.core.$ZodType, name: string, seen: Set<unknown> = new Set()): void {
+  if (seen.has(schema)) return;
+  seen.add(schema);
+  const { def } = schema._zod;
+  const anyLength = ["array", "set", "map", "record", "tuple"].includes(def.type) && !(schema instanceof BoundedList);
+  if (anyLength) throw new Error(`${name} has a ${def.type} of any length; use list(item, itemsMax).`);
+  for (const part of partsOf(def as unknown as Readonly<Record<string, unknown>>)) checkBounded(part, name, seen);
+}
+
+/** The schemas that one is made of, whatever kind it is. */
+function partsOf(definition: Readonly<Record<string, unknown>>): z.core.$ZodType[] {
+  const isSchema = (value: unknown): value is z.core.$ZodType => value instanceof z.core.$ZodType;
+  return Object.entries(definition).flatMap(([key, value]) => {
+    if (isSchema(value)) return [value];
+    if (Array.isArray(value)) return value.filter(isSchema);
+    return key === "shape" ? Object.values(value as Record<string, unknown>).filter(isSchema) : [];
+  });
+}
+
 /** An id of an entry, a user, a run or a checkpoint, or a name. */
 export const id: z.ZodType<string> = z.string().min(1).max(512);
 
 const text: z.ZodType<string> = z.string();
+
+/** The most that `contentPartsMax` may be. */
+export const CONTENT_PARTS_CEILING = 10_000;
 
 /** What a message says. */
 export const content: z.ZodType<Content> = named<Content>(
   "Content",
   z.union([
     text,
-    z.array(
+    list(
       z.union([
         z.strictObject({ type: z.literal("text"), text }),
         z.strictObject({
@@ -56,6 +131,7 @@ export const content: z.ZodType<Content> = named<Content>(
         }),
         z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
       ]),
+      CONTENT_PARTS_CEILING,
     ),
   ]),
 );
@@ -83,7 +159,7 @@ export const queryFlag: z.ZodType<boolean> = z.preprocess(
 
 /** Something that a query may say several times. */
 export function queryList<T>(item: z.ZodType<T>): z.ZodType<T[]> {
-  return z.preprocess((given) => (typeof given === "string" ? [given] : given), z.array(item).max(20));
+  return z.preprocess((given) => (typeof given === "string" ? [given] : given), list(item, 20));
 }
 
 /** How many items a page has. */

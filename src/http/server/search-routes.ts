@@ -8,18 +8,19 @@ import { PatternSearch } from "./pattern-search.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, limit, named, queryList } from "./schema.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
-import { viewOf } from "./session-access.ts";
-import { sessionView, status } from "./wire-schemas.ts";
+import { listedViews } from "./session-access.ts";
+import { listedSession, status } from "./wire-schemas.ts";
 
 const PATTERN_TIMEOUT_MS = 1000;
 /** How many searches with a pattern may be under way at once; each has a thread. */
 const PATTERNS_MAX = 4;
+const PATTERNS_PER_USER = 2;
 const LIMIT_DEFAULT = 100;
 
 const searchHit = named<SearchHitView>(
   "SearchHit",
   z.object({
-    head: sessionView,
+    head: listedSession,
     matches: z.array(z.object({ entryId: z.string(), seq: z.int(), text: z.string() })),
   }),
 );
@@ -34,7 +35,7 @@ interface SearchRequest {
 
 /** Finding sessions by what was said in them. */
 export function mountSearch(app: ServerApp, services: ServerServices): void {
-  let patterns = 0;
+  const patterns: string[] = [];
   route(app, {
     method: "get",
     path: "/api/search",
@@ -63,13 +64,17 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
         const hits = await services.store.search(q, { ...query, limit: most });
         return answer({ items: await asSeen(services, hits, caller, wanted) });
       }
-      if (patterns >= PATTERNS_MAX) throw new SessionCapacityError("searches with a pattern at once", PATTERNS_MAX);
-      patterns++;
+      const own = patterns.filter((each) => each === caller.userId).length;
+      if (own >= PATTERNS_PER_USER || patterns.length >= PATTERNS_MAX) {
+        const max = own >= PATTERNS_PER_USER ? PATTERNS_PER_USER : PATTERNS_MAX;
+        throw new SessionCapacityError("searches with a pattern at once", max);
+      }
+      patterns.push(caller.userId);
       try {
         const hits = await searchPattern(services, request);
         return answer({ items: await asSeen(services, hits, caller, wanted) });
       } finally {
-        patterns--;
+        patterns.splice(patterns.indexOf(caller.userId), 1);
       }
     },
   });
@@ -86,7 +91,7 @@ async function asSeen(
     hits.map(async ({ head: { header }, matches }) => {
       const head = await services.manager.head(header.id, { actor: caller });
       if (head === null || (wanted !== undefined && !wanted.includes(head.status))) return [];
-      return [{ head: await viewOf(services, head), matches }];
+      return (await listedViews(services, [head])).map((listed) => ({ head: listed, matches }));
     }),
   );
   return seen.flat();

@@ -3,7 +3,7 @@ import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../sessi
 import type { SessionHead } from "../../session/fold.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
-import type { SessionView } from "../wire.ts";
+import type { ListedSession, SessionView } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
 
@@ -21,14 +21,23 @@ export async function openTree({ manager }: ServerServices, id: string, caller: 
 
 /** A session as it is answered. */
 export async function viewOf(services: ServerServices, head: SessionHead): Promise<SessionView> {
+  const { path, ...listed } = await listedView(services, head);
+  return { ...listed, path: { ...path, settings: await services.store.settings(head.header.id, head.path) } };
+}
+
+/** Sessions as they are listed: without what is set in them, which may be large and is read one session at a time. */
+export async function listedViews(
+  services: ServerServices,
+  heads: readonly SessionHead[],
+): Promise<readonly ListedSession[]> {
+  return Promise.all(heads.map((head) => listedView(services, head)));
+}
+
+async function listedView({ store, isRunHere }: ServerServices, head: SessionHead): Promise<ListedSession> {
   // A run puts its start on record, so that most sessions need not be asked for.
-  const lease = head.openRuns.length === 0 ? null : await services.store.leaseOf(head.header.id);
-  const settings = await services.store.settings(head.header.id, head.path);
-  return {
-    ...head,
-    path: { ...head.path, settings },
-    running: lease && { runId: lease.runId, here: services.isRunHere(lease.runId) },
-  };
+  const lease = head.openRuns.length === 0 ? null : await store.leaseOf(head.header.id);
+  const { settings: _settings, ...path } = head.path;
+  return { ...head, path, running: lease && { runId: lease.runId, here: isRunHere(lease.runId) } };
 }
 
 /** A session as it is answered, read anew. */

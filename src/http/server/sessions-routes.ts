@@ -4,14 +4,16 @@ import { SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { NewSession, ReasonRequest, SessionPatch } from "../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { HttpError } from "./http-error.ts";
 import { answer, noContent, route, type ServerApp } from "./route.ts";
-import { id, jsonObject, limit, named, queryFlag, queryList } from "./schema.ts";
+import { id, jsonObject, limit, list, named, queryFlag, queryList } from "./schema.ts";
 import type { Caller, ServerServices } from "./server-services.ts";
-import { openTree, readView, viewOf } from "./session-access.ts";
+import { listedViews, openTree, readView } from "./session-access.ts";
 import { sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
 
 const NAME_CHARACTERS_MAX = 1000;
+const VARIABLES_MAX = 10_000;
 const name = z.string().max(NAME_CHARACTERS_MAX);
 
 const newSession = named<NewSession>(
@@ -29,7 +31,9 @@ const sessionPatch = named<SessionPatch>(
   "SessionPatch",
   z.strictObject({
     name: name.optional(),
-    variables: z.strictObject({ set: jsonObject.optional(), unset: z.array(z.string()).optional() }).optional(),
+    variables: z
+      .strictObject({ set: jsonObject.optional(), unset: list(z.string(), VARIABLES_MAX).optional() })
+      .optional(),
   }),
 );
 
@@ -63,7 +67,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     answers: { 200: { description: "The page.", schema: sessionPage } },
     async handle({ query, as }) {
       const { items, next } = await manager.list(query as SessionQuery, as);
-      return answer({ items: await Promise.all(items.map((head) => viewOf(services, head))), next });
+      return answer({ items: await listedViews(services, items), next });
     },
   });
   route(app, {
@@ -104,7 +108,11 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     query: z.strictObject({ turns: queryFlag.optional() }),
     answers: { 200: { description: "The state.", schema: sessionState } },
     async handle({ param, query, as }) {
-      const state = await manager.getState(param("id"), { ...as, turns: query.turns ?? true });
+      const state = await manager.getState(param("id"), {
+        ...as,
+        turns: query.turns ?? true,
+        charactersMax: ANSWER_CHARACTERS_MAX,
+      });
       if (state === null) throw new SessionNotFoundError(param("id"));
       return answer(state);
     },

@@ -4,18 +4,17 @@ import { checkUnasked } from "../../agent/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkCount } from "../../stores/check-arguments.ts";
-import type { CloseOptions, ServerInit, ServerLimits, SkeinServer } from "../create-server.ts";
+import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
+import { checkLimits } from "./check-limits.ts";
 import { createApp } from "./create-app.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
 import { Gate } from "./gate.ts";
 import { NodeListener } from "./node-listener.ts";
-import type { RateLimit } from "./rate-limiter.ts";
 import type { ServerRuns, ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";
 import { openUserPlaces } from "./user-places.ts";
 
-const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const DRAIN_MS_DEFAULT = 10_000;
 /** How long aborted runs may take to put their end on record. */
 const ABORT_MS = 5000;
@@ -47,7 +46,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
     report,
   };
-  const { app, runs } = createApp({ services, gate, bodyBytesMax: limits.bodyBytesMax, studio, logger });
+  const { app, runs } = createApp({ services, gate, limits, studio, logger });
   runsHere = runs;
   const listener = new NodeListener(app.hono.fetch, { host, port, ...limits });
   const owned = init.manager === undefined ? manager : null;
@@ -144,24 +143,6 @@ function checkHost(host: string, guarded: boolean): void {
 function checkOrigin(origin: string): void {
   if (URL.canParse(origin) && new URL(origin).origin === origin) return;
   throw invalid(`${show(origin)} is not an origin; give one such as https://studio.example.org.`);
-}
-
-function checkLimits(limits: ServerLimits, guarded: boolean): Required<ServerLimits> & { rate: RateLimit | null } {
-  const {
-    bodyBytesMax = 16 * 1024 * 1024,
-    urlCharactersMax = 16_384,
-    headersTimeoutMs = 10_000,
-    requestTimeoutMs = 120_000,
-    rate = guarded ? RATE_DEFAULT : null,
-  } = limits;
-  checkCount(bodyBytesMax, "limits.bodyBytesMax", 1);
-  checkCount(urlCharactersMax, "limits.urlCharactersMax", 1);
-  checkCount(headersTimeoutMs, "limits.headersTimeoutMs", 1, 2 ** 31 - 1);
-  checkCount(requestTimeoutMs, "limits.requestTimeoutMs", headersTimeoutMs, 2 ** 31 - 1);
-  if (rate !== null && !(rate.requestsPerSecond > 0 && rate.burst >= 1)) {
-    throw invalid("limits.rate needs requestsPerSecond above 0 and a burst of 1 or more.");
-  }
-  return { bodyBytesMax, urlCharactersMax, headersTimeoutMs, requestTimeoutMs, rate };
 }
 
 function agentsByName(agents: readonly Agent[]): ReadonlyMap<string, Agent> {

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { exportSession, importSession, readLines } from "../../export/index.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { ExportFormat } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
-import { checkContentType, streamBody } from "./read-body.ts";
+import { checkContentType } from "./read-body.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, queryFlag } from "./schema.ts";
-import type { Caller, ServerServices } from "./server-services.ts";
+import type { ServerServices } from "./server-services.ts";
 import { readView, visibleHead } from "./session-access.ts";
 import { sessionView } from "./wire-schemas.ts";
 
@@ -66,13 +66,13 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
       "Makes a session of the caller's from an exported log, with an id of its own. The log is taken as words: what it approved, ran or left waiting does not count here.",
     bodyType: JSONL,
     answers: { 201: { description: "The new session.", schema: sessionView } },
-    async handle({ request, caller }) {
+    async handle({ request, caller, bytes }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
-      await checkRoom(services, caller);
-      const lines = readLines(streamBody(request, app.limits.bodyBytesMax));
+      const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = services.manager.config;
+      const limits = { maxOpenPerUser, variablesBytesMax };
       // Always as words: no request makes a log this server's own.
-      const options = { userId: caller.userId, id: uuidv7(), counts: caller.admin };
-      const head = await importSession(services.store, lines, options).catch(asRefusal);
+      const options = { userId: caller.userId, id: uuidv7(), counts: caller.admin, limits };
+      const head = await importSession(services.store, readLines(bytes()), options).catch(asRefusal);
       const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
       return answer(await readView(services, head.header.id, caller), { status: 201, headers });
     },
@@ -85,12 +85,6 @@ function asRefusal(error: unknown): never {
   throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
     problems: [{ path: "body", message: error.message }],
   });
-}
-
-async function checkRoom({ manager, store }: ServerServices, { userId }: Caller): Promise<void> {
-  const { maxSessionsPerUser } = manager.config;
-  if ((await store.count({ userId, status: ["active", "suspended"] })) < maxSessionsPerUser) return;
-  throw new SessionCapacityError("open sessions of a user", maxSessionsPerUser);
 }
 
 /** The pieces as they are asked for; what fails before the first one is a problem document and not half a file. */

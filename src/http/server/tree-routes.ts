@@ -2,8 +2,8 @@ import { z } from "zod";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { notANode, UnknownEntryError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { walkUp } from "../../tree/path-reader.ts";
 import type { LabelRequest, LeafRequest, PruneRequest, TreeNodeView, TreeView } from "../wire.ts";
+import { readPathPage } from "./answer-bytes.ts";
 import { readTreeView } from "./read-tree-view.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, limit, named } from "./schema.ts";
@@ -64,9 +64,8 @@ function mountReading(app: ServerApp, services: ServerServices): void {
       const sessionId = head.header.id;
       const from = before === undefined ? leafId : (await nodeOf(store, sessionId, before)).parentId;
       if (query.leafId !== undefined) await nodeOf(store, sessionId, query.leafId);
-      const items = from === null ? [] : await readUp(store, sessionId, from, most + 1);
-      const more = items.length > most;
-      if (more) items.shift();
+      const { items, more } =
+        from === null ? { items: [], more: false } : await readPathPage(store, sessionId, from, most);
       return answer({ items, next: more ? items[0]?.id : null });
     },
   });
@@ -129,11 +128,4 @@ async function nodeOf(store: SessionStore, sessionId: string, entryId: string): 
   if (found === null) throw new UnknownEntryError(sessionId, entryId);
   if (!isNode(found)) throw notANode(sessionId, entryId);
   return found;
-}
-
-/** The last nodes of the path to an entry, oldest first. */
-async function readUp(store: SessionStore, sessionId: string, fromId: string, most: number): Promise<Entry[]> {
-  const items: Entry[] = [];
-  for await (const item of walkUp(store, sessionId, fromId)) if (items.push(item) >= most) break;
-  return items.reverse();
 }

@@ -5,7 +5,7 @@ import type { Message } from "../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../session/state.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
-import type { Page, Problem, RestoredSession, SessionView } from "../wire.ts";
+import type { ListedSession, Page, Problem, RestoredSession, SessionView } from "../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "./schema.ts";
 
 const text = z.string();
@@ -82,7 +82,13 @@ export const lineage: z.ZodType<Lineage> = named<Lineage>(
   }),
 );
 
-const pathSummary = z.object({
+const settings = z.object({
+  variables: jsonObject,
+  systemPrompt: nullableText,
+  activeTools: z.array(text),
+  activeSkills: z.array(text),
+});
+const listedPath = z.object({
   depth: count,
   turnCount: count,
   usage,
@@ -90,13 +96,8 @@ const pathSummary = z.object({
   compactionId: nullableText,
   model: z.object({ provider: text, modelId: text }).nullable(),
   thinkingLevel: text,
-  settings: z.object({
-    variables: jsonObject,
-    systemPrompt: nullableText,
-    activeTools: z.array(text),
-    activeSkills: z.array(text),
-  }),
 });
+const pathSummary = listedPath.extend({ settings });
 
 const header = z.object({
   type: z.literal("session"),
@@ -141,10 +142,16 @@ const sessionFields = {
 /** A session: its head, and the run that has it. */
 export const sessionView: z.ZodType<SessionView> = named<SessionView>("Session", z.object(sessionFields));
 
+/** A session in a listing. */
+export const listedSession: z.ZodType<ListedSession> = named<ListedSession>(
+  "ListedSession",
+  z.object({ ...sessionFields, path: listedPath }),
+);
+
 /** A page of sessions. */
-export const sessionPage: z.ZodType<Page<SessionView>> = named<Page<SessionView>>(
+export const sessionPage: z.ZodType<Page<ListedSession>> = named<Page<ListedSession>>(
   "SessionPage",
-  z.object({ items: z.array(sessionView), next: nullableText }),
+  z.object({ items: z.array(listedSession), next: nullableText }),
 );
 
 /** A page of entries. */

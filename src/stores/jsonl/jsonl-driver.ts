@@ -6,7 +6,7 @@ import { SessionDamagedError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -104,11 +104,7 @@ export class JsonlDriver implements StoreDriver {
     return this.#with(sessionId, NO_SETTINGS, async (file) => freezeDeep(await file.settings(last)));
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#change(async () => freezeDeep(await forkSession(this.#files, sourceId, header, options)));
   }
 

@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { planFirst } from "../../session/append-plan.ts";
@@ -52,13 +53,14 @@ export async function forkSession(
   files: SessionFiles,
   sourceId: string,
   header: SessionHeader,
-  options: { readonly at: string | null | undefined; readonly maxForks?: number },
+  options: DriverForkOptions,
 ): Promise<SessionHead> {
   const source = await files.live.find(sourceId);
   if (source === null) throw new SessionNotFoundError(sourceId);
   const last = await lastEntry(source, sourceId, options.at);
   await checkFree(files, header.id);
   await checkForks(files, sourceId, options.maxForks);
+  await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
   const forked = forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version });
   const path = join(files.options.directory, sessionFileName(header));

@@ -14,7 +14,7 @@ import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { matchesQuery } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -102,17 +102,14 @@ export class MemoryDriver implements StoreDriver {
     return readSettings(last, async (seq) => log.settingsAt(seq));
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     const { log, head } = this.#existing(sourceId);
-    const { at, maxForks } = options;
+    const { at, maxForks, maxOpenPerUser } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#table.checkFree(header.id);
     if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
+    this.#checkOpen(header.userId, maxOpenPerUser);
     const entryId = log.at(version - 1)?.entry.id ?? null;
     const forked = forkedHeader(header, head.header, { entryId, version });
     const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);

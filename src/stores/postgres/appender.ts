@@ -15,7 +15,7 @@ import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
 import type { EntryWriter, WriteConditions } from "./entry-writer.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";
-import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
+import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { LoadedSession } from "./session-row.ts";
 

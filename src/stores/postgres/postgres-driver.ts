@@ -6,7 +6,13 @@ import type { SessionHeader } from "../../session/header.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+  Subscription,
+} from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -122,11 +128,7 @@ export class PostgresDriver implements StoreDriver {
     return readSettings(last, (seq) => this.#log.settingsAt(session.segments, seq));
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

@@ -170,9 +170,9 @@ test("finds what it lists and counts in an index", async () => {
   await sql.unsafe(`ANALYZE ${schema}.sessions`);
   await sql.unsafe(`ANALYZE ${schema}.heads`);
   for (const work of [
-    () => store.list({ userId: "u7", limit: 10 }),
-    () => store.list({ cwd: "/w7", limit: 10 }),
-    () => store.list({ limit: 10 }),
+    () => store.list({ userId: "u7", limit: 5 }),
+    () => store.list({ cwd: "/w7", limit: 5 }),
+    () => store.list({ limit: 5 }),
     () => store.count({ userId: "u7" }),
     () => store.listExpired("2029-01-01T00:00:00.000Z", 10),
   ]) {

@@ -6,6 +6,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
+import { HEAD_WEIGHTS } from "../head-weight.ts";
 import { LruCache } from "../lru-cache.ts";
 import { clipSegments, type Segment, segmentAt } from "../segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
@@ -30,7 +31,7 @@ type SettingsAt = ReadonlyMap<number, SettingsNode>;
 /** Reads heads and entries, and remembers the heads that were read or written last. */
 export class SessionLog {
   readonly #handle: PostgresHandle;
-  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
+  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS, HEAD_WEIGHTS);
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;

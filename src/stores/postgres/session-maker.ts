@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
@@ -53,7 +54,7 @@ export class SessionMaker {
   async fork(
     sourceId: string,
     header: SessionHeader,
-    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
+    { at, maxForks, maxOpenPerUser }: DriverForkOptions,
   ): Promise<SessionHead> {
     const session = await this.#handle.transaction(async (transaction) => {
       // A purge must wait until the fork can be seen. Where forks are counted, one is made after the other.
@@ -64,6 +65,7 @@ export class SessionMaker {
       const version = await this.#versionAt(source, at, transaction);
       await this.#checkFree(transaction, header.id);
       if (maxForks !== undefined) await this.#checkForks(transaction, sourceId, maxForks);
+      await checkOpen(this.#handle, transaction, header.userId, maxOpenPerUser);
       const { last, ...place } = await this.#log.headAt(transaction, source.segments, header, version);
       const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last.last_id, version }));
       const updatedAt = this.#clock().toISOString();

@@ -22,6 +22,11 @@ export function openLimit(userId: string, max: number): Limit {
   return { part: "open", name: userId, what: "open sessions of a user", max };
 }
 
+/** The limit of a session's forks. */
+export function forkLimit(sourceId: string, max: number): Limit {
+  return { part: "forks", name: sourceId, what: "forks of a session", max };
+}
+
 /** A reserved place; it is given back once the session is in the index, or was not made. */
 export interface Reservation {
   release(): Promise<void>;

@@ -4,7 +4,13 @@ import { SessionNotFoundError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ListPosition, ReadRange, StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+  Subscription,
+} from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -114,11 +120,7 @@ export class RedisDriver implements StoreDriver {
     return readSettings(last, (seq) => this.#log.settingsAt(session.segments, seq));
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

@@ -6,6 +6,7 @@ import { EMPTY_PATH, emptyHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
+import { HEAD_WEIGHTS } from "../head-weight.ts";
 import { LruCache } from "../lru-cache.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { RedisReply } from "./redis-client.ts";
@@ -31,7 +32,7 @@ export interface EntryRow {
 export class SessionLog {
   readonly #handle: RedisHandle;
   readonly #names: KeyNames;
-  readonly #cache = new LruCache<string, StoredSession>(CACHED_SESSIONS);
+  readonly #cache = new LruCache<string, StoredSession>(CACHED_SESSIONS, HEAD_WEIGHTS);
 
   constructor(handle: RedisHandle, names: KeyNames) {
     this.#handle = handle;

@@ -1,3 +1,4 @@
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
@@ -12,7 +13,7 @@ import { encodePlan, type NewRow } from "../encode-plan.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import { indexedHeader } from "./index-record.ts";
 import type { KeyNames } from "./key-names.ts";
-import { type Limit, openLimit, type Quota } from "./quota.ts";
+import { forkLimit, type Limit, openLimit, type Quota, type Reservation } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { clipSegments, segmentAt } from "../segments.ts";
 import { type Segment, segmentsOf, writeSegments } from "./segments.ts";
@@ -61,15 +62,13 @@ export class SessionMaker {
     const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
     const plan = planFirst(empty, drafts, now);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    const limit: Limit | null =
-      maxOpenPerUser === undefined || header.userId === null ? null : openLimit(header.userId, maxOpenPerUser);
-    return this.#makeWithin(limit, { uid: uuidv7(), place, inherited: [], rows });
+    return this.#makeWithin(openLimits(header, maxOpenPerUser), { uid: uuidv7(), place, inherited: [], rows });
   }
 
   async fork(
     sourceId: string,
     header: SessionHeader,
-    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
+    { at, maxForks, maxOpenPerUser }: DriverForkOptions,
   ): Promise<SessionHead> {
     const { log, references, clock } = this.#parts;
     const source = await log.load(sourceId);
@@ -82,38 +81,53 @@ export class SessionMaker {
     const place = { head: freezeDeep<SessionHead>({ ...head, updatedAt: clock().toISOString() }), ...places };
     const inherited = clipSegments(source.segments, 0, version);
     const fork = { uid: uuidv7(), place, inherited, rows: [] };
-    const limit: Limit | null =
-      maxForks === undefined ? null : { part: "forks", name: sourceId, what: "forks of a session", max: maxForks };
-    if (version === 0) return this.#makeWithin(limit, fork);
+    const limits: readonly Limit[] = [
+      ...(maxForks === undefined ? [] : [forkLimit(sourceId, maxForks)]),
+      ...openLimits(header, maxOpenPerUser),
+    ];
+    if (version === 0) return this.#makeWithin(limits, fork);
     const holder = segmentAt(source.segments, version - 1);
     // What the fork takes must be safe before there is a fork; of one that is not made, the reference is let go again.
     if (!(await references.retain(holder, header.id, fork.uid, version))) throw new SessionNotFoundError(sourceId);
     try {
-      return await this.#makeWithin(limit, fork);
+      return await this.#makeWithin(limits, fork);
     } catch (error) {
       if (error instanceof SessionError && isRefusal(error)) await references.release(holder, fork.uid);
       throw error;
     }
   }
 
-  async #makeWithin(limit: Limit | null, session: NewSession): Promise<SessionHead> {
-    const { quota, index } = this.#parts;
+  async #makeWithin(limits: readonly Limit[], session: NewSession): Promise<SessionHead> {
+    const { index } = this.#parts;
     const { id } = session.place.head.header;
-    if (limit === null) return this.#make(session);
+    if (limits.length === 0) return this.#make(session);
     await this.#checkFree(id);
-    let reservation = await quota.reserve(id, limit);
+    let reserved = await this.#reserve(id, limits);
     try {
       // A place that someone may have given back does not count any more, so that another one is taken.
       const head = await this.#make(session, async () => {
-        await reservation.release();
-        reservation = await quota.reserve(id, limit);
+        await releaseAll(reserved);
+        reserved = [];
+        reserved = await this.#reserve(id, limits);
       });
       await index.settleOne(id);
-      await reservation.release();
+      await releaseAll(reserved);
       return head;
     } catch (error) {
       // Where it is not known whether the session was made, the place is given back once that shows.
-      if (error instanceof SessionError && isRefusal(error)) await reservation.release();
+      if (error instanceof SessionError && isRefusal(error)) await releaseAll(reserved);
+      throw error;
+    }
+  }
+
+  /** Takes a place under each limit, or under none. */
+  async #reserve(id: string, limits: readonly Limit[]): Promise<readonly Reservation[]> {
+    const reserved: Reservation[] = [];
+    try {
+      for (const limit of limits) reserved.push(await this.#parts.quota.reserve(id, limit));
+      return reserved;
+    } catch (error) {
+      await releaseAll(reserved);
       throw error;
     }
   }
@@ -180,6 +194,14 @@ export class SessionMaker {
     const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
     return { head: { ...head, header, openRuns: [], modifiedAt }, leafSeq, factsSeq };
   }
+}
+
+async function releaseAll(reserved: readonly Reservation[]): Promise<void> {
+  for (const reservation of reserved) await reservation.release();
+}
+
+function openLimits({ userId }: SessionHeader, max: number | undefined): readonly Limit[] {
+  return max === undefined || userId === null ? [] : [openLimit(userId, max)];
 }
 
 /** Whether it is certain that nothing was made. */

@@ -6,6 +6,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { HEAD_WEIGHTS } from "../head-weight.ts";
 import { LruCache } from "../lru-cache.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT, type Origin, segmentsOf } from "./segments.ts";
@@ -55,7 +56,7 @@ const ROW = "seq, id, state";
 /** Reads heads and entries, and remembers the heads that were read or written last. */
 export class SessionLog {
   readonly #handle: SqliteHandle;
-  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS);
+  readonly #cache = new LruCache<string, LoadedSession>(CACHED_SESSIONS, HEAD_WEIGHTS);
   readonly #locate: SqliteStatement;
   readonly #locateAll: SqliteStatement;
   readonly #sessions: SqliteStatement;

@@ -1,4 +1,5 @@
 import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
@@ -49,17 +50,14 @@ export class SessionMaker {
     return this.#done(session);
   }
 
-  fork(
-    sourceId: string,
-    header: SessionHeader,
-    { at, maxForks }: { at: string | null | undefined; maxForks?: number },
-  ): SessionHead {
+  fork(sourceId: string, header: SessionHeader, { at, maxForks, maxOpenPerUser }: DriverForkOptions): SessionHead {
     const session = this.#handle.transaction(() => {
       const source = this.#log.load(sourceId);
       if (source === null) throw new SessionNotFoundError(sourceId);
       const version = this.#versionAt(source, at);
       this.#checkFree(header.id);
       if (maxForks !== undefined) this.#checkForks(sourceId, maxForks);
+      checkOpen(this.#handle, header.userId, maxOpenPerUser);
       const entryId = version === 0 ? null : this.#log.idAt(source.segments, version - 1);
       const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId, version }));
       const place = this.#log.headAt(source.segments, forked, version);

@@ -6,7 +6,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -134,11 +134,7 @@ export class SqliteDriver implements StoreDriver {
     return readSettings(last, async (seq) => this.#log.settingsAt(session, seq));
   }
 
-  async fork(
-    sourceId: string,
-    header: SessionHeader,
-    options: { at: string | null | undefined; maxForks?: number },
-  ): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return this.#maker.fork(sourceId, header, options);
   }
 

@@ -126,6 +126,7 @@ export const appendCases: readonly StoreCase[] = [
         { guard: { status: "asleep" } },
         { guard: { status: [] } },
         { guard: { maxTurns: -1 } },
+        { guard: { variablesBytesMax: 1.5 } },
         { guard: { leaseToken: "1" } },
       ];
       for (const options of [...bad, null, 7]) {

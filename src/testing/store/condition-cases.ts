@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import type { SessionStatus } from "../../session/entry.ts";
+import type { EntryDraft, SessionStatus } from "../../session/entry.ts";
 import type { SessionErrorCode } from "../../session/errors.ts";
+import { createHeader } from "../../session/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
@@ -143,6 +144,33 @@ export const conditionCases: readonly StoreCase[] = [
       );
       assert.equal((await Promise.allSettled(tries)).filter((result) => result.status === "fulfilled").length, 1);
       assert.equal((await headOf(store, "a")).version, 4);
+    },
+  },
+  {
+    name: "refuses variables beyond variablesBytesMax, on any path and however many set them at once, and lets the rest be",
+    async run({ store }) {
+      await makeThree(store);
+      const guard = { variablesBytesMax: 1000 };
+      const set = (key: string, length: number): EntryDraft => ({
+        type: "variables",
+        set: { [key]: "x".repeat(length) },
+        unset: [],
+      });
+      const tries = Array.from({ length: 6 }, (_, i) => store.append("a", [set(`k${i}`, 400)], { guard }));
+      const results = await Promise.allSettled(tries);
+      assert.equal(results.filter((result) => result.status === "fulfilled").length, 2);
+      await unchanged(store, "a", () =>
+        refuses(store.append("a", [set("more", 600)], { guard }), "CAPACITY", { limit: 1000 }),
+      );
+      await unchanged(store, "a", () => refuses(store.append("a", [set("k", 1000)], { guard, onto: "1" }), "CAPACITY"));
+      await store.append("a", [set("k", 800)], { guard, onto: "1" });
+      await store.append("a", [user("still welcome")], { guard });
+      await store.append("a", [set("beyond", 5000)]);
+      await checkHeadIsFold(store, "a");
+      const entries = [set("k", 2000)];
+      await refuses(store.create(createHeader({ id: "b" }), { entries, variablesBytesMax: 1000 }), "CAPACITY");
+      assert.equal(await store.head("b"), null);
+      await store.create(createHeader({ id: "b" }), { entries, variablesBytesMax: 3000 });
     },
   },
   {

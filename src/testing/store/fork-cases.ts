@@ -281,6 +281,30 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "refuses forks beyond maxOpenPerUser, counting all open sessions of the user, also when many are made at once",
+    async run({ store }) {
+      await store.create(createHeader({ id: "a", userId: "u" }), { entries: [user("one", { id: "1" })] });
+      await store.create(createHeader({ id: "other", userId: "v" }));
+      const fork = (id: string): Promise<unknown> =>
+        store.fork("a", createHeader({ id, userId: "u" }), { maxOpenPerUser: 3, maxForks: 10 });
+      const results = await Promise.allSettled(Array.from({ length: 6 }, (_, i) => fork(`f${i}`)));
+      assert.equal(results.filter((result) => result.status === "fulfilled").length, 2);
+      for (const result of results)
+        if (result.status === "rejected") await refuses(Promise.reject(result.reason), "CAPACITY", { limit: 3 });
+      assert.equal(await store.count({ userId: "u" }), 3);
+      // What was refused has left no place taken.
+      await store.delete("a");
+      const [source = ""] = (await store.list({ userId: "u" })).items.map(({ header }) => header.id);
+      await store.fork(source, createHeader({ id: "again", userId: "u" }), { maxOpenPerUser: 3, maxForks: 1 });
+      await refuses(
+        store.fork(source, createHeader({ id: "more", userId: "v" }), { maxOpenPerUser: 3, maxForks: 1 }),
+        "CAPACITY",
+        { limit: 1 },
+      );
+      await store.create(createHeader({ id: "v2", userId: "v" }), { maxOpenPerUser: 2 });
+    },
+  },
+  {
     name: "has forks with all they took over after it is opened again",
     needs: "durable",
     async run(context) {

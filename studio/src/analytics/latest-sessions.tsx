@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from "react";
-import type { Client, SessionView } from "skein/client";
+import type { Client, ListedSession } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
@@ -20,7 +20,7 @@ interface Asked {
 }
 
 interface MeasuredSession {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly sums: Awaited<ReturnType<Client["sessions"]["analytics"]>>;
 }
 

@@ -1,8 +1,8 @@
-import { type Client, ClientError, type SessionView } from "skein/client";
+import { type Client, ClientError, type ListedSession, type SessionView } from "skein/client";
 
 /** The sessions that a session is most likely compared with. */
 export interface Relatives {
-  readonly forks: readonly SessionView[];
+  readonly forks: readonly ListedSession[];
   /** The session that it was forked from; null where there is none, or none that may be seen. */
   readonly parent: SessionView | null;
 }
@@ -24,7 +24,7 @@ export async function readRelatives(client: Client, session: SessionView, signal
 /** Whether a session is a fork of another, or a fork of one of its forks. */
 export async function isForkOf(
   client: Client,
-  fork: SessionView,
+  fork: ListedSession,
   sourceId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -37,7 +37,7 @@ export async function isForkOf(
 }
 
 /** What the person is shown for a session. */
-export function sessionTitle(session: SessionView): string {
+export function sessionTitle(session: ListedSession): string {
   const { branchName } = session.header.forkedFrom ?? {};
   const name = session.name ?? branchName ?? session.firstMessage ?? "New session";
   return branchName !== undefined && session.name !== null && session.name !== branchName

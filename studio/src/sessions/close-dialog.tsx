@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { titleOf } from "./session-look.ts";
 
@@ -9,7 +9,7 @@ export function CloseDialog({
   onClose,
   onConfirm,
 }: {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly onClose: () => void;
   readonly onConfirm: (reason: string) => void;
 }): ReactNode {

@@ -1,9 +1,9 @@
-import type { Client, SearchHitView, SessionView } from "skein/client";
+import type { Client, SearchHitView, ListedSession } from "skein/client";
 import { isShown, patternProblem, queryOf, type SessionFilter } from "./session-filter.ts";
 
 /** A row of the list: a session, and where a search found something in it. */
 export interface SessionRow {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly matches: SearchHitView["matches"];
 }
 

@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useCallback, useEffect, useRef, useState } from "react";
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
@@ -13,7 +13,7 @@ export function RenameForm({
   onChange,
   onClose,
 }: {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly onChange: () => void;
   readonly onClose: () => void;
 }): ReactNode {

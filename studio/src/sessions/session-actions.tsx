@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useState } from "react";
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { ShareButton } from "../share/share-button.tsx";
 import { BackLink } from "../shell/back-link.tsx";
 import { CloseDialog } from "./close-dialog.tsx";
@@ -17,7 +17,7 @@ export function SessionActions({
   session,
   onChange,
 }: {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly onChange: () => void;
 }): ReactNode {
   const [open, setOpen] = useState<"rename" | "close" | null>(null);
@@ -59,7 +59,7 @@ export function SessionActions({
   );
 }
 
-function itemsOf({ status }: SessionView, life: SessionLife, askToClose: () => void): readonly MenuItem[] {
+function itemsOf({ status }: ListedSession, life: SessionLife, askToClose: () => void): readonly MenuItem[] {
   const { busy } = life;
   const ended = status === "closed" || status === "expired";
   const pause: MenuItem =

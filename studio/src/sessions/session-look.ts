@@ -1,4 +1,4 @@
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 
 /** How a session stands, as one word. */
 export type SessionMark = "active" | "running" | "interrupted" | "suspended" | "closed" | "expired";
@@ -19,14 +19,14 @@ const TITLE_CHARACTERS_MAX = 200;
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /** How a session stands: a run that nobody has any more was interrupted. */
-export function markOf(session: Pick<SessionView, "status" | "running" | "openRuns">): SessionMark {
+export function markOf(session: Pick<ListedSession, "status" | "running" | "openRuns">): SessionMark {
   if (session.running !== null) return "running";
   if (session.status !== "active") return session.status;
   return session.openRuns.length > 0 ? "interrupted" : "active";
 }
 
 /** What a session is called: its name, else how it began. */
-export function titleOf(session: Pick<SessionView, "name" | "firstMessage">): string {
+export function titleOf(session: Pick<ListedSession, "name" | "firstMessage">): string {
   const title = [session.name, session.firstMessage].map(oneLine).find((text) => text !== "");
   return title ?? "New session";
 }

@@ -1,5 +1,5 @@
 import { useCallback } from "react";
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/place.ts";
@@ -19,7 +19,7 @@ export interface SessionLife {
 }
 
 /** Suspends, resumes, closes and deletes a session. */
-export function useSessionLife(session: SessionView, onChange: () => void): SessionLife {
+export function useSessionLife(session: ListedSession, onChange: () => void): SessionLife {
   const client = useClient();
   const { id } = session.header;
   const { busy, error, clear, run } = useAction(

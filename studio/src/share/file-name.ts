@@ -1,4 +1,4 @@
-import type { ExportFormat, SessionView } from "skein/client";
+import type { ExportFormat, ListedSession } from "skein/client";
 import { titleOf } from "../sessions/session-look.ts";
 
 const ENDINGS: Readonly<Record<ExportFormat, string>> = { html: "html", markdown: "md", jsonl: "jsonl" };
@@ -6,7 +6,7 @@ const ENDINGS: Readonly<Record<ExportFormat, string>> = { html: "html", markdown
 const NAME_CHARACTERS_MAX = 60;
 
 /** What the file of a session is called: its title in letters, digits and hyphens, which every system takes. */
-export function fileNameOf(session: Pick<SessionView, "name" | "firstMessage">, format: ExportFormat): string {
+export function fileNameOf(session: Pick<ListedSession, "name" | "firstMessage">, format: ExportFormat): string {
   const words = titleOf(session)
     .normalize("NFC")
     .toLowerCase()

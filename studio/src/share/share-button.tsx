@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useRef, useState } from "react";
-import type { SessionView } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { useDismiss } from "../sessions/use-dismiss.ts";
 import { ShareForm } from "./share-form.tsx";
 import "./share.css";
@@ -9,7 +9,7 @@ export function ShareButton({
   session,
   leafId,
 }: {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   /** Where the branch ends that can be exported alone. */
   readonly leafId?: string;
 }): ReactNode {

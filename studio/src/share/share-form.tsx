@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useCallback, useEffect, useId, useRef, useState } from "react";
-import type { ExportFormat, SessionView } from "skein/client";
+import type { ExportFormat, ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { fileNameOf } from "./file-name.ts";
@@ -17,7 +17,7 @@ export function ShareForm({
   leafId,
   onDone,
 }: {
-  readonly session: SessionView;
+  readonly session: ListedSession;
   readonly leafId: string | null;
   readonly onDone: () => void;
 }): ReactNode {

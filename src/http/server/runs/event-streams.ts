@@ -1,4 +1,6 @@
 import { SessionCapacityError } from "../../../session/errors.ts";
+import type { Admission } from "../admission.ts";
+import { HttpError } from "../http-error.ts";
 
 /** How much of a source goes into one piece, about. */
 export const FRAME_CHARACTERS_MAX: number = 64 * 1024;
@@ -25,6 +27,16 @@ export interface FrameSource {
   attach(wake: () => void): () => void;
 }
 
+/** Who reads a stream, and whether they would still be let in. */
+export type StreamReader = Pick<Admission, "caller" | "holds">;
+
+/** How the streams of a server are kept. */
+export interface EventStreamsOptions {
+  /** How many streams a user may have open. */
+  readonly streamsPerUser: number;
+  readonly heartbeatMs?: number;
+}
+
 /**
  * The event streams of a server that are open.
  *
@@ -35,10 +47,13 @@ export interface FrameSource {
  */
 export class EventStreams {
   readonly #open = new Set<EventStream>();
+  readonly #byUser = new Map<string, number>();
+  readonly #streamsPerUser: number;
   readonly #heartbeatMs: number;
   #timers: readonly NodeJS.Timeout[] = [];
 
-  constructor({ heartbeatMs = HEARTBEAT_MS }: { readonly heartbeatMs?: number } = {}) {
+  constructor({ streamsPerUser, heartbeatMs = HEARTBEAT_MS }: EventStreamsOptions) {
+    this.#streamsPerUser = streamsPerUser;
     this.#heartbeatMs = heartbeatMs;
   }
 
@@ -46,12 +61,20 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Sends a source as Server-Sent Events to whoever asked for it, for as long as `holds` says so. */
-  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">, holds: () => boolean): Response {
+  /**
+   * Sends a source as Server-Sent Events to whoever asked for it, for as long as they would be let in.
+   *
+   * @throws {HttpError} `TOO_MANY_STREAMS`.
+   */
+  open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">, reader: StreamReader): Response {
     // Nobody would read what a client gets that wants the headers only, or that has left already.
     if (method === "HEAD" || signal.aborted) return new Response(null, { headers: HEADERS });
     if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
-    const stream = new EventStream(source, signal, holds, () => this.#forget(stream));
+    const { userId } = reader.caller;
+    const own = this.#byUser.get(userId) ?? 0;
+    if (own >= this.#streamsPerUser) throw tooMany(this.#streamsPerUser);
+    this.#byUser.set(userId, own + 1);
+    const stream = new EventStream(source, signal, reader.holds, () => this.#forget(stream, userId));
     this.#open.add(stream);
     if (this.#timers.length === 0) {
       this.#timers = [
@@ -76,12 +99,23 @@ export class EventStreams {
     for (const stream of [...this.#open]) if (!stream.holds()) stream.end();
   }
 
-  #forget(stream: EventStream): void {
+  #forget(stream: EventStream, userId: string): void {
     this.#open.delete(stream);
+    const others = (this.#byUser.get(userId) ?? 1) - 1;
+    if (others === 0) this.#byUser.delete(userId);
+    else this.#byUser.set(userId, others);
     if (this.#open.size > 0) return;
     for (const timer of this.#timers) clearInterval(timer);
     this.#timers = [];
   }
+}
+
+function tooMany(streamsPerUser: number): HttpError {
+  return new HttpError(
+    "TOO_MANY_STREAMS",
+    `A user may have ${streamsPerUser} event streams open on this server; close one of them first.`,
+    { headers: { "retry-after": "5" } },
+  );
 }
 
 /** One open stream; a source of bytes for its connection. */

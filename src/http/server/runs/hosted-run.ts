@@ -30,6 +30,8 @@ export interface RunAbout {
   readonly sessionId: string;
   /** Whose session it is. */
   readonly userId: string | null;
+  /** Who started it, and so whose runs it is one of. */
+  readonly startedBy: string;
   readonly agent: string | null;
   readonly group: string | null;
 }

@@ -22,8 +22,8 @@ const streamOf = (data: string, schema: z.ZodType) =>
 
 /** Adds the routes of runs and of live events; what comes back is for whoever shuts the server down. */
 export function mountRuns(app: ServerApp, services: ServerServices): ServerRuns {
-  const registry = new RunRegistry(services);
-  const streams = new EventStreams();
+  const registry = new RunRegistry(services, app.limits);
+  const streams = new EventStreams(app.limits);
   const watches = new SessionWatches(services.store, services.report);
   services.drain.addEventListener("abort", () => streams.close(), { once: true });
   mountStarting(app, registry);
@@ -40,8 +40,10 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     summary: "Runs a session through an agent or a group; the events tell what comes of it.",
     needs: "run",
     body: schemas.runRequest,
+    problems: [502],
+    content: true,
     answers: STARTED,
-    handle: async ({ param, body, caller }) => started(await registry.start(param("id"), body, caller)),
+    handle: async ({ param, body, caller, signal }) => started(await registry.start(param("id"), body, caller, signal)),
   });
   route(app, {
     method: "get",
@@ -58,6 +60,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
     operationId: "recoverSession",
     summary: "Goes on with the run of a session that was interrupted.",
     needs: "run",
+    problems: [502],
     body: schemas.emptyRequest,
     answers: { ...STARTED, 204: { description: "No run of the session was interrupted." } },
     async handle({ param, caller }) {
@@ -70,7 +73,7 @@ function mountStarting(app: ServerApp, registry: RunRegistry): void {
 function mountRunning(app: ServerApp, registry: RunRegistry): void {
   /** A route that does something with a run and answers with how it stands then. */
   const add = <Body>(
-    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "needs" | "body">,
+    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "needs" | "body" | "content">,
     act: (run: HostedRun, call: RouteCall<unknown, Body>) => void | Promise<void>,
   ): void =>
     route<unknown, Body>(app, {
@@ -113,6 +116,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       summary: "Says something before the model's next turn.",
       needs: "run",
       body: schemas.inputRequest,
+      content: true,
     },
     (run, { body }) => run.say("steer", body.content),
   );
@@ -124,6 +128,7 @@ function mountRunning(app: ServerApp, registry: RunRegistry): void {
       summary: "Says something when the model would stop.",
       needs: "run",
       body: schemas.inputRequest,
+      content: true,
     },
     (run, { body }) => run.say("followUp", body.content),
   );
@@ -144,6 +149,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     path: "/api/runs/:runId/events",
     operationId: "readRunEvents",
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
+    problems: [410],
     answers: {
       ...streamOf("an event of the run, as JSON", runEvent),
       204: { description: "The run has ended with the event that Last-Event-ID names." },
@@ -151,7 +157,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     handle({ param, caller, admission, request }) {
       checkOpen();
       const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
-      return source === null ? noContent() : streams.open(source, request, admission.holds);
+      return source === null ? noContent() : streams.open(source, request, admission);
     },
   });
   route(app, {
@@ -167,7 +173,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
       await visibleHead(services, sessionId, caller);
       const last = request.headers.get("last-event-id");
       const after = last === null ? (query.after ?? null) : positionOf(last);
-      return streams.open(await watches.join(sessionId, after), request, admission.holds);
+      return streams.open(await watches.join(sessionId, after), request, admission);
     },
   });
 }

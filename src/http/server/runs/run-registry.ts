@@ -10,12 +10,20 @@ import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { HostedRun, type StartedRun } from "./hosted-run.ts";
 import { inputOf, readRunOrigin } from "./run-origin.ts";
+import { RunSlots } from "./run-slots.ts";
 import { startAgentRun, startGroupRun } from "./start-run.ts";
 
 const RUNNING_MAX = 1000;
 const ENDED_MAX = 1000;
 const ENDED_CHARACTERS_MAX = 64_000_000;
 const ENDED_KEPT_MS = 5 * 60_000;
+
+/** Who wants to start a run, and what they do where they have to wait. */
+interface Entering {
+  readonly caller: Caller;
+  readonly ifBusy: NonNullable<RunRequest["ifBusy"]>;
+  readonly signal: AbortSignal;
+}
 
 /**
  * The runs of a server, and for a while those that have ended.
@@ -31,10 +39,12 @@ export class RunRegistry implements ServerRuns {
   /** In the order in which they ended, each with the timer that forgets it. */
   readonly #ended = new Map<HostedRun, NodeJS.Timeout>();
   readonly #recovering = new Set<string>();
+  readonly #slots: RunSlots;
   #starting = 0;
 
-  constructor(services: ServerServices) {
+  constructor(services: ServerServices, { maxRunsPerUser }: { readonly maxRunsPerUser: number }) {
     this.#services = services;
+    this.#slots = new RunSlots(maxRunsPerUser);
   }
 
   has(runId: string): boolean {
@@ -52,8 +62,8 @@ export class RunRegistry implements ServerRuns {
     void drainRuns({ timeoutMs: 0, ids }).catch(this.#services.report);
   }
 
-  /** Starts a run on a session. With `reject`, it has the session when this resolves. */
-  async start(sessionId: string, request: RunRequest, caller: Caller): Promise<HostedRun> {
+  /** Starts a run on a session. With `reject`, it has the session when this resolves. The signal ends waiting for a place. */
+  async start(sessionId: string, request: RunRequest, caller: Caller, signal: AbortSignal): Promise<HostedRun> {
     const { input, ifBusy = "reject", model: modelId = null } = request;
     const head = await this.#writable(sessionId, caller);
     const options = { ...this.#services, sessionId, actor: caller, ifBusy };
@@ -63,14 +73,16 @@ export class RunRegistry implements ServerRuns {
         throw new HttpError("INVALID_REQUEST", "A group answers with its own agents and models; leave those out.");
       }
       const group = this.#groupNamed(name);
-      this.#makeWay(sessionId, ifBusy);
-      return this.#host(head, { agent: null, group: name }, () => startGroupRun(group, input, { ...options, name }));
+      return this.#host(head, { agent: null, group: name }, { caller, ifBusy, signal }, () =>
+        startGroupRun(group, input, { ...options, name }),
+      );
     }
     const [name, agent] = this.#agentNamed(request.agent ?? null);
     const model = modelId === null ? null : this.#modelNamed(modelId);
-    this.#makeWay(sessionId, ifBusy);
     const said = this.#placed(inputOf(input, { agent: name, model: modelId }, head.header.sandbox), head);
-    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, said, { ...options, model }));
+    return this.#host(head, { agent: name, group: null }, { caller, ifBusy, signal }, () =>
+      startAgentRun(agent, said, { ...options, model }),
+    );
   }
 
   /** Goes on with the run of a session whose process has died or was shut down; null when there is none. */
@@ -115,38 +127,71 @@ export class RunRegistry implements ServerRuns {
     const lease = await store.leaseOf(sessionId);
     if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
     const origin = await readRunOrigin(store, head);
+    const entering = { caller, ifBusy: "reject", signal: this.#services.drain } as const;
     const options = { ...this.#services, sessionId, actor: caller, ifBusy: "reject" } as const;
     if (origin.group !== null) {
       const name = origin.group.name ?? this.#onlyGroup();
       const group = this.#groupNamed(name);
-      return this.#host(head, { agent: null, group: name }, () => startGroupRun(group, null, { ...options, name }));
+      return this.#host(head, { agent: null, group: name }, entering, () =>
+        startGroupRun(group, null, { ...options, name }),
+      );
     }
     const known = origin.agent !== null && this.#services.agents.has(origin.agent);
     const [name, agent] = this.#agentNamed(known ? origin.agent : null);
     const model = origin.model === null ? null : this.#services.models(origin.model);
     const { user } = await resumeSession({ store, sessionId });
     const placed = this.#placed(user, head);
-    return this.#host(head, { agent: name, group: null }, () => startAgentRun(agent, placed, { ...options, model }));
+    return this.#host(head, { agent: name, group: null }, entering, () =>
+      startAgentRun(agent, placed, { ...options, model }),
+    );
   }
 
   async #host(
     { header }: SessionHead,
     who: { readonly agent: string | null; readonly group: string | null },
+    entering: Entering,
     start: () => Promise<StartedRun>,
   ): Promise<HostedRun> {
-    const { drain, report } = this.#services;
-    if (drain.aborted) throw new HttpError("DRAINING", "The server is shutting down; try again later.");
-    if (this.#running().length + this.#starting >= RUNNING_MAX) throw new SessionCapacityError("runs", RUNNING_MAX);
+    const { report } = this.#services;
+    this.#checkOpen();
+    const leave = await this.#enter(header.id, entering);
+    const startedBy = entering.caller.userId;
     this.#starting += 1;
     try {
+      if (this.#running().length + this.#starting > RUNNING_MAX) throw new SessionCapacityError("runs", RUNNING_MAX);
       const started = await start();
-      const run = new HostedRun(started, { sessionId: header.id, userId: header.userId, ...who }, report);
+      const run = new HostedRun(started, { sessionId: header.id, userId: header.userId, startedBy, ...who }, report);
       this.#runs.set(run.runId, run);
-      void run.ended.then(() => this.#retire(run));
+      void run.ended.then(leave).then(() => this.#retire(run));
       return run;
+    } catch (error) {
+      leave();
+      throw error;
     } finally {
       this.#starting -= 1;
     }
+  }
+
+  /** Takes one of the caller's places for runs; a run that is to give way to this one gives its place, too. */
+  async #enter(sessionId: string, { caller: { userId }, ifBusy, signal }: Entering): Promise<() => void> {
+    const { drain } = this.#services;
+    const inTheWay = ifBusy === "interrupt" ? this.#holdersOf(sessionId) : [];
+    const wait = ifBusy === "enqueue" || inTheWay.some(({ about }) => about.startedBy === userId);
+    const refused = !wait && this.#slots.isFull(userId);
+    const taking = this.#slots.take(userId, { wait, signal: AbortSignal.any([signal, drain]) });
+    if (!refused) for (const run of inTheWay) void run.abort("Another run takes its place.");
+    try {
+      return await taking;
+    } catch (error) {
+      this.#checkOpen();
+      if (error instanceof HttpError) throw error;
+      throw new HttpError("INVALID_REQUEST", "The client left before the run could begin.");
+    }
+  }
+
+  #checkOpen(): void {
+    if (!this.#services.drain.aborted) return;
+    throw new HttpError("DRAINING", "The server is shutting down; try again later.");
   }
 
   /** Keeps a run that has ended for those who come back for its end. */
@@ -171,12 +216,9 @@ export class RunRegistry implements ServerRuns {
     return [...this.#runs.values()].filter(({ pending }) => pending);
   }
 
-  /** Stops who has the session: the manager's line of runs and groups do not know of each other. */
-  #makeWay(sessionId: string, ifBusy: RunRequest["ifBusy"]): void {
-    if (ifBusy !== "interrupt") return;
-    for (const run of this.#running()) {
-      if (run.about.sessionId === sessionId && run.hasSession) void run.abort("Another run takes its place.");
-    }
+  /** Who has the session: the manager's line of runs and groups do not know of each other. */
+  #holdersOf(sessionId: string): readonly HostedRun[] {
+    return this.#running().filter((run) => run.about.sessionId === sessionId && run.hasSession);
   }
 
   async #writable(sessionId: string, actor: Caller): Promise<SessionHead> {

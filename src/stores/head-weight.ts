@@ -1,0 +1,25 @@
+import type { SessionHead } from "../session/fold.ts";
+import type { CacheWeights } from "./lru-cache.ts";
+
+/** Settings and metadata are the same object until they change, so that each is measured once. */
+const lengths = new WeakMap<object, number>();
+
+/** About how many characters a head takes beyond what every head takes. */
+export function headWeight({ header: { metadata }, path: { settings } }: SessionHead): number {
+  return lengthOf(metadata) + (settings === null ? 0 : lengthOf(settings.change));
+}
+
+function lengthOf(value: object): number {
+  for (const _key in value) {
+    const known = lengths.get(value) ?? JSON.stringify(value).length;
+    lengths.set(value, known);
+    return known;
+  }
+  return 0;
+}
+
+/** How much of what heads hold a cache of sessions may keep: 16 MB in each of its halves. */
+export const HEAD_WEIGHTS: CacheWeights<{ readonly head: SessionHead }> = {
+  max: 16 * 1024 * 1024,
+  of: ({ head }) => headWeight(head),
+};
