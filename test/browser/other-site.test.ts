@@ -51,15 +51,13 @@ const ATTACK = `async (url) => {
     source.onopen = () => resolve("open");
     source.onerror = () => { source.close(); reject(new Error()); };
   }));
+  // What comes of a form is not for this page to see; the server's log tells that it came.
   for (const enctype of ["text/plain", "application/x-www-form-urlencoded"]) {
-    await tell("form " + enctype, () => new Promise((resolve) => {
-      const frame = Object.assign(document.createElement("iframe"), { name: "target" });
-      const form = Object.assign(document.createElement("form"), { action: url + "/api/sessions", method: "post", enctype, target: "target" });
-      form.append(Object.assign(document.createElement("input"), { name: body, value: "" }));
-      frame.onload = () => { frame.remove(); resolve("sent"); };
-      document.body.append(frame, form);
-      form.submit();
-    }));
+    const form = Object.assign(document.createElement("form"), { action: url + "/api/sessions", method: "post", enctype });
+    form.target = "frame-" + enctype;
+    form.append(Object.assign(document.createElement("input"), { name: body, value: "" }));
+    document.body.append(Object.assign(document.createElement("iframe"), { name: form.target }), form);
+    form.submit();
   }
   return seen;
 }`;
@@ -93,15 +91,17 @@ const doors: [name: string, init: Partial<ServerInit>][] = [
 
 test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ...hosts }))))(
   "a page of $page on another port gets nothing from a server at $server $name, and changes nothing there",
-  { timeout: 30_000 },
+  { timeout: 60_000 },
   async ({ init, ...hosts }, context) => {
     const missing = chromiumMissing();
     if (missing !== null) skipBecause(context, missing);
     const { seen, server, page } = await attack(init, hosts);
     await using _ = server;
-    const sent = ["no-cors post", "form text/plain", "form application/x-www-form-urlencoded"];
-    for (const [name, what] of seen) expect([name, what]).toEqual([name, sent.includes(name) ? what : "refused"]);
-    expect(seen).toHaveLength(9);
+    for (const [name, what] of seen) expect([name, what]).toEqual([name, name === "no-cors post" ? what : "refused"]);
+    expect(seen).toHaveLength(7);
+    // The post without CORS, the one that is asked for first, and the two forms.
+    const posts = (): number => server.log.filter(({ method }) => method === "POST" || method === "OPTIONS").length;
+    await expect.poll(posts, { timeout: 20_000 }).toBe(4);
     // Not one of them got so far as to a route.
     expect(new Set(server.log.map(({ status }) => status))).toEqual(new Set([403]));
     expect((await server.manager.list()).items.map(({ header }) => header.id)).toEqual(["s"]);
@@ -112,8 +112,11 @@ test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ..
       const linking = await page.context().newPage();
       await linking.goto(page.url());
       const answered = linking.waitForResponse((response) => response.url() === url + path);
-      await linking.evaluate(`location.href = ${JSON.stringify(url + path)}`);
+      // Later, as the page that is asked to do it is gone then.
+      await linking.evaluate(`void setTimeout(() => { location.href = ${JSON.stringify(url + path)}; }, 0)`);
       statuses.push((await answered).status());
+      // A page that is closed while it goes elsewhere may never be.
+      await linking.waitForURL(url + path);
       await linking.close();
     }
     expect(statuses).toEqual([200, 403]);
