@@ -1,5 +1,5 @@
 import { freezeDeep } from "../internal/freeze-deep.ts";
-import type { JsonObject } from "../internal/json.ts";
+import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { EntryOf } from "./entry.ts";
 
 /** What the `variables` entries of a path add up to. */
@@ -52,12 +52,13 @@ export function stepSettings(
 ): SettingsNode {
   const count = (parent?.count ?? 0) + 1;
   const start = count - lowbit(count);
-  let change = changeOf(entry);
+  const changes = [changeOf(entry)];
   let before = parent;
   while (before !== null && before.count > start) {
-    change = join(before.change, change);
+    changes.push(before.change);
     before = before.before === null ? null : nodeAt(before.before);
   }
+  let change = joined(changes);
   // Where nothing comes before, there is nothing to take away.
   if (before === null) change = { ...change, unset: [] };
   return freezeDeep({ count, seq: entry.seq, change: compact(change), before: before?.seq ?? null });
@@ -66,9 +67,7 @@ export function stepSettings(
 /** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */
 export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
-  let change: SettingsChange = {};
-  // The nearest first, so that what is replaced later is not copied at each step.
-  for (const node of nodes) change = join(node.change, change);
+  const change = joined(nodes.map((node) => node.change));
   return freezeDeep({
     variables: change.set ?? {},
     systemPrompt: change.systemPrompt ?? null,
@@ -143,18 +142,23 @@ function changeOf({ set, unset, systemPrompt, activeTools, activeSkills }: Entry
   };
 }
 
-/** What two changes come to, one after the other. */
-function join(first: SettingsChange, then: SettingsChange): SettingsChange {
-  const removed = new Set(then.unset);
-  const set = new Map(Object.entries(first.set ?? {}).filter(([key]) => !removed.has(key)));
-  for (const [key, value] of Object.entries(then.set ?? {})) set.set(key, value);
-  for (const key of first.unset ?? []) removed.add(key);
-  return {
-    ...first,
-    ...then,
-    set: Object.fromEntries(set),
-    unset: [...removed].filter((key) => !set.has(key)),
-  };
+/** What changes come to, the latest of which stands first. */
+function joined(changes: readonly SettingsChange[]): SettingsChange {
+  const [only] = changes;
+  if (changes.length === 1 && only !== undefined) return only;
+  const set = new Map<string, JsonValue>();
+  const removed = new Set<string>();
+  for (const { set: added = {}, unset = [] } of changes.toReversed()) {
+    for (const key of unset) {
+      set.delete(key);
+      removed.add(key);
+    }
+    for (const key in added) {
+      set.set(key, added[key] as JsonValue);
+      removed.delete(key);
+    }
+  }
+  return { ...Object.assign({}, ...changes.toReversed()), set: Object.fromEntries(set), unset: [...removed] };
 }
 
 /** Without the parts that say nothing. */
