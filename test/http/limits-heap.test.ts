@@ -102,14 +102,6 @@ const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, b
   ["names to unset", (id) => `/api/sessions/${id}`, () => `{"variables":{"unset":[${fill("1,", MIB - 99)}1]}}`],
   ["a nest of lists", (id) => `/api/sessions/${id}/entries`, () => fill("[", 16 * MIB)],
   ["a nest of objects", (id) => `/api/sessions/${id}/entries`, () => fill('{"a":', 16 * MIB)],
-  [
-    "variables that grow entry by entry",
-    (id) => `/api/sessions/${id}/entries`,
-    () =>
-      JSON.stringify({
-        entries: Array.from({ length: 10_000 }, (_, i) => ({ type: "variables", set: { [`k${i}`]: 1 }, unset: [] })),
-      }),
-  ],
 ];
 
 test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", {
