@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { createHeader } from "../../src/session/header.ts";
+import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const USERS = 20;
@@ -65,22 +66,15 @@ interface Answer {
 
 /** Does something while the health route is asked all the time; the longest that an answer took. */
 async function whileHealthy(work: () => Promise<void>): Promise<number> {
-  let [working, longestMs] = [true, 0];
-  const watch = (async () => {
-    while (working) {
-      const startMs = performance.now();
-      expect((await send(0, "GET", "/api/health")).status).toBe(200);
-      longestMs = Math.max(longestMs, performance.now() - startMs);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  })();
+  const prober = new HealthProber(url, child.pid as number);
   try {
     await work();
+    const { longestMs, failures } = await prober.take();
+    expect(failures).toEqual([]);
+    return longestMs;
   } finally {
-    working = false;
-    await watch;
+    prober.stop();
   }
-  return longestMs;
 }
 
 async function sessionOf(user: number): Promise<string> {
