@@ -44,6 +44,9 @@ export const badEncoding: readonly Attack[] = attacks(
   ),
 );
 
+/** What has no ending and is no route is a place within the page, which finds its way there itself. */
+const IS_PAGE = /^\/(?:api\/(?:%2e%2e|\.)\/.*passwd|\.\.\/\.\.\/etc\/passwd|API\/me|tokens)$/;
+
 export const climbingPaths: readonly Attack[] = attacks(
   "paths that climb",
   ...[
@@ -59,9 +62,22 @@ export const climbingPaths: readonly Attack[] = attacks(
     "/API/me",
     "/api/./me/../../etc/passwd",
     "/tokens",
+    "/..%2ftokens",
+    "/%2e%2e%2fsessions.db",
+    "/x%2f..%2f..%2ftokens",
     "/sessions.db",
     "/.env",
-  ].map((path) => ({ ...got(`asks for ${path}`, path, path.endsWith("/export") ? 400 : 404) })),
+  ].map((path): Row => {
+    const row = got(`asks for ${path}`, path, IS_PAGE.test(path) ? 200 : path.endsWith("/export") ? 400 : 404);
+    const isPage = (text: string) => text === "<!doctype html><title>The page</title>";
+    return {
+      ...row,
+      expect: {
+        ...row.expect,
+        never: (_attacker, { status, text }) => must(status !== 200 || isPage(text), "It shows another file."),
+      },
+    };
+  }),
 );
 
 export const repeatedQueries: readonly Attack[] = attacks(

@@ -1,7 +1,7 @@
 // Serves sessions of several users on SQLite, as `skein serve` would: with a token file, an isolated directory for each user,
 // and an agent whose writes and commands ask first. Tells its log.
 // node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAgent, SessionManager, workspaceTools } from "../../../dist/index.js";
 import { createServer, openTokenFile } from "../../../dist/http/index.js";
@@ -11,6 +11,10 @@ import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
 const [directory = ""] = process.argv.slice(2);
 const workingDir = join(directory, "work");
 await mkdir(workingDir, { recursive: true });
+// A page with the tokens and the store beside its directory, as a careless installation may have it.
+const studioDirectory = join(directory, "studio");
+await mkdir(studioDirectory);
+await writeFile(join(studioDirectory, "index.html"), "<!doctype html><title>The page</title>");
 const FIXTURES = { maxSessionsPerUser: 40, maxTurnsPerSession: 3000 };
 
 /**
@@ -45,6 +49,7 @@ const server = await createServer({
   agents: [agent],
   place: { backend: "local", spec: { workingDir, isolation: "required" } },
   unasked: "reads",
+  studioDirectory,
   tokens: await openTokenFile(join(directory, "tokens")),
   limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
   logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
