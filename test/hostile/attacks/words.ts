@@ -118,13 +118,19 @@ export const scriptsInExports: readonly Attack[] = attacks(
 
 export const exportBombs: readonly Attack[] = attacks(
   "exports that grow",
-  ...(["html", "markdown", "jsonl"] as const).map(
-    (format): Row => ({
-      name: `imports 6 MB of brackets and reads them as ${format}`,
+  ...(
+    [
+      ["html", "- a\n"],
+      ["markdown", "<"],
+      ["jsonl", "[*`>"],
+    ] as const
+  ).map(
+    ([format, marks]): Row => ({
+      name: `imports 6 MB of ${JSON.stringify(marks)} and reads them as ${format}`,
       who: "user",
       async send(attacker) {
-        const entries = Array.from({ length: 12 }, () => said("[*`>".repeat(125_000)));
-        const imported = await attacker.importLog([header(), ...chain(...entries)]);
+        const text = marks.repeat(6_000_000 / marks.length);
+        const imported = await attacker.importLog([header(), ...chain(said(text))]);
         return attacker.call("GET", at(imported.body.header.id, `/export?format=${format}`));
       },
       expect: { status: 200 },
