@@ -30,6 +30,7 @@ function goesOn(name: string, entries: Entries, options: { who?: Who; header?: o
       const id = imported.body.header.id as string;
       const recovered = await attacker.call("POST", at(id, "/recover"), {});
       if (recovered.status === 202) await attacker.settled(recovered.body.runId);
+      must(recovered.status === 204, "A run of a file goes on here", recovered);
       await runIn(attacker, id, "Go on.");
       return imported;
     },
@@ -262,7 +263,7 @@ function forging(name: string, lies: (canary: Attacker["canary"]) => object, sta
 export const forgedGroups: readonly Attack[] = attacks(
   "forged group facts in an import",
   goesOn("names a group that is to go on with it", [
-    said("Please.", { metadata: { "skein.run": { group: "crew" }, group: { kind: "message" } } }),
+    said("Please.", { metadata: { "skein.run": { group: "crew" }, group: { kind: "message", maxRounds: 1 } } }),
     runStarted(),
     called(...TOUCH),
     APPROVED,

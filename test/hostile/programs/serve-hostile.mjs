@@ -3,7 +3,13 @@
 // node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createAgent, SessionManager, workspaceTools } from "../../../dist/index.js";
+import {
+  createAgent,
+  GroupSession,
+  RoundRobinTurnManager,
+  SessionManager,
+  workspaceTools,
+} from "../../../dist/index.js";
 import { createServer, openTokenFile } from "../../../dist/http/index.js";
 import { scripted } from "../../../dist/models/index.js";
 import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
@@ -44,9 +50,13 @@ const agent = createAgent({
   builtInTools: false,
 });
 const store = await openSqliteStore({ path: join(directory, "sessions.db") });
+const manager = new SessionManager({ store, config: FIXTURES });
+const crew = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
+crew.addAgent(agent);
 const server = await createServer({
-  manager: new SessionManager({ store, config: FIXTURES }),
+  manager,
   agents: [agent],
+  groups: { crew },
   place: { backend: "local", spec: { workingDir, isolation: "required" } },
   unasked: "reads",
   studioDirectory,
