@@ -1,3 +1,4 @@
+import { setImmediate as otherWork } from "node:timers/promises";
 import { type Entry, isNode } from "../session/entry.ts";
 import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
@@ -5,6 +6,9 @@ import type { SessionStore } from "../session/store.ts";
 import { walkUp } from "../tree/path-reader.ts";
 import { cleanValue } from "./clean-value.ts";
 import type { Sanitizer } from "./sanitizer.ts";
+
+/** How many entries are read before others of the program have their turn; each may have 8 MiB. */
+const ENTRIES_AT_ONCE = 4;
 
 /** The session that is exported, as it stood when the export began. */
 export interface ExportSource {
@@ -43,7 +47,7 @@ export async function* readEntries({ store, head }: ExportSource): AsyncGenerato
   let read = 0;
   if (head.version > 0) {
     for await (const entry of store.read(head.header.id, { before: head.version })) {
-      read++;
+      if (read++ % ENTRIES_AT_ONCE === 0) await otherWork();
       yield entry;
     }
   }

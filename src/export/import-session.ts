@@ -1,6 +1,7 @@
+import { setImmediate as otherWork } from "node:timers/promises";
 import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
-import { spendingProblem } from "../session/entry-check.ts";
+import { excessProblem } from "../session/entry-check.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
@@ -22,6 +23,8 @@ export interface ImportOptions {
   readonly trust?: boolean;
   /** Whether what the file says was spent counts in sums (default true). */
   readonly counts?: boolean;
+  /** The most entries of the file (default: any number), as a store makes a session in one step that nothing interrupts. */
+  readonly entriesMax?: number;
   /** What the store is to refuse in the same step. */
   readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
@@ -29,6 +32,8 @@ export interface ImportOptions {
 /** The type of the `custom` entry that keeps what an import has taken out of a header. */
 export const IMPORTED_NOTE = "skein.imported";
 
+/** How many lines are read before others of the program have their turn. */
+const LINES_AT_ONCE = 200;
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -42,7 +47,7 @@ const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
  *
  * @throws {SessionError} `NOT_A_SESSION` when the first line is no session's header, `UNSUPPORTED_VERSION` for a later
  * format, `DAMAGED` for a line that is cut off or not valid, `UNKNOWN_ENTRY` for an entry that names one that is not
- * there, `INVALID_VALUE` for a value that nests too deep or has a key that is not allowed, `SESSION_EXISTS` for an id that
+ * there, `TOO_LARGE` for more than `entriesMax`, `INVALID_VALUE` for a value that nests too deep or has a key that is not allowed, `SESSION_EXISTS` for an id that
  * is taken.
  */
 export async function importSession(
@@ -51,17 +56,19 @@ export async function importSession(
   options: ImportOptions = {},
 ): Promise<SessionHead> {
   const trust = options.trust === true;
+  const entriesMax = options.entriesMax ?? Number.POSITIVE_INFINITY;
   let header: SessionHeader | null = null;
   const entries: Entry[] = [];
   const ids = new Set<string>();
   let number = 0;
   for await (const line of lines) {
     number++;
+    if (number % LINES_AT_ONCE === 0) await otherWork();
     if (header === null) {
       header = parseHeader(line);
       if (!trust && isAhead(header.createdAt)) throw damaged(number, AHEAD);
     } else {
-      for (const entry of parseEntries(line, number)) {
+      for (const entry of parseEntries(line, number, entriesMax - entries.length)) {
         const problem = ids.has(entry.id) ? "it repeats the id of an earlier entry" : trust ? null : excessOf(entry);
         if (problem !== null) throw damaged(number, problem);
         ids.add(entry.id);
@@ -111,7 +118,7 @@ const AHEAD = "its time is more than a day ahead of this machine's clock";
 
 /** What is too much of an entry that someone else may have made up: it would be the latest for ever, or spoil every sum. */
 function excessOf(entry: Entry): string | null {
-  return isAhead(entry.timestamp) ? AHEAD : spendingProblem(entry);
+  return isAhead(entry.timestamp) ? AHEAD : excessProblem(entry);
 }
 
 function isAhead(time: string): boolean {
@@ -131,7 +138,7 @@ function parseHeader(line: string): SessionHeader {
   return checkHeader(value);
 }
 
-function parseEntries(line: string, number: number): Entry[] {
+function parseEntries(line: string, number: number, entriesMax: number): Entry[] {
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -140,6 +147,12 @@ function parseEntries(line: string, number: number): Entry[] {
   }
   const items: unknown[] = Array.isArray(value) ? value : [value];
   if (items.length === 0) throw damaged(number, "it is an empty list");
+  if (items.length > entriesMax) {
+    throw new SessionError(
+      "TOO_LARGE",
+      `The file has more entries than may be imported at once, from line ${number} on; nothing was imported.`,
+    );
+  }
   for (const item of items) {
     const problem = entryProblem(item);
     if (problem !== null) throw damaged(number, problem);

@@ -19,6 +19,8 @@ export function plainMarkdown(text: string): string {
     .replace(/[\\`*_{}[\]()#+!|~<>&-]/g, "\\$&");
 }
 
+const BACKTICK = 0x60;
+
 /** Where a fence begins: what it is made of, and what follows it. */
 export const FENCE: RegExp = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 
@@ -76,7 +78,10 @@ function containProse(text: string): string {
 }
 
 function longestRun(text: string): number {
-  let longest = 0;
-  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  let [longest, run] = [0, 0];
+  for (let i = 0; i < text.length; i++) {
+    run = text.charCodeAt(i) === BACKTICK ? run + 1 : 0;
+    if (run > longest) longest = run;
+  }
   return longest;
 }

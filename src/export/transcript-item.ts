@@ -22,6 +22,9 @@ export type TranscriptBlock =
 /** A JSON text that is longer than this is shown as it is. */
 const INDENTED_CHARACTERS_MAX = 1024 * 1024;
 
+/** A text that is longer than this is shown as it is and not read as Markdown, which would take long in one piece. */
+const FORMATTED_CHARACTERS_MAX = 200_000;
+
 /** What to show of an entry; null when there is nothing to see. */
 export function itemOf(entry: Entry, undone = false): TranscriptItem | null {
   switch (entry.type) {
@@ -116,8 +119,15 @@ function messageItem(message: Message): TranscriptItem {
 
 function blocksOf(content: Content | null): TranscriptBlock[] {
   if (content === null || content === "") return [];
-  if (typeof content === "string") return [{ type: "text", text: content }];
-  return content.map((part) => (part.type === "thinking" ? folded("Thinking", part.text) : part));
+  if (typeof content === "string") return [textBlock(content)];
+  return content.map((part) => {
+    if (part.type === "text") return textBlock(part.text);
+    return part.type === "thinking" ? folded("Thinking", part.text) : part;
+  });
+}
+
+function textBlock(text: string): TranscriptBlock {
+  return text.length > FORMATTED_CHARACTERS_MAX ? folded("A long text", text) : { type: "text", text };
 }
 
 function callBlock({ name, arguments: text }: ToolCall): TranscriptBlock {
@@ -139,7 +149,7 @@ function summaryItem(
     kind: "summary",
     title,
     details: [...details, ...spendingOf(usage, cost)],
-    blocks: summary === "" ? [] : [{ type: "text", text: summary }],
+    blocks: summary === "" ? [] : [textBlock(summary)],
   };
 }
 

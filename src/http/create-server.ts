@@ -22,6 +22,8 @@ export interface ServerLimits {
   readonly contentPartsMax?: number;
   /** The most bytes of a file to import (default 16 MiB). */
   readonly importBytesMax?: number;
+  /** The most entries of a file to import (default 10,000), as a store makes a session in one step. */
+  readonly importEntriesMax?: number;
   /** The most that the bodies of a user's requests take at once, each JSON value counting 64 bytes more (default 64 MiB). */
   readonly bodyBytesPerUser?: number;
   /** The most that the bodies of all requests take at once, likewise (default: three times that). */

@@ -2,7 +2,7 @@ import { copyJsonWithout, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { isCheckedMessage } from "./checked-message.ts";
 import { type EntryBody, type EntryDraft, isKnownType, STAMP_FIELDS } from "./entry.ts";
-import { bodyProblem, spendingProblem } from "./entry-check.ts";
+import { bodyProblem, excessProblem } from "./entry-check.ts";
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
 import { checkName } from "./id.ts";
@@ -57,7 +57,7 @@ function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): Checked
   // What was copied is a new object, so that a message which is known already was not copied and needs no check.
   if (!(body.type === "message" && isCheckedMessage(body.message))) checkBody(body, what, verbatim);
   // A copy keeps what an old log says; sums stay finite whatever that is.
-  const excess = verbatim ? null : spendingProblem(body);
+  const excess = verbatim ? null : excessProblem(body);
   if (excess !== null) throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${excess}.`);
   if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
   return {

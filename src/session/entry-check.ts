@@ -1,7 +1,7 @@
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
 import { checkName } from "./id.ts";
-import { COST_MAX, TOKENS_MAX } from "./limits.ts";
+import { COST_MAX, MODEL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, TOKENS_MAX } from "./limits.ts";
 import { USAGE_FIELDS } from "./usage.ts";
 
 type Fields = { readonly [key: string]: unknown };
@@ -157,13 +157,36 @@ export function bodyProblem(body: Fields): string | null {
   return rules === undefined ? null : fieldProblem(body, rules);
 }
 
+type Limits = Readonly<Record<string, number>>;
+
+/** The most characters of texts that are shown or stored with other entries as well, by type and field. */
+const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
+  message: { provider: MODEL_CHARACTERS_MAX, model: MODEL_CHARACTERS_MAX },
+  model_change: { provider: MODEL_CHARACTERS_MAX, modelId: MODEL_CHARACTERS_MAX },
+  thinking_level_change: { thinkingLevel: MODEL_CHARACTERS_MAX },
+  label: { label: NAME_CHARACTERS_MAX },
+  session_info: { name: NAME_CHARACTERS_MAX },
+  status: { reason: REASON_CHARACTERS_MAX },
+};
+
 /**
- * What is wrong with what a new entry says was spent, or null: more than any answer of a model comes to. A stored log
- * stays readable with whatever it says.
+ * What a new entry says too much of, or null: it spent more than any answer of a model comes to, or has a name, a label or
+ * a reason without an end. A stored log stays readable with whatever it says.
  */
-export function spendingProblem(body: { readonly type: string; readonly message?: unknown }): string | null {
-  const spent: unknown = body.type === "message" ? body.message : body;
-  if (!isFields(spent)) return null;
+export function excessProblem(body: { readonly type: string; readonly message?: unknown }): string | null {
+  const said: unknown = body.type === "message" ? body.message : body;
+  if (!isFields(said)) return null;
+  const limits = Object.hasOwn(CHARACTERS_MAX, body.type) ? (CHARACTERS_MAX[body.type] as Limits) : {};
+  for (const field in limits) {
+    const value = said[field];
+    const charactersMax = limits[field] as number;
+    if (typeof value === "string" && value.length > charactersMax)
+      return `${field} has more than ${charactersMax} characters`;
+  }
+  return spendingProblem(said);
+}
+
+function spendingProblem(spent: Fields): string | null {
   if (typeof spent.cost === "number" && spent.cost > COST_MAX) return `cost is more than ${COST_MAX}`;
   if (!isFields(spent.usage)) return null;
   for (const field of USAGE_FIELDS) {

@@ -16,6 +16,15 @@ export const HEADER_BYTES_MAX: number = 256 * 1024;
 /** The most that one new entry may say it cost. */
 export const COST_MAX = 1_000_000_000;
 
+/** The most characters of a new label or name. */
+export const NAME_CHARACTERS_MAX = 1000;
+
+/** The most characters of the reason of a new status. */
+export const REASON_CHARACTERS_MAX = 10_000;
+
+/** The most characters of a provider, a model or a thinking level in a new entry: every later entry is stored with them. */
+export const MODEL_CHARACTERS_MAX = 512;
+
 /** The most tokens that one new entry may say it used, of each kind. */
 export const TOKENS_MAX = 1_000_000_000_000;
 

@@ -55,6 +55,8 @@ import { WatchHub } from "./watch-hub.ts";
 const JSON_ENTRIES_DEFAULT = 100;
 /** The largest page that a server gives, and one more, which tells whether there is another. */
 const JSON_ENTRIES_MAX = 1001;
+/** With more drafts than that, a session is not checked and made in one go. */
+const DRAFTS_AT_ONCE = 1000;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /** How a store is made of a driver. */
@@ -94,13 +96,15 @@ class DrivenStore implements SessionStore {
   }
 
   async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
-    const driver = this.#openDriver();
+    this.#openDriver();
     checkCreateOptions(options);
     const { entries = [], maxOpenPerUser, variablesBytesMax } = options;
     const drafts = checkDrafts(entries, { verbatim: true });
     const checked = checkHeader(header);
     if (variablesBytesMax !== undefined) checkVariables(checked, drafts, variablesBytesMax);
-    return driver.create(checked, drafts, maxOpenPerUser === undefined ? {} : { maxOpenPerUser });
+    // What was checked and what comes take long with many entries; others have their turn between.
+    if (drafts.length > DRAFTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
+    return this.#openDriver().create(checked, drafts, maxOpenPerUser === undefined ? {} : { maxOpenPerUser });
   }
 
   // Not an async function: an append is the hot path, and this way the caller awaits the driver's own promise.
@@ -346,6 +350,7 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
 
 /** Plans the first entries of a session as its driver will, to see what their variables take. */
 function checkVariables(header: SessionHeader, drafts: readonly CheckedDraft[], variablesBytesMax: number): void {
+  if (!drafts.some(({ body }) => body.type === "variables")) return;
   const options = { verbatim: true, guard: { variablesBytesMax } };
   planNow({ head: emptyHead(header), drafts, options, now: header.createdAt }, () => NOTHING_FOUND);
 }

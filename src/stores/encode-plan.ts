@@ -1,4 +1,5 @@
 import type { AppendPlan, StoredEntry } from "../session/append-plan.ts";
+import { SessionError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead } from "../session/fold.ts";
 import { encodeState, freezeHead, type HeadPlace, sameFacts } from "./entry-state.ts";
 
@@ -16,12 +17,20 @@ export interface EncodedPlan {
   readonly place: HeadPlace;
 }
 
-/** The rows of a plan, each with the head after it, so that the log can be forked anywhere. */
+/** How much more than its entries the states of a plan may take: each holds names, reasons and models anew. */
+const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
+
+/**
+ * The rows of a plan, each with the head after it, so that the log can be forked anywhere.
+ *
+ * @throws {SessionError} `TOO_LARGE` where a few large facts would be stored anew with too many entries.
+ */
 export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMap<string, StoredEntry>): EncodedPlan {
   const { added } = plan;
   const own = added.length === 1 ? found : new Map(found);
   const rows: NewRow[] = [];
   let place = start;
+  let excess = 0;
   for (let index = 0; index < added.length; index++) {
     const stored = added[index] as StoredEntry;
     const { entry } = stored;
@@ -31,12 +40,22 @@ export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMa
       leafSeq: leafAfter(place, stored, head, own),
       factsSeq: sameFacts(place.head, head) ? place.factsSeq : entry.seq,
     };
-    rows.push({ seq: entry.seq, id: entry.id, state: encodeState(place, stored, next), body: JSON.stringify(entry) });
+    const [state, body] = [encodeState(place, stored, next), JSON.stringify(entry)];
+    excess += state.length - body.length;
+    if (excess > STATES_CHARACTERS_MAX) throw tooMuchState(plan);
+    rows.push({ seq: entry.seq, id: entry.id, state, body });
     place = next;
     if (own !== found) (own as Map<string, StoredEntry>).set(entry.id, stored);
   }
   freezeHead(place.head, start.head);
   return { rows, place };
+}
+
+function tooMuchState({ head, added }: AppendPlan): SessionError {
+  return new SessionError(
+    "TOO_LARGE",
+    `The ${added.length} entries for session ${head.header.id} would be stored with too much of what stood before them; append them in parts.`,
+  );
 }
 
 type Found = ReadonlyMap<string, StoredEntry>;

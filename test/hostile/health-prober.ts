@@ -8,12 +8,15 @@ export interface ProbedHealth {
   readonly failures: readonly string[];
 }
 
-/** Asks a server for its health every 100 ms, from a thread of its own, so that a busy test does not count as a slow server. */
+/**
+ * Asks a server for its health every 100 ms, from a thread of its own, so that a busy test does not count as a slow server;
+ * nor does the time in which the server would have run, but the machine ran something else.
+ */
 export class HealthProber {
   readonly #worker: Worker;
 
-  constructor(url: string) {
-    this.#worker = new Worker(new URL("programs/probe-health.mjs", import.meta.url), { workerData: { url } });
+  constructor(url: string, pid: number) {
+    this.#worker = new Worker(new URL("programs/probe-health.mjs", import.meta.url), { workerData: { url, pid } });
   }
 
   /** What it saw since it was last asked, the probe that is under way included. */

@@ -33,7 +33,7 @@ export class HostileServer {
     this.directory = directory;
     this.#child = child;
     this.#log = log;
-    this.#prober = new HealthProber(url);
+    this.#prober = new HealthProber(url, child.pid as number);
   }
 
   /** Starts one with as many attackers as are needed. */

@@ -116,6 +116,7 @@ test("a caller who asks too often is told when to come again, and others are not
   for (let i = 0; i < 4; i++)
     guesses.push((await server.call("GET", "/api/me", undefined, { token: `guess-${i}` })).status);
   expect(guesses).toEqual([401, 401, 401, 429]);
+  expect((await server.call("GET", "/api/health")).status).toBe(200);
 });
 
 test("the log has one line for each request, by the route's pattern, and no secret", async () => {

@@ -1,7 +1,12 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { HttpError } from "./http-error.ts";
 
 /** About what one parsed value takes beside its text. */
 const VALUE_BYTES = 64;
+/** What has more bytes is worked on alone. */
+const LARGE_BYTES: number = 1024 * 1024;
+/** How often short requests are looked at between two large bodies: one that is new takes several turns. */
+const TURNS_BETWEEN = 4;
 
 /** How many bytes of bodies there may be at once. */
 export interface BudgetLimits {
@@ -15,11 +20,14 @@ export interface BudgetLimits {
  *
  * - A body counts with the bytes that have come, and with 64 more for each JSON value, until its request is answered.
  * - Whoever sends slowly takes up only what they have sent.
+ * - Of large bodies that have come, one is worked on after the other: parsing and storing 16 MiB takes a while in which
+ *   nothing else is answered.
  */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #byUser = new Map<string, number>();
   #bytes = 0;
+  #large: Promise<void> = Promise.resolve();
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits;
@@ -34,6 +42,12 @@ export class BodyBudget {
         this.#check(userId, more);
         own += more;
         this.#add(userId, more);
+      },
+      complete: async (bytes) => {
+        if (bytes <= LARGE_BYTES) return;
+        const before = this.#large;
+        this.#large = before.then(lookAround);
+        await before;
       },
       [Symbol.dispose]: () => {
         this.#add(userId, -own);
@@ -66,8 +80,14 @@ export class BodyBudget {
   }
 }
 
+async function lookAround(): Promise<void> {
+  for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
+}
+
 /** Counts what one body takes. */
 export interface BodyMeter extends Disposable {
   /** @throws {HttpError} `TOO_MANY_BODIES` or `OVERLOADED` when that is too much. */
   take(bytes: number, values: number): void;
+  /** Resolves when a body of so many bytes, all of which have come, may be worked on. */
+  complete(bytes: number): Promise<void>;
 }

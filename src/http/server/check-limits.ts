@@ -40,6 +40,7 @@ function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
     contentBytesMax: limits.contentBytesMax ?? 16 * MIB,
     contentPartsMax: limits.contentPartsMax ?? 1000,
     importBytesMax: limits.importBytesMax ?? 16 * MIB,
+    importEntriesMax: limits.importEntriesMax ?? 10_000,
   };
   // Four of the largest for each user, so that whoever raises one limit need not think of the other.
   const bodyBytesPerUser = limits.bodyBytesPerUser ?? Math.max(64 * MIB, 4 * largestBody(bodies));

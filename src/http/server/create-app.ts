@@ -109,7 +109,7 @@ function admit({ gate }: AppInit, routes: readonly Route[]): MiddlewareHandler<S
     const address = addressOf(context);
     const open = routes.some((route) => route.open === true && route.path === path);
     if (path.startsWith("/api/") && !open) context.set("admission", await gate.admit(request, address));
-    else gate.admitAnyone(address);
+    else gate.admitAnyone(address, open ? path : "");
     return next();
   };
 }

@@ -55,9 +55,14 @@ export class Gate {
     return admission;
   }
 
-  /** For a request that anyone may make. @throws {HttpError} `RATE_LIMITED`. */
-  admitAnyone(address: string): void {
-    this.#rate?.take(`address ${address}`);
+  /**
+   * For a request that anyone may make. What is open to all counts by itself, so that whoever guesses tokens does not take
+   * the health route away from others at the same address.
+   *
+   * @throws {HttpError} `RATE_LIMITED`.
+   */
+  admitAnyone(address: string, openPath = ""): void {
+    this.#rate?.take(`address ${address} ${openPath}`);
   }
 
   /** The origin whose pages may read the answer; null for none. */

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { BodyMeter } from "./body-budget.ts";
 import { HttpError } from "./http-error.ts";
 import { type JsonBounds, JsonScan } from "./json-scan.ts";
@@ -7,6 +8,10 @@ export interface BodyReading extends JsonBounds {
   readonly bytesMax: number;
   readonly meter: BodyMeter;
 }
+
+/** How much of a refused body is still taken, and for how long. */
+const DISCARDED_BYTES_MAX: number = 32 * 1024 * 1024;
+const DISCARD_MS_MAX = 500;
 
 /**
  * The JSON that a request carries; an empty body is an empty object.
@@ -25,17 +30,23 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
 export async function* streamBody(request: Request, reading: BodyReading): AsyncIterable<Uint8Array> {
   if (request.body === null) return;
   const { bytesMax, meter } = reading;
-  // What a client announces is only believed where it is too much; that saves waiting for it.
-  if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw tooLarge(bytesMax);
+  const announced = Number(request.headers.get("content-length") ?? 0);
   const scan = new JsonScan(reading);
   const reader = (request.body as ReadableStream<Uint8Array>).getReader();
   let bytes = 0;
+  let whole = false;
   try {
+    // What a client announces is only believed where it is too much; that saves waiting for it.
+    if (announced > bytesMax) throw tooLarge(bytesMax);
     for (;;) {
       const { done, value } = await reader.read().catch(() => {
         throw new HttpError("INVALID_REQUEST", "The body ended before it was complete.");
       });
-      if (done) return;
+      if (done) {
+        whole = true;
+        await meter.complete(bytes);
+        return;
+      }
       bytes += value.byteLength;
       if (bytes > bytesMax) throw tooLarge(bytesMax);
       const before = scan.values;
@@ -44,8 +55,27 @@ export async function* streamBody(request: Request, reading: BodyReading): Async
       yield value;
     }
   } finally {
+    if (!whole && announced <= DISCARDED_BYTES_MAX) await discard(reader);
     reader.releaseLock();
   }
+}
+
+/** Takes the rest of a refused body off the connection: one that is closed on unread bytes loses the answer. */
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const rest = async (): Promise<void> => {
+    for (let bytes = 0; bytes < DISCARDED_BYTES_MAX; ) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      bytes += value.byteLength;
+    }
+  };
+  const late = new AbortController();
+  // A client that hangs up has nothing more to be told.
+  await Promise.race([
+    rest().catch(() => {}),
+    setTimeout(DISCARD_MS_MAX, null, { signal: late.signal }).catch(() => {}),
+  ]);
+  late.abort();
 }
 
 /** @throws {HttpError} `UNSUPPORTED_MEDIA_TYPE`: a form of another site cannot claim such a type without being asked first. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { EntryDraft } from "../../session/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
+import { NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX } from "../../session/limits.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { encodeSegment } from "../path-segment.ts";
 import type { NewSession, ReasonRequest, SessionPatch } from "../wire.ts";
@@ -12,7 +13,6 @@ import type { Caller, ServerServices } from "./server-services.ts";
 import { listedViews, openTree, readView } from "./session-access.ts";
 import { sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
 
-const NAME_CHARACTERS_MAX = 1000;
 const VARIABLES_MAX = 10_000;
 const name = z.string().max(NAME_CHARACTERS_MAX);
 
@@ -37,7 +37,10 @@ const sessionPatch = named<SessionPatch>(
   }),
 );
 
-const reason = named<ReasonRequest>("Reason", z.strictObject({ reason: z.string().optional() }));
+const reason = named<ReasonRequest>(
+  "Reason",
+  z.strictObject({ reason: z.string().max(REASON_CHARACTERS_MAX).optional() }),
+);
 const empty = named<Record<string, never>>("Nothing", z.strictObject({}));
 const one = { 200: { description: "The session.", schema: sessionView } };
 

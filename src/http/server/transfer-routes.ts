@@ -71,7 +71,13 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
       const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = services.manager.config;
       const limits = { maxOpenPerUser, variablesBytesMax };
       // Always as words: no request makes a log this server's own.
-      const options = { userId: caller.userId, id: uuidv7(), counts: caller.admin, limits };
+      const options = {
+        userId: caller.userId,
+        id: uuidv7(),
+        counts: caller.admin,
+        entriesMax: app.limits.importEntriesMax,
+        limits,
+      };
       const head = await importSession(services.store, readLines(bytes()), options).catch(asRefusal);
       const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
       return answer(await readView(services, head.header.id, caller), { status: 201, headers });

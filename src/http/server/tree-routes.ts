@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { notANode, UnknownEntryError } from "../../session/errors.ts";
+import { NAME_CHARACTERS_MAX } from "../../session/limits.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { LabelRequest, LeafRequest, PruneRequest, TreeNodeView, TreeView } from "../wire.ts";
 import { readPathPage } from "./answer-bytes.ts";
@@ -39,7 +40,10 @@ const leafRequest = named<LeafRequest>(
   "LeafRequest",
   z.strictObject({ entryId: id.nullable(), summary: text.optional() }),
 );
-const labelRequest = named<LabelRequest>("LabelRequest", z.strictObject({ label: text.min(1).nullable() }));
+const labelRequest = named<LabelRequest>(
+  "LabelRequest",
+  z.strictObject({ label: text.min(1).max(NAME_CHARACTERS_MAX).nullable() }),
+);
 const pruneRequest = named<PruneRequest>("PruneRequest", z.strictObject({ entryId: id }));
 const one = { 200: { description: "The session after it.", schema: sessionView } };
 

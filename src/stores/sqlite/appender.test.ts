@@ -84,7 +84,7 @@ test("writes a row whose size does not depend on the settings, the name or the l
   await store.create(createHeader({ id: "a" }));
   const big = "v".repeat(100_000);
   await store.append("a", [message, { type: "variables", set: { big }, unset: [], systemPrompt: big }]);
-  await store.append("a", [{ type: "session_info", name: "n".repeat(10_000) }]);
+  await store.append("a", [{ type: "session_info", name: "n".repeat(1000) }]);
   for (let i = 0; i < 200; i++) await store.append("a", [message]);
   const [{ size }] = database.prepare("SELECT max(length(state)) AS size FROM entries WHERE seq > 2").all() as [
     { size: number },

@@ -2,7 +2,8 @@ import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
 import { chain, header, said } from "../log-lines.ts";
 
 type Row = Omit<Attack, "kind">;
-const REFUSED = [400, 413] as const;
+const REFUSED = { status: 400, code: "INVALID_REQUEST" } as const;
+const TOO_LARGE = { status: 413, code: "BODY_TOO_LARGE" } as const;
 
 /** The routes that take JSON: where they are, with what in which field. A field that is `$` is the body itself. */
 type Made = { readonly sessionId: string };
@@ -34,7 +35,7 @@ const ROUTES: readonly (readonly [
 function onEach(
   name: string,
   value: () => string,
-  options: { only?: readonly string[]; unlessSession?: boolean } = {},
+  options: { only?: readonly string[]; refusal?: typeof REFUSED | typeof TOO_LARGE } = {},
 ): Row[] {
   return ROUTES.filter(([what]) => options.only === undefined || options.only.includes(what)).map(
     ([what, method, path, rest, field]): Row => ({
@@ -49,7 +50,7 @@ function onEach(
             : `${JSON.stringify(rest).slice(0, -1)}${Object.keys(rest).length > 0 ? "," : ""}"${field}":${inner}}`;
         return sendAs(attacker, method, path({ sessionId }), body);
       },
-      expect: { status: REFUSED },
+      expect: options.refusal ?? REFUSED,
     }),
   );
 }
@@ -65,7 +66,7 @@ const nested = (open: string, inside: string, close: string, levels: number) =>
   `${open.repeat(levels)}${inside}${close.repeat(levels)}`;
 
 function deepFile(name: string, lines: () => readonly unknown[]): Row {
-  return { name, who: "user", send: (attacker) => attacker.importLog(lines()), expect: { status: REFUSED } };
+  return { name, who: "user", send: (attacker) => attacker.importLog(lines()), expect: REFUSED };
 }
 
 const raw = (entry: object, value: string) => JSON.stringify(entry).replace('"$"', value);
@@ -106,7 +107,11 @@ const FIFTEEN_MEGABYTES = 7_500_000;
 export const longLists: readonly Attack[] = attacks(
   "long lists",
   onEach("sends 15 MB of numbers", () => ones(FIFTEEN_MEGABYTES), {
-    only: ["a run's input", "the turns of a merge", "appended entries", "a turn's content", "a leaf"],
+    only: ["a run's input", "appended entries", "a turn's content"],
+  }),
+  onEach("sends 15 MB of numbers", () => ones(FIFTEEN_MEGABYTES), {
+    only: ["the turns of a merge", "a leaf"],
+    refusal: TOO_LARGE,
   }),
   onEach("sends 400,000 numbers", () => ones(400_000)),
   onEach("sends 100,000 empty objects", () => `[${"{},".repeat(99_999)}{}]`, {
@@ -121,7 +126,7 @@ export const longLists: readonly Attack[] = attacks(
         const body = `{"input":[${`${part},`.repeat(count - 1)}${part}]}`;
         return attacker.post(at(await attacker.session(), "/runs"), body);
       },
-      expect: { status: REFUSED },
+      expect: REFUSED,
     }),
   ),
   {
@@ -129,7 +134,7 @@ export const longLists: readonly Attack[] = attacks(
     who: "user",
     send: async (attacker) =>
       sendAs(attacker, "PATCH", at(await attacker.session()), `{"variables":{"unset":${ones(400_000)}}}`),
-    expect: { status: REFUSED },
+    expect: REFUSED,
   },
   {
     name: "calls 30,000 tools in one turn",
@@ -142,7 +147,18 @@ export const longLists: readonly Attack[] = attacks(
         `{"role":"assistant","content":null,"toolCalls":[${calls}]}`,
       );
     },
-    expect: { status: REFUSED },
+    expect: REFUSED,
+  },
+  {
+    name: "appends a model of 500 KB, which 9,999 entries would be stored with",
+    who: "user",
+    async send(attacker) {
+      const change = JSON.stringify({ type: "model_change", provider: "x".repeat(500_000), modelId: "m" });
+      const entry = '{"type":"custom","customType":"x"}';
+      const body = `{"entries":[${change},${`${entry},`.repeat(9998)}${entry}]}`;
+      return attacker.post(at(await attacker.session(), "/entries"), body);
+    },
+    expect: { status: 400, code: "INVALID_ENTRY" },
   },
   {
     name: "appends 10,001 entries at once",
@@ -154,7 +170,7 @@ export const longLists: readonly Attack[] = attacks(
         `{"entries":[${`${entry},`.repeat(10_000)}${entry}]}`,
       );
     },
-    expect: { status: REFUSED },
+    expect: REFUSED,
   },
 );
 
@@ -171,7 +187,7 @@ export const unknownKeys: readonly Attack[] = attacks(
         return attacker.post(where, `{${keys(60_000)}}`);
       },
       expect: {
-        status: REFUSED,
+        ...REFUSED,
         never: (_attacker, { text }) => must(text.length < 20_000, `The answer has ${text.length} characters.`),
       },
     }),
@@ -181,7 +197,7 @@ export const unknownKeys: readonly Attack[] = attacks(
     who: "user",
     send: (attacker) => attacker.post("/api/sessions", `{"${"x".repeat(900_000)}":1}`),
     expect: {
-      status: REFUSED,
+      ...REFUSED,
       never: (_attacker, { text }) => must(text.length < 20_000, `The answer has ${text.length} characters.`),
     },
   },
@@ -201,7 +217,7 @@ export const unknownKeys: readonly Attack[] = attacks(
 );
 
 /** What a turn says that it has cost. */
-function costly(name: string, said: string, times = 1): Row {
+function costly(name: string, said: string, status: 400 | 403, times = 1): Row {
   return {
     name,
     who: "user",
@@ -213,7 +229,8 @@ function costly(name: string, said: string, times = 1): Row {
       return answer;
     },
     expect: {
-      status: [400, 403],
+      status,
+      code: status === 400 ? "INVALID_REQUEST" : "FORBIDDEN",
       async never(attacker) {
         const { items } = (await attacker.call("GET", "/api/sessions")).body;
         must(
@@ -227,13 +244,13 @@ function costly(name: string, said: string, times = 1): Row {
 
 export const hugeNumbers: readonly Attack[] = attacks(
   "huge numbers",
-  costly("spends 1e308 twice", '"cost":1e308', 2),
-  costly("spends more than there are numbers for", '"cost":1e999'),
-  costly("spends less than nothing", '"cost":-1'),
-  costly("uses half a token", '"tokensUsed":1.5'),
-  costly("uses less than no token", '"tokensUsed":-1'),
-  costly("uses as many tokens as can be counted, twice", `"tokensUsed":${Number.MAX_SAFE_INTEGER}`, 2),
-  costly("uses 1e308 tokens", '"tokensUsed":1e308'),
+  costly("spends 1e308 twice", '"cost":1e308', 403, 2),
+  costly("spends more than there are numbers for", '"cost":1e999', 400),
+  costly("spends less than nothing", '"cost":-1', 400),
+  costly("uses half a token", '"tokensUsed":1.5', 403),
+  costly("uses less than no token", '"tokensUsed":-1', 400),
+  costly("uses as many tokens as can be counted, twice", `"tokensUsed":${Number.MAX_SAFE_INTEGER}`, 403, 2),
+  costly("uses 1e308 tokens", '"tokensUsed":1e308', 403),
   ...([1e308, -1, 1.5, 2 ** 53] as const).map(
     (total): Row => ({
       name: `appends an answer that has used ${total} tokens and cost as much`,
@@ -245,7 +262,8 @@ export const hugeNumbers: readonly Attack[] = attacks(
         return attacker.call("POST", at(await attacker.session(), "/entries"), { entries });
       },
       expect: {
-        status: [201, 400, 403],
+        status: 403,
+        code: "FORBIDDEN",
         async never(attacker) {
           const { body } = await attacker.call("GET", "/api/sessions");
           must(

@@ -77,18 +77,16 @@ export const headerLies: readonly Attack[] = attacks(
   lied("has an id that climbs", { id: "../../etc/passwd" }),
   lied("was made at a time that is none", { createdAt: "2026-02-30T00:00:00.000Z" }),
   lied("was made at a number", { createdAt: 0 }),
-  lied("has metadata of 300 KB", { metadata: { x: "x".repeat(300_000) } }, [REFUSED, 413]),
+  lied("has metadata of 300 KB", { metadata: { x: "x".repeat(300_000) } }, 413),
   refused("has a prototype in its metadata", () => [
     JSON.stringify(header()).replace('"metadata":{}', '"metadata":{"__proto__":{"admin":true}}'),
     ...saysHi,
   ]),
   lied("has metadata that is a list", { metadata: [1] }),
   lied("has a working directory of 5,000 characters", { cwd: `/${"x".repeat(5000)}` }),
-  disbelieved(
-    "has an origin of a kind that nobody knows",
-    () => ({ lineage: { parents: [], operator: "x", kind: "op_admin", extras: [] } }),
-    ({ lineage }) => must(!JSON.stringify(lineage).includes("op_admin"), "An import says how it was made."),
-  ),
+  lied("has an origin of a kind that nobody knows", {
+    lineage: { parents: [], operator: "x", kind: "op_admin", extras: [] },
+  }),
   refused("is a list", ["[]", ...saysHi]),
   refused("is missing", saysHi),
   refused("is there twice", [header(), header()]),
@@ -110,7 +108,7 @@ export const damagedLines: readonly Attack[] = attacks(
   ),
   refusedBytes("is UTF-16", () => Buffer.from(`${JSON.stringify(header())}\n`, "utf16le")),
   refusedBytes("begins with two marks of byte order", () => Buffer.from(`\ufeff\ufeff${JSON.stringify(header())}\n`)),
-  refused("has a line of 9 MB", () => [header(), ...chain(said("x".repeat(9 * 1024 * 1024)))], [REFUSED, 413]),
+  refused("has a line of 9 MB", () => [header(), ...chain(said("x".repeat(9 * 1024 * 1024)))], 413),
   refused("has lines without what their type needs", [
     header(),
     { type: "message", id: "e0", parentId: null, timestamp: "now" },
@@ -131,10 +129,37 @@ export const damagedLines: readonly Attack[] = attacks(
       const lines = Array.from({ length: 100_000 }, (_, index) => label.replace('"id":""', `"id":"l${index}"`));
       return attacker.importLog([header(), ...saysHi, ...lines]);
     },
-    expect: { status: [201, 400, 413] },
+    expect: { status: 413, code: "TOO_LARGE", never: madeNone },
   },
   {
-    name: "ends its lines with CRLF, and is read or refused as a whole",
+    name: "has 5,000 lines of which each sets one more variable",
+    who: "user",
+    send: (attacker) => {
+      const each = Array.from({ length: 5000 }, (_, index) => ({
+        type: "variables",
+        set: { [`k${index}`]: 1 },
+        unset: [],
+      }));
+      return attacker.importLog([header(), ...chain(...each)]);
+    },
+    expect: { status: 201 },
+  },
+  refused(
+    "takes back 4,500 compactions, all of which each line would be stored with",
+    () => {
+      const ids = Array.from({ length: 4500 }, (_, index) => `c${index}`);
+      const made = ids.map((id) => ({ type: "compaction", id, summary: "x", firstKeptEntryId: "c0", tokensBefore: 1 }));
+      const undone = ids.map((targetId) => ({ type: "compaction_undone", id: `u${targetId}`, targetId }));
+      return [header(), ...chain(...made, ...undone)];
+    },
+    413,
+  ),
+  refused("closes for a reason of 1 MB, which each name would be stored with", () => {
+    const names = Array.from({ length: 1000 }, (_, index) => ({ type: "session_info", name: `n${index}` }));
+    return [header(), ...chain({ type: "status", status: "closed", reason: "x".repeat(1_000_000) }, ...names)];
+  }),
+  {
+    name: "ends its lines with CRLF",
     who: "user",
     send: (attacker) =>
       attacker.post(
@@ -142,7 +167,7 @@ export const damagedLines: readonly Attack[] = attacks(
         [header(), ...saysHi].map((line) => `${JSON.stringify(line)}\r\n`).join(""),
         "application/jsonl",
       ),
-    expect: { status: [201, REFUSED] },
+    expect: { status: 201 },
   },
 );
 
@@ -181,9 +206,8 @@ export const impossibleTrees: readonly Attack[] = attacks(
       return attacker.importLog([header(), node("a", null), { ...chain(compaction)[0], parentId: "a" }]);
     },
     expect: {
-      status: [201, REFUSED],
-      async never(attacker, { status, body }) {
-        if (status !== 201) return;
+      status: 201,
+      async never(attacker, { body }) {
         const context = await attacker.call("GET", at(body.header.id, "/context"));
         must(context.status < 500, "The context of an import fails", context);
       },
@@ -195,9 +219,8 @@ export const impossibleTrees: readonly Attack[] = attacks(
     send: (attacker) =>
       attacker.importLog([header(), { ...node("a", null), seq: 1e15 }, { ...node("b", "a"), seq: -1 }]),
     expect: {
-      status: [201, REFUSED],
-      async never(attacker, { status, body }) {
-        if (status !== 201) return;
+      status: 201,
+      async never(attacker, { body }) {
         const { items } = (await attacker.call("GET", at(body.header.id, "/entries"))).body;
         must(
           items.every(({ seq }: { seq: number }, index: number) => seq === index),
@@ -225,9 +248,8 @@ export const forgedSums: readonly Attack[] = attacks(
         return attacker.importLog([header(), ...chain(said("Hi."), { ...answer, message }, { ...answer, message })]);
       },
       expect: {
-        status: [201, REFUSED],
-        async never(attacker, { status }) {
-          if (status !== 201) return;
+        status: REFUSED,
+        async never(attacker) {
           const { body, text } = await attacker.call("GET", "/api/analytics?groupBy=user");
           const [sums = { cost: 0, usage: { totalTokens: 0 } }] = body.rows;
           must(sums.cost === 0 && sums.usage.totalTokens === 0, `What an import says that it cost counts: ${text}`);

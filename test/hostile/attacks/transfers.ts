@@ -14,7 +14,7 @@ export const largeBodies: readonly Attack[] = attacks(
   sent(
     "announces more than can be counted",
     ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 99999999999999999999999"), "{"],
-    [400, 413],
+    400,
   ),
   sent("announces less than nothing", ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: -1"), "{}"]),
   sent("announces two lengths", ({ head }) => [
@@ -32,12 +32,12 @@ export const largeBodies: readonly Attack[] = attacks(
   sent(
     "says less than it announced, and waits",
     ({ head }) => [head(...NEW, JSON_TYPE, "Content-Length: 100"), "{}"],
-    [400, 408],
+    408,
   ),
   sent(
     "sends chunks without an end",
     ({ head }) => [head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"), chunk('{"name":')],
-    [400, 408],
+    408,
   ),
   sent("sends a chunk whose size is no number", ({ head }) => [
     head(...NEW, JSON_TYPE, "Transfer-Encoding: chunked"),
@@ -54,7 +54,7 @@ export const largeBodies: readonly Attack[] = attacks(
       ...Array.from({ length: 32 }, () => chunk(" ".repeat(1024 * 1024))),
       "0\r\n\r\n",
     ],
-    [413, 0],
+    413,
   ),
   sent(
     "sends 20 MB as an import",
@@ -62,7 +62,7 @@ export const largeBodies: readonly Attack[] = attacks(
       const lines = Buffer.alloc(20 * 1024 * 1024, "x");
       return [head("POST", "/api/import", "Content-Type: application/jsonl", `Content-Length: ${lines.length}`), lines];
     },
-    [413, 0],
+    413,
   ),
   {
     name: "hangs up in the middle of a body, a hundred times",
@@ -100,7 +100,7 @@ const packed = (name: string, encoding: string, bytes: () => Uint8Array): Row =>
       const body = bytes();
       return [head(...NEW, JSON_TYPE, `Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`), body];
     },
-    [400, 413, 415],
+    400,
   );
 
 export const packedBodies: readonly Attack[] = attacks(
@@ -116,7 +116,7 @@ export const packedBodies: readonly Attack[] = attacks(
       const pieces = [`${body.length.toString(16)}\r\n`, body, "\r\n0\r\n\r\n"];
       return [head(...NEW, JSON_TYPE, "Transfer-Encoding: gzip, chunked"), ...pieces];
     },
-    [400, 415, 501],
+    400,
   ),
 );
 

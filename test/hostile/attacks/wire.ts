@@ -20,15 +20,9 @@ export const longAddresses: readonly Attack[] = attacks(
   "addresses and headers that are too long",
   got("asks for a path of 20,000 characters", `/api/sessions/${"x".repeat(20_000)}`, 414, "URL_TOO_LONG"),
   got("asks with a query of 64 KB", `/api/sessions?cursor=${"x".repeat(64 * 1024)}`, 414, "URL_TOO_LONG"),
-  got("asks with 4,000 parts of a query", `/api/sessions?${"a=1&".repeat(4000)}`, [400, 414]),
+  got("asks with 4,000 parts of a query", `/api/sessions?${"a=1&".repeat(4000)}`, 400),
   got("sends a header of 256 KB", "/api/me", 431, undefined, `X-A: ${"x".repeat(256 * 1024)}`),
-  got(
-    "sends 3,000 headers",
-    "/api/me",
-    [200, 431],
-    undefined,
-    ...Array.from({ length: 3000 }, (_, index) => `X-${index}: y`),
-  ),
+  got("sends 3,000 headers", "/api/me", 200, undefined, ...Array.from({ length: 3000 }, (_, index) => `X-${index}: y`)),
   got("searches for 15,000 characters", `/api/search?q=${"x".repeat(15_000)}`, 400),
 );
 
@@ -43,12 +37,15 @@ export const badEncoding: readonly Attack[] = attacks(
         return attacker.raw(attacker.head("GET", at(id, `/entries/${segment}`)));
       },
       expect: {
-        status: /^%0/.test(segment) ? [400, 404] : 400,
+        status: 400,
         never: (_attacker, { headers }) => must(headers.get("set-cookie") === null, "A path has set a header."),
       },
     }),
   ),
 );
+
+/** What has no ending and is no route is a place within the page, which finds its way there itself. */
+const IS_PAGE = /^\/(?:api\/(?:%2e%2e|\.)\/.*passwd|\.\.\/\.\.\/etc\/passwd|API\/me|tokens)$/;
 
 export const climbingPaths: readonly Attack[] = attacks(
   "paths that climb",
@@ -65,9 +62,22 @@ export const climbingPaths: readonly Attack[] = attacks(
     "/API/me",
     "/api/./me/../../etc/passwd",
     "/tokens",
+    "/..%2ftokens",
+    "/%2e%2e%2fsessions.db",
+    "/x%2f..%2f..%2ftokens",
     "/sessions.db",
     "/.env",
-  ].map((path) => ({ ...got(`asks for ${path}`, path, [400, 404]) })),
+  ].map((path): Row => {
+    const row = got(`asks for ${path}`, path, IS_PAGE.test(path) ? 200 : path.endsWith("/export") ? 400 : 404);
+    const isPage = (text: string) => text === "<!doctype html><title>The page</title>";
+    return {
+      ...row,
+      expect: {
+        ...row.expect,
+        never: (_attacker, { status, text }) => must(status !== 200 || isPage(text), "It shows another file."),
+      },
+    };
+  }),
 );
 
 export const repeatedQueries: readonly Attack[] = attacks(
@@ -94,22 +104,22 @@ export const methods: readonly Attack[] = attacks(
       expect: { status: 405, code: "METHOD_NOT_ALLOWED" },
     }),
   ),
-  sent("sends TRACE", ({ head }) => [head("TRACE", "/api/me")], [400, 404, 405]),
-  sent("sends CONNECT", ({ head }) => [head("CONNECT", "evil.example:443")], [0, 400, 404, 405]),
-  sent("sends a method that there is not", ({ head }) => [head("EVIL", "/api/me")], [400, 404, 405]),
+  sent("sends TRACE", ({ head }) => [head("TRACE", "/api/me")], 405),
+  sent("sends CONNECT", ({ head }) => [head("CONNECT", "evil.example:443")], 0),
+  sent("sends a method that there is not", ({ head }) => [head("EVIL", "/api/me")], 400),
   ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"].map(
     (name): Row => ({
       name: `deletes someone's session by ${name}`,
       who: "another user",
       send: (attacker) => attacker.call("POST", at(attacker.canary.sessionId), {}, { headers: { [name]: "DELETE" } }),
-      expect: { status: [404, 405] },
+      expect: { status: 405, code: "METHOD_NOT_ALLOWED" },
     }),
   ),
   {
     name: "deletes someone's session by a query",
     who: "another user",
     send: (attacker) => attacker.call("GET", `${at(attacker.canary.sessionId)}?_method=DELETE`),
-    expect: { status: [400, 404] },
+    expect: { status: 400, code: "INVALID_REQUEST" },
   },
 );
 
@@ -118,22 +128,14 @@ export const headerTricks: readonly Attack[] = attacks(
   sent("has a line break in a header", ({ head }) => [head("GET", "/api/me", "X-A: a\rb")]),
   sent("has a NUL in a header", ({ head }) => [head("GET", "/api/me", "X-A: a\0b")]),
   sent("has a space in the name of a header", ({ head }) => [head("GET", "/api/me", "X A: b")]),
-  sent("folds a header over two lines", ({ head }) => [head("GET", "/api/me", "X-A: a", " b")], [200, 400]),
+  sent("folds a header over two lines", ({ head }) => [head("GET", "/api/me", "X-A: a", " b")], 400),
   sent("has no host", () => ["GET /api/me HTTP/1.1\r\nConnection: close\r\n\r\n"]),
-  sent(
-    "has two hosts",
-    () => ["GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
-    [400, 401, 403],
-  ),
-  sent(
-    "has a host that is none",
-    () => ["GET /api/me HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n"],
-    [400, 401, 403],
-  ),
+  sent("has two hosts", () => ["GET /api/me HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"], 401),
+  sent("has a host that is none", () => ["GET /api/me HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n"], 400),
   sent(
     "asks for another host's address",
     () => ["GET http://evil.example/api/me HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"],
-    [400, 401, 403],
+    401,
   ),
   sent(
     "says that it comes from this machine",
@@ -190,7 +192,7 @@ export const otherSites: readonly Attack[] = attacks(
     403,
   ),
   page("has another site's page with no origin make a session", "POST", { ...CROSS, origin: "null" }, 403),
-  page("reads as another site, whose page gets nothing", "GET", { origin: "https://evil.example" }, [200, 403]),
+  page("reads as another site, whose page gets nothing", "GET", { origin: "https://evil.example" }, 200),
   {
     name: "asks beforehand whether another site may",
     who: "no token",
@@ -204,7 +206,7 @@ export const otherSites: readonly Attack[] = attacks(
         ),
       ),
     expect: {
-      status: [401, 403, 404, 405],
+      status: 401,
       never: (_attacker, { headers }) => must(headers.get("access-control-allow-origin") === null, "Another site may."),
     },
   },

@@ -8,7 +8,7 @@ import { called, chain, header, said } from "../log-lines.ts";
 type Row = Omit<Attack, "kind">;
 
 /** Searches with a pattern in a session that has a long text for it. */
-function searches(name: string, pattern: string, text: string, times = 1): Row {
+function searches(name: string, pattern: string, text: string, status: number | readonly number[], times = 1): Row {
   return {
     name,
     who: "user",
@@ -18,27 +18,27 @@ function searches(name: string, pattern: string, text: string, times = 1): Row {
       const answers = await Promise.all(Array.from({ length: times }, () => attacker.call("GET", path)));
       return answers.find(({ status }) => status >= 500) ?? (answers.at(-1) as Answer);
     },
-    expect: { status: [200, 400, 409, 429] },
+    expect: { status },
   };
 }
 const AS = `${"a".repeat(60)}!`;
 
 export const patterns: readonly Attack[] = attacks(
   "patterns that never end",
-  searches("searches for (a+)+$", "(a+)+$", AS),
-  searches("searches for (a|aa)+$", "(a|aa)+$", AS),
-  searches("searches for (.*a){30}", "(.*a){30}$", AS),
-  searches("searches for ^(([a-z])+.)+[A-Z]([a-z])+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "a".repeat(80)),
-  searches("searches with what looks behind", "(?<=(a+)+)b", AS),
-  searches("searches with eight patterns at once", "(a+)+$", AS, 8),
-  searches("searches for a pattern that is none", "(((", AS),
-  searches("searches for a pattern that repeats without a limit", "a{1000000}{1000000}", AS),
-  searches("searches for everything in 900 KB", "(x*)*y", "x".repeat(900_000)),
+  searches("searches for (a+)+$", "(a+)+$", AS, 400),
+  searches("searches for (a|aa)+$", "(a|aa)+$", AS, 400),
+  searches("searches for (.*a){30}", "(.*a){30}$", AS, 400),
+  searches("searches for ^(([a-z])+.)+[A-Z]([a-z])+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "a".repeat(80), 200),
+  searches("searches with what looks behind", "(?<=(a+)+)b", AS, 200),
+  searches("searches with eight patterns at once", "(a+)+$", AS, [400, 409], 8),
+  searches("searches for a pattern that is none", "(((", AS, 400),
+  searches("searches for a pattern that repeats without a limit", "a{1000000}{1000000}", AS, 400),
+  searches("searches for everything in 900 KB", "(x*)*y", "x".repeat(900_000), 400),
   {
     name: "searches for 300 words at once",
     who: "user",
     send: (attacker) => attacker.call("GET", `/api/search?q=${Array.from({ length: 300 }, () => "a").join("%20")}`),
-    expect: { status: [200, 400] },
+    expect: { status: 200 },
   },
   {
     name: "searches with what means something to a full-text index",
@@ -47,7 +47,7 @@ export const patterns: readonly Attack[] = attacks(
       await attacker.session();
       return attacker.call("GET", `/api/search?q=${encodeURIComponent('a" OR "b* NEAR( ) - NOT : ^ {')}`);
     },
-    expect: { status: [200, 400] },
+    expect: { status: 200 },
   },
 );
 
@@ -118,13 +118,19 @@ export const scriptsInExports: readonly Attack[] = attacks(
 
 export const exportBombs: readonly Attack[] = attacks(
   "exports that grow",
-  ...(["html", "markdown", "jsonl"] as const).map(
-    (format): Row => ({
-      name: `imports 6 MB of brackets and reads them as ${format}`,
+  ...(
+    [
+      ["html", "- a\n"],
+      ["markdown", "<"],
+      ["jsonl", "[*`>"],
+    ] as const
+  ).map(
+    ([format, marks]): Row => ({
+      name: `imports 6 MB of ${JSON.stringify(marks)} and reads them as ${format}`,
       who: "user",
       async send(attacker) {
-        const entries = Array.from({ length: 12 }, () => said("[*`>".repeat(125_000)));
-        const imported = await attacker.importLog([header(), ...chain(...entries)]);
+        const text = marks.repeat(6_000_000 / marks.length);
+        const imported = await attacker.importLog([header(), ...chain(said(text))]);
         return attacker.call("GET", at(imported.body.header.id, `/export?format=${format}`));
       },
       expect: { status: 200 },
@@ -166,9 +172,8 @@ function says(name: string, text: string): Row {
       return attacker.call("GET", at(id, "/entries"));
     },
     expect: {
-      status: [200, 400],
-      never(_attacker: Attacker, { status, body }: Answer) {
-        if (status !== 200) return;
+      status: 200,
+      never(_attacker: Attacker, { body }: Answer) {
         const heard = body.items.find(({ message }: { message?: { role: string } }) => message?.role === "user");
         must(heard?.message.content === text, "The words have changed on the way.");
       },
@@ -193,6 +198,6 @@ export const strangeWords: readonly Attack[] = attacks(
     name: "names a session with a line break, which is no line of the server's log",
     who: "user",
     send: (attacker) => attacker.call("POST", "/api/sessions", { name: 'x\n{"level":"error","status":500}\u0000' }),
-    expect: { status: [201, 400] },
+    expect: { status: 201 },
   },
 );

@@ -1,17 +1,26 @@
-// Serves sessions of several users on SQLite, with an agent whose tools act in an isolated workspace, and tells its log.
+// Serves sessions of several users on SQLite, as `skein serve` would: with a token file, an isolated directory for each user,
+// and an agent whose writes and commands ask first. Tells its log.
 // node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
-import { readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createAgent, SessionManager, workspaceTools } from "../../../dist/index.js";
-import { createServer } from "../../../dist/http/index.js";
+import {
+  createAgent,
+  GroupSession,
+  RoundRobinTurnManager,
+  SessionManager,
+  workspaceTools,
+} from "../../../dist/index.js";
+import { createServer, openTokenFile } from "../../../dist/http/index.js";
 import { scripted } from "../../../dist/models/index.js";
 import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
 
 const [directory = ""] = process.argv.slice(2);
 const workingDir = join(directory, "work");
 await mkdir(workingDir, { recursive: true });
-const READS = ["read_workspace_file", "list_workspace_files", "workspace_path_exists"];
+// A page with the tokens and the store beside its directory, as a careless installation may have it.
+const studioDirectory = join(directory, "studio");
+await mkdir(studioDirectory);
+await writeFile(join(studioDirectory, "index.html"), "<!doctype html><title>The page</title>");
 const FIXTURES = { maxSessionsPerUser: 40, maxTurnsPerSession: 3000 };
 
 /**
@@ -37,19 +46,21 @@ const agent = createAgent({
   name: "worker",
   prompt: "Work.",
   model: scripted(Array.from({ length: 20_000 }, () => reply)),
-  tools: workspaceTools.map((tool) =>
-    READS.includes(tool.schema.name) ? tool : { ...tool, needsApproval: () => true },
-  ),
+  tools: workspaceTools,
   builtInTools: false,
 });
 const store = await openSqliteStore({ path: join(directory, "sessions.db") });
+const manager = new SessionManager({ store, config: FIXTURES });
+const crew = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
+crew.addAgent(agent);
 const server = await createServer({
-  manager: new SessionManager({ store, config: FIXTURES }),
+  manager,
   agents: [agent],
-  place: { backend: "local", spec: { workingDir, isolation: "bubblewrap" } },
-  tokens: readFileSync(join(directory, "tokens"), "utf8")
-    .split("\n")
-    .map((line) => JSON.parse(line)),
+  groups: { crew },
+  place: { backend: "local", spec: { workingDir, isolation: "required" } },
+  unasked: "reads",
+  studioDirectory,
+  tokens: await openTokenFile(join(directory, "tokens")),
   limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
   logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
 });

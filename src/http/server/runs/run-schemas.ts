@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Approval } from "../../../agent/run-event.ts";
+import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content } from "../../../session/message.ts";
 import type { SandboxReach } from "../../../session/sandbox.ts";
 import type { ApprovalRequest, RunRequest, RunView } from "../../wire.ts";
@@ -7,7 +8,7 @@ import { content, id, json, named, queryInteger } from "../schema.ts";
 import { problem } from "../wire-schemas.ts";
 
 const text = z.string();
-const reason = text.max(10_000);
+const reason = text.max(REASON_CHARACTERS_MAX);
 
 /** What a run is started with. */
 export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
