@@ -20,7 +20,7 @@ export async function appendUnderLease(
 ): Promise<AppendResult> {
   const { leaseToken, ...guard } = options.guard ?? {};
   if (leaseToken === undefined || leases.tokenOf(sessionId) === leaseToken) {
-    return driver.append(sessionId, drafts, { ...options, guard });
+    return driver.append(sessionId, drafts, { ...options, guard: { ...guard, holds: true } });
   }
   try {
     // A version that no session has lets nothing through but an exact retry, as a driver with leases of its own would.

@@ -67,16 +67,20 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives the same run a new token, and the old one is lost",
+    name: "gives a run to exactly one of many that claim it at once, and to nobody else while that one has it",
     async run({ store }) {
       await makeThree(store);
-      const first = await store.lease("a", "run-1", LONG_MS);
+      const claims = await Promise.allSettled(Array.from({ length: 10 }, () => store.lease("a", "run-1", LONG_MS)));
+      const [first, ...more] = claims.flatMap((claim) => (claim.status === "fulfilled" ? [claim.value] : []));
+      assert.ok(first !== undefined && more.length === 0, `${more.length + Number(first !== undefined)} have it`);
+      await refuses(store.lease("a", "run-1", LONG_MS), "SESSION_BUSY", { sessionId: "a" });
+      await first.renew();
+      await first.release();
       const second = await store.lease("a", "run-1", LONG_MS);
       assert.ok(second.token > first.token);
       await refuses(first.renew(), "LEASE_LOST");
       await first.release();
       assert.equal((await store.leaseOf("a"))?.token, second.token);
-      await second.renew();
     },
   },
   {
