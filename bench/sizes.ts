@@ -10,6 +10,9 @@ export interface Sizes {
   readonly appendsSynced: number;
   /** Appends of one round at either length of the session. */
   readonly growthAppends: number;
+  /** How many variables a session comes to, at few and at many. */
+  readonly variablesFew: number;
+  readonly variablesMany: number;
   readonly entriesSmall: number;
   /** The session that opening a large one is compared with. */
   readonly entriesMedium: number;
@@ -64,6 +67,8 @@ export const FULL_SIZES: Sizes = {
   appends: 300,
   appendsSynced: 25,
   growthAppends: 200,
+  variablesFew: 100,
+  variablesMany: 10_000,
   entriesSmall: 100,
   entriesMedium: 1000,
   entriesLarge: 100_000,
@@ -101,6 +106,8 @@ export const QUICK_SIZES: Sizes = {
   appends: 20,
   appendsSynced: 5,
   growthAppends: 10,
+  variablesFew: 10,
+  variablesMany: 100,
   entriesSmall: 20,
   entriesMedium: 100,
   entriesLarge: 500,

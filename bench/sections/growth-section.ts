@@ -9,6 +9,7 @@ import type { Bench, Section } from "../section.ts";
 import { PAUSE_MS, settleFiles } from "../settle-files.ts";
 import { medianMs, timeRatio, writtenBytes } from "../statistics.ts";
 import { openStoreOf, type StoreKind } from "../store-kind.ts";
+import { measureVariables } from "./variables-rows.ts";
 
 const section = "growth";
 const GROWTH_MAX = 1.2;
@@ -18,7 +19,9 @@ export const growthSection: Section = {
   name: section,
   async run(bench) {
     const rows: Row[] = [];
-    for (const kind of ["memory", "jsonl", "sqlite"] as const) rows.push(...(await measureGrowth(bench, kind)));
+    const kinds = ["memory", "jsonl", "sqlite"] as const;
+    for (const kind of kinds) rows.push(...(await measureGrowth(bench, kind)));
+    for (const kind of kinds) rows.push(...(await measureVariables(bench, kind)));
     return rows;
   },
 };

@@ -1,5 +1,5 @@
 import { freezeDeep } from "../internal/freeze-deep.ts";
-import type { JsonObject } from "../internal/json.ts";
+import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { EntryOf } from "./entry.ts";
 
 /** What the `variables` entries of a path add up to. */
@@ -52,28 +52,72 @@ export function stepSettings(
 ): SettingsNode {
   const count = (parent?.count ?? 0) + 1;
   const start = count - lowbit(count);
-  let change = changeOf(entry);
+  const joined: SettingsNode[] = [];
   let before = parent;
   while (before !== null && before.count > start) {
-    change = join(before.change, change);
+    joined.push(before);
     before = before.before === null ? null : nodeAt(before.before);
   }
-  // Where nothing comes before, there is nothing to take away.
-  if (before === null) change = { ...change, unset: [] };
-  return freezeDeep({ count, seq: entry.seq, change: compact(change), before: before?.seq ?? null });
+  const node = new FoldedNode({ count, seq: entry.seq, before: before?.seq ?? null }, [entry, ...joined]);
+  return Object.freeze(node);
+}
+
+/** A node whose change is put together when it is first read: who folds a long log needs only the last few. */
+class FoldedNode implements SettingsNode {
+  readonly count: number;
+  readonly seq: number;
+  readonly before: number | null;
+  /** What the change is put together of, the latest first, as long as it is not. */
+  #parts: readonly (EntryOf<"variables"> | SettingsNode)[];
+  #change: SettingsChange | null = null;
+
+  constructor(
+    { count, seq, before }: Omit<SettingsNode, "change">,
+    parts: readonly (EntryOf<"variables"> | SettingsNode)[],
+  ) {
+    this.count = count;
+    this.seq = seq;
+    this.before = before;
+    this.#parts = parts;
+  }
+
+  get change(): SettingsChange {
+    if (this.#change !== null) return this.#change;
+    const { set, unset, ...rest } = join(this.#changes([]));
+    this.#change = freezeDeep({
+      ...rest,
+      ...(Object.keys(set).length === 0 ? {} : { set }),
+      // Where nothing comes before, there is nothing to take away.
+      ...(this.before === null || unset.length === 0 ? {} : { unset }),
+    });
+    this.#parts = [];
+    return this.#change;
+  }
+
+  toJSON(): SettingsNode {
+    const { count, seq, change, before } = this;
+    return { count, seq, change, before };
+  }
+
+  #changes(into: SettingsChange[]): SettingsChange[] {
+    if (this.#change !== null) into.push(this.#change);
+    for (const part of this.#parts) {
+      if (part instanceof FoldedNode) part.#changes(into);
+      else into.push("change" in part ? part.change : part);
+    }
+    return into;
+  }
 }
 
 /** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */
 export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
-  let change: SettingsChange = {};
-  // The nearest first, so that what is replaced later is not copied at each step.
-  for (const node of nodes) change = join(node.change, change);
+  const { set: variables, systemPrompt = null, activeTools, activeSkills } = join(nodes.map(({ change }) => change));
   return freezeDeep({
-    variables: change.set ?? {},
-    systemPrompt: change.systemPrompt ?? null,
-    activeTools: change.activeTools ?? NO_SETTINGS.activeTools,
-    activeSkills: change.activeSkills ?? NO_SETTINGS.activeSkills,
+    variables,
+    systemPrompt,
+    activeTools: activeTools ?? NO_SETTINGS.activeTools,
+    activeSkills: activeSkills ?? NO_SETTINGS.activeSkills,
   });
 }
 
@@ -133,35 +177,25 @@ function lowbit(count: number): number {
   return count & -count;
 }
 
-function changeOf({ set, unset, systemPrompt, activeTools, activeSkills }: EntryOf<"variables">): SettingsChange {
-  return {
-    set,
-    unset,
-    ...(systemPrompt === undefined ? {} : { systemPrompt }),
-    ...(activeTools === undefined ? {} : { activeTools }),
-    ...(activeSkills === undefined ? {} : { activeSkills }),
-  };
-}
-
-/** What two changes come to, one after the other. */
-function join(first: SettingsChange, then: SettingsChange): SettingsChange {
-  const removed = new Set(then.unset);
-  const set = new Map(Object.entries(first.set ?? {}).filter(([key]) => !removed.has(key)));
-  for (const [key, value] of Object.entries(then.set ?? {})) set.set(key, value);
-  for (const key of first.unset ?? []) removed.add(key);
-  return {
-    ...first,
-    ...then,
-    set: Object.fromEntries(set),
-    unset: [...removed].filter((key) => !set.has(key)),
-  };
-}
-
-/** Without the parts that say nothing. */
-function compact({ set = {}, unset = [], ...rest }: SettingsChange): SettingsChange {
-  return {
-    ...(Object.keys(set).length === 0 ? {} : { set }),
-    ...(unset.length === 0 ? {} : { unset }),
-    ...rest,
-  };
+/** What changes come to one after the other, the latest first. */
+function join(changes: readonly SettingsChange[]): SettingsChange & Required<Pick<SettingsChange, "set" | "unset">> {
+  const set = new Map<string, JsonValue>();
+  const unset = new Set<string>();
+  const rest: { -readonly [Key in keyof SettingsChange]: SettingsChange[Key] } = {};
+  for (let index = changes.length - 1; index >= 0; index--) {
+    const change = changes[index] as SettingsChange;
+    for (const key of change.unset ?? []) {
+      set.delete(key);
+      unset.add(key);
+    }
+    for (const key in change.set) {
+      if (!Object.hasOwn(change.set, key)) continue;
+      set.set(key, change.set[key] as JsonValue);
+      unset.delete(key);
+    }
+    if (change.systemPrompt !== undefined) rest.systemPrompt = change.systemPrompt;
+    if (change.activeTools !== undefined) rest.activeTools = change.activeTools;
+    if (change.activeSkills !== undefined) rest.activeSkills = change.activeSkills;
+  }
+  return { ...rest, set: Object.fromEntries(set), unset: [...unset] };
 }

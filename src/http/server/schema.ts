@@ -118,22 +118,25 @@ export const CONTENT_PARTS_CEILING = 10_000;
 /** What a message says. */
 export const content: z.ZodType<Content> = named<Content>(
   "Content",
-  z.union([
-    text,
-    list(
-      z.union([
-        z.strictObject({ type: z.literal("text"), text }),
-        z.strictObject({
-          type: z.enum(["image", "file"]),
-          mediaType: text,
-          data: text,
-          name: text.optional(),
-        }),
-        z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
-      ]),
-      CONTENT_PARTS_CEILING,
-    ),
-  ]),
+  z.union(
+    [
+      text,
+      list(
+        z.union([
+          z.strictObject({ type: z.literal("text"), text }),
+          z.strictObject({
+            type: z.enum(["image", "file"]),
+            mediaType: text,
+            data: text,
+            name: text.optional(),
+          }),
+          z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
+        ]),
+        CONTENT_PARTS_CEILING,
+      ),
+    ],
+    { error: "This is neither a text nor a list of parts: text, image, file or thinking." },
+  ),
 );
 
 /** A model's request to run a tool. */
