@@ -120,6 +120,7 @@ export const roomCases: readonly LifecycleCase[] = [
       filled.open();
       expect((await run).transcript.toMessages().map(({ role }) => role)).toEqual([
         "user",
+        "user",
         "assistant",
         "tool",
         "user",
