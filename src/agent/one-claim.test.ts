@@ -155,19 +155,21 @@ test("where nothing lets one of many go on, an open call does not run: kept nowh
 
 test("a run says once that someone moved the leaf, and stays on its branch", async () => {
   const store = openMemoryStore();
-  const away = toolOf("away", async (_args, { session }) => {
-    await store.append(session.id, [{ type: "leaf", targetId: null }]);
-    return "moved";
+  const move = toolOf("move", async (_args, { session, callId }) => {
+    const targetId = callId === "back" ? (session.transcript.at(-1)?.id as string) : null;
+    await store.append(session.id, [{ type: "leaf", targetId }]);
+    return callId;
   });
-  const model = scripted([calling(callOf("1", "away")), calling(callOf("2", "away")), "Done."]);
-  const run = runSessionLoop(asking(), someAgent(), { model, tools: [away], persist: store });
+  const moves = ["away", "back", "away again"];
+  const model = scripted([...moves.map((id) => calling(callOf(id, "move"))), "Done."]);
+  const run = runSessionLoop(asking(), someAgent(), { model, tools: [move], persist: store });
   const session = await run;
   const events = await eventsOf(run);
   expect(events.filter(({ type }) => type === "leaf-moved")).toEqual([
     { type: "leaf-moved", leafId: null, runId: events[0]?.runId },
   ]);
   expect((await store.head(session.id))?.leafId).toBeNull();
-  expect(resultsOf(session.transcript)).toEqual(["moved", "moved"]);
+  expect(resultsOf(session.transcript)).toEqual(moves);
   // A run that begins at an earlier entry was never at the leaf.
   const first = Session.of(session.transcript);
   const beside = runSessionLoop(first, someAgent(), {
