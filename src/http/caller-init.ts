@@ -1,4 +1,4 @@
-import type { CallerRights } from "./wire.ts";
+import type { CallerRights } from "./caller-rights.ts";
 
 /** Who a request comes from, as an application's own sign-in says it. */
 export interface CallerInit {

@@ -3,7 +3,7 @@ import { isTimestamp } from "../session/header.ts";
 import { checkName } from "../session/id.ts";
 import { ALL_RIGHTS, type CallerInit } from "./caller-init.ts";
 import type { Caller } from "./server/server-services.ts";
-import type { CallerRights } from "./wire.ts";
+import type { CallerRights } from "./caller-rights.ts";
 
 /** A caller as an operator or an application describes them, checked. */
 export interface KnownCaller {

@@ -1,3 +1,4 @@
+import type { CallerRights } from "./caller-rights.ts";
 import type { Approval, RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
@@ -32,16 +33,6 @@ export interface Problem {
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: string | null;
-}
-
-/** What a caller may do with their sessions beside reading and writing them. */
-export interface CallerRights {
-  /** Answer the questions of runs, so that a call takes place. */
-  readonly approve: boolean;
-  /** Make a model or a tool work: start and go on with runs, steer and stop them, have summaries written. */
-  readonly run: boolean;
-  /** Reach the files that checkpoints hold: hold them, compare them, bring them back, remove them. */
-  readonly files: boolean;
 }
 
 /** Who the server takes the caller for. */

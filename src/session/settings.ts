@@ -58,55 +58,45 @@ export function stepSettings(
     joined.push(before);
     before = before.before === null ? null : nodeAt(before.before);
   }
-  const node = new FoldedNode({ count, seq: entry.seq, before: before?.seq ?? null }, [entry, ...joined]);
-  return Object.freeze(node);
+  return foldedNode({ count, seq: entry.seq, before: before?.seq ?? null }, [entry, ...joined]);
 }
 
+type Part = EntryOf<"variables"> | SettingsNode;
+
+/** What the change of a folded node is put together of, the latest first, as long as nobody has read it. */
+const unread = new WeakMap<SettingsNode, readonly Part[]>();
+
 /** A node whose change is put together when it is first read: who folds a long log needs only the last few. */
-class FoldedNode implements SettingsNode {
-  readonly count: number;
-  readonly seq: number;
-  readonly before: number | null;
-  /** What the change is put together of, the latest first, as long as it is not. */
-  #parts: readonly (EntryOf<"variables"> | SettingsNode)[];
-  #change: SettingsChange | null = null;
+function foldedNode({ count, seq, before }: Omit<SettingsNode, "change">, parts: readonly Part[]): SettingsNode {
+  let change: SettingsChange | null = null;
+  const node: SettingsNode = Object.freeze({
+    count,
+    seq,
+    get change() {
+      if (change !== null) return change;
+      const { set, unset, ...rest } = join(changesOf(parts, []));
+      change = freezeDeep({
+        ...rest,
+        ...(Object.keys(set).length === 0 ? {} : { set }),
+        // Where nothing comes before, there is nothing to take away.
+        ...(before === null || unset.length === 0 ? {} : { unset }),
+      });
+      unread.delete(node);
+      return change;
+    },
+    before,
+  });
+  unread.set(node, parts);
+  return node;
+}
 
-  constructor(
-    { count, seq, before }: Omit<SettingsNode, "change">,
-    parts: readonly (EntryOf<"variables"> | SettingsNode)[],
-  ) {
-    this.count = count;
-    this.seq = seq;
-    this.before = before;
-    this.#parts = parts;
+function changesOf(parts: readonly Part[], into: SettingsChange[]): SettingsChange[] {
+  for (const part of parts) {
+    const inner = "count" in part ? unread.get(part) : undefined;
+    if (inner !== undefined) changesOf(inner, into);
+    else into.push("count" in part ? part.change : part);
   }
-
-  get change(): SettingsChange {
-    if (this.#change !== null) return this.#change;
-    const { set, unset, ...rest } = join(this.#changes([]));
-    this.#change = freezeDeep({
-      ...rest,
-      ...(Object.keys(set).length === 0 ? {} : { set }),
-      // Where nothing comes before, there is nothing to take away.
-      ...(this.before === null || unset.length === 0 ? {} : { unset }),
-    });
-    this.#parts = [];
-    return this.#change;
-  }
-
-  toJSON(): SettingsNode {
-    const { count, seq, change, before } = this;
-    return { count, seq, change, before };
-  }
-
-  #changes(into: SettingsChange[]): SettingsChange[] {
-    if (this.#change !== null) into.push(this.#change);
-    for (const part of this.#parts) {
-      if (part instanceof FoldedNode) part.#changes(into);
-      else into.push("change" in part ? part.change : part);
-    }
-    return into;
-  }
+  return into;
 }
 
 /** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */

@@ -11,6 +11,7 @@ import {
 import { notANode, SessionConflictError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
+import type { Settings } from "../session/settings.ts";
 import type { CompactionView } from "../session/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/run-hooks.ts";
@@ -197,11 +198,7 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /** Sets what the next request begins with, from here on, on this branch. */
-  setSettings(settings: {
-    systemPrompt?: string | null;
-    activeTools?: readonly string[];
-    activeSkills?: readonly string[];
-  }): Promise<Entry> {
+  setSettings(settings: Partial<Omit<Settings, "variables">>): Promise<Entry> {
     return this.append({ type: "variables", set: {}, unset: [], ...settings });
   }
 

@@ -120,6 +120,7 @@ test("a server answers without the network, by the same rules", async () => {
   expect(await (await server.fetch(new Request("http://localhost/api/me"))).json()).toEqual({
     userId: "local",
     admin: true,
+    may: { approve: true, run: true, files: true },
   });
   expect((await server.fetch(new Request("http://evil.example/api/me"))).status).toBe(403);
 });

@@ -320,7 +320,7 @@ test("a merge that another process was ahead of finds what that one appended", a
       },
     },
   });
-  for (const method of ["head", "getEntry", "path", "listCheckpoints", "read"] as const) {
+  for (const method of ["head", "getEntry", "path", "settings", "listCheckpoints", "read"] as const) {
     Object.defineProperty(elsewhere, method, { value: store[method].bind(store) });
   }
   const late = await new BranchManager(elsewhere).merge("s", "b", { strategy: summing("mine") });

@@ -1,6 +1,6 @@
 import { createToken, hashToken } from "../../http/api-token.ts";
 import { ALL_RIGHTS } from "../../http/caller-init.ts";
-import type { CallerRights } from "../../http/wire.ts";
+import type { CallerRights } from "../../http/caller-rights.ts";
 import { SessionError } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { checkName } from "../../session/id.ts";

@@ -1,4 +1,4 @@
-import type { CallerRights } from "../wire.ts";
+import type { CallerRights } from "../caller-rights.ts";
 import { HttpError } from "./http-error.ts";
 import type { Caller } from "./server-services.ts";
 

@@ -2,7 +2,7 @@ import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { decodeSegment } from "../path-segment.ts";
 import { JSON_DEPTH_MAX } from "../../internal/json.ts";
-import type { CallerRights } from "../wire.ts";
+import type { CallerRights } from "../caller-rights.ts";
 import { type Admission, checkRight } from "./admission.ts";
 import type { BodyBudget, BodyMeter } from "./body-budget.ts";
 import type { CheckedLimits } from "./check-limits.ts";

@@ -4,7 +4,8 @@ import type { Unasked } from "../../agent/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { CallerRights, ModelInfo } from "../wire.ts";
+import type { CallerRights } from "../caller-rights.ts";
+import type { ModelInfo } from "../wire.ts";
 import type { PlaceOf } from "./user-places.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
