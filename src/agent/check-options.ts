@@ -4,6 +4,10 @@ import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./lo
 import { type OfferedTools, offerTools } from "./offer-tools.ts";
 import { checkUnasked } from "./unasked.ts";
 
+/** A shorter lease would be lost to an ordinary pause of the process. */
+const LEASE_MS_MIN = 1_000;
+const LEASE_MS_MAX = 3_600_000;
+
 const RETRY_LIMITS = {
   attempts: { least: 1, most: 20 },
   baseDelayMs: { least: 0, most: 3_600_000 },
@@ -55,6 +59,7 @@ export function checkRunOptions(options: RunOptions): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
   if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
   checkPersist(options.persist);
+  checkLeaseMs(options.leaseMs);
   checkRetry(options.retry);
 }
 
@@ -67,7 +72,20 @@ function checkContext(transforms: unknown): void {
 function checkPersist(persist: unknown): void {
   const place = typeof persist === "object" ? persist !== null : typeof persist === "string" && persist !== "";
   if (persist === undefined || typeof persist === "boolean" || place) return;
-  throw invalid(`persist is ${show(persist)}; give true, a path, a store, a tree, or a store with a sessionId.`);
+  throw invalid(
+    `persist is ${show(persist)}; give true, a path, a store, a tree, or a store with a sessionId or fork: true.`,
+  );
+}
+
+function checkLeaseMs(leaseMs: unknown): void {
+  if (leaseMs === undefined || (Number.isInteger(leaseMs) && isLeaseTime(leaseMs as number))) return;
+  throw invalid(
+    `leaseMs is ${show(leaseMs)}; give a whole number of milliseconds from ${LEASE_MS_MIN} to ${LEASE_MS_MAX}.`,
+  );
+}
+
+function isLeaseTime(leaseMs: number): boolean {
+  return leaseMs >= LEASE_MS_MIN && leaseMs <= LEASE_MS_MAX;
 }
 
 function checkRetry(retry: RunOptions["retry"]): void {

@@ -47,6 +47,11 @@ export interface RunOptions extends RequestParameters {
   readonly onEvent?: (event: RunEvent) => void;
   /** Where every row is kept before the run goes on (default: nowhere). */
   readonly persist?: Persist;
+  /**
+   * How long the run's session stays another's for everyone else when this process dies or freezes (default 30,000 ms, at
+   * least 1,000). The lease is renewed at each third of it, and a call starts only while a third is left.
+   */
+  readonly leaseMs?: number;
   /** What to record as the sandbox's handle instead of its own. */
   readonly sandboxHandleId?: string;
   readonly signal?: AbortSignal;

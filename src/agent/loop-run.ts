@@ -132,6 +132,9 @@ export class LoopRun implements SessionRun {
     this.#controller.abort(new SessionError("ABORTED", `Run ${this.id} was aborted.`, cause));
   }
 
+  /** Stops the run, whose session is another's by now. */
+  readonly lose = (error: SessionError): void => this.#controller.abort(error);
+
   async approve(callId: string): Promise<void> {
     await this.approvals.settle(callId, { approved: true });
   }

@@ -1,5 +1,6 @@
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
+import { Transcript } from "../session/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { openFileSink } from "./persist/file-sink.ts";
 import { openStoreSink } from "./persist/store-sink.ts";
@@ -11,6 +12,7 @@ import type { OpenedSink, Persist, SinkRequest } from "./run-sink.ts";
  * the `user` that comes back: where it goes on in a session that said something else, that comes first.
  *
  * @throws {SessionBusyError} while another run goes on in the same session or file; nothing was written then.
+ * @throws {SessionError} `CONFLICT` when another has gone on meanwhile with the run that was resumed.
  * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that is no
  * place to keep a run.
  */
@@ -21,14 +23,33 @@ export async function openRunSink(persist: Persist, request: SinkRequest): Promi
   if (typeof persist === "object" && persist !== null) {
     if ("openSink" in persist && typeof persist.openSink === "function") return persist.openSink(request);
     if ("sessionId" in persist) return openTreeSink(await SessionTree.on(persist.store, persist.sessionId), request);
-    if (isStore(persist)) return { sink: await openStoreSink(persist, request), user: request.user };
+    if (isStore(persist)) return openInStore(persist, request);
+    if ("fork" in persist && persist.fork === true && isStore(persist.store)) return openFork(persist.store, request);
   }
   throw new SessionError(
     "INVALID_OPTION",
-    `The option persist is ${show(persist)}; it must be true, a path, a store, a tree, or a store with a sessionId.`,
+    `The option persist is ${show(persist)}; it must be true, a path, a store, a tree, or a store with a sessionId or fork: true.`,
   );
 }
 
+/** What was resumed from the store goes on where it was: of all who resumed it, the lease lets one run. */
+async function openInStore(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
+  const origin = Transcript.originOf(request.user.transcript);
+  if (origin === null || origin.store !== store || origin.resumedAt === undefined) return openFork(store, request);
+  return openTreeSink(await SessionTree.on(store, origin.sessionId), request);
+}
+
+async function openFork(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
+  return { sink: await openStoreSink(store, request), user: request.user };
+}
+
 function isStore(value: object): value is SessionStore {
-  return "fork" in value && typeof value.fork === "function" && "lease" in value && typeof value.lease === "function";
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "fork" in value &&
+    typeof value.fork === "function" &&
+    "lease" in value &&
+    typeof value.lease === "function"
+  );
 }

@@ -59,7 +59,7 @@ describe("a sandbox that a kept run opened on its way", () => {
     // The model has no further answer, so that this run ends in the middle; its files are still there.
     const broken = runSessionLoop(first.user, first.agent, { ...options, persist: store });
     await expect(broken.synchronize()).rejects.toThrow();
-    const second = await resumeSession({ store, sessionId: broken.id });
+    const second = await resumeSession({ store, sessionId: finished.id });
     expect(second.user.sandboxPlacement).toMatchObject({ handleId: id });
     const again = await second.user.requireSandbox();
     expect(new TextDecoder().decode(await again.readFile("done.txt"))).toBe("yes");

@@ -27,7 +27,7 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 async function stateOf(...drafts: readonly EntryDraft[]): Promise<ResumeState> {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "a" }));
-  for (const draft of drafts) await store.append("a", [draft]);
+  for (const draft of drafts) await store.append("a", [draft], { guard: { holds: true } });
   const { user } = await resumeSession({ store, sessionId: "a" });
   return resumeStateOf(user.transcript) as ResumeState;
 }

@@ -58,7 +58,7 @@ async function resume(
   const lease = await store.leaseOf(head.header.id);
   if (lease !== null) throw new SessionBusyError(head.header.id, `run ${lease.runId}`);
   const { transcript: rows, entries } = await readTranscript(store, head);
-  const transcript = shared ? withOrigin(rows, store, head) : rows;
+  const transcript = shared ? withOrigin(rows, store, head, { resumedAt: head.version }) : rows;
   const state = await readResumeState(store, head, transcript, entries);
   // All transcripts without rows are one object, which says nothing about this session.
   if (transcript.length > 0) setResumeState(transcript, state);

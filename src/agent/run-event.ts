@@ -68,6 +68,8 @@ export type RunEvent = { readonly runId: string } & (
       readonly message: AssistantMessage;
       readonly stopReason: StopReason;
     }
+  /** Someone moved the session's leaf elsewhere: the run goes on on its own branch, off the active path. Told once. */
+  | { readonly type: "leaf-moved"; readonly leafId: string | null }
   /** The reader was too slow, or came too late, for this many events, and goes on after them. */
   | { readonly type: "events-dropped"; readonly count: number }
   | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }

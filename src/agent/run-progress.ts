@@ -32,6 +32,7 @@ export class RunProgress {
   readonly #writer: RunWriter | null;
   #sink: RunSink | null = null;
   #notedHandleId: string | null = null;
+  #moved = false;
   #opened: (sink: RunSink) => void = () => {};
   #refused: (error: unknown) => void = () => {};
 
@@ -74,7 +75,8 @@ export class RunProgress {
     facts: readonly EntryDraft[] = [],
   ): Promise<void> {
     const messages = given.map(checkedMessage);
-    const grow = ({ entries, others = [] }: KeptEntries): void => {
+    const grow = ({ entries, others = [], movedTo }: KeptEntries): void => {
+      if (movedTo !== undefined) this.#tellMoved(movedTo.leafId);
       const said = others.flatMap((entry) => messagesOf(entry).map((message) => rowUnder(entry.id, message)));
       const rows = [...said, ...messages.map((message, index) => rowUnder(entries[index]?.id, message))];
       Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
@@ -87,6 +89,12 @@ export class RunProgress {
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
     const drafts: EntryDraft[] = messages.map((message) => ({ type: "message", message }));
     return this.#writer.write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
+  }
+
+  /** Once, as what follows stays on the run's own branch anyway. */
+  #tellMoved(leafId: string | null): void {
+    if (!this.#moved) this.events.add({ type: "leaf-moved", leafId });
+    this.#moved = true;
   }
 
   /** Puts facts on record, where the run is kept. */

@@ -68,13 +68,15 @@ async function compress(
   const text = summaryIn(reply);
   progress.spend(reply.usage, reply.cost);
   if (options.persist !== undefined && options.persist !== false) {
-    const { sandboxHandleId } = options;
+    const { sandboxHandleId, leaseMs } = options;
     const { sink } = await openRunSink(options.persist, {
       runId: progress.runId,
       output: progress.output,
       // Nothing of the conversation is kept, and the output says nothing yet.
       user: progress.output,
       systemPrompt: systemPromptOf(agent),
+      onLost: run.lose,
+      ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
     });
     progress.keepIn(sink);

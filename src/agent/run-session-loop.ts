@@ -15,7 +15,8 @@ import type { LoopOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./offer-tools.ts";
 import { openRunSink } from "./open-run-sink.ts";
-import { resumeStateOf } from "./resume-state.ts";
+import { type ResumeState, resumeStateOf } from "./resume-state.ts";
+import type { RunSink } from "./run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
 import { spentBefore } from "./spent-before.ts";
 import { RunTelemetry } from "./telemetry.ts";
@@ -98,8 +99,8 @@ interface LoopStart {
 
 async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
   const { progress, inputs, approvals } = run;
-  const resume = resumeStateOf(input.transcript);
   const user = await keep(run, input, agent, options);
+  const resume = resumeIn(progress.sink, resumeStateOf(input.transcript));
   progress.events.add({ type: "run-started" });
   Session.grow(progress.output, { transcript: user.transcript });
   inputs.restore(resume?.queued ?? []);
@@ -129,9 +130,15 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   return { loop, resume };
 }
 
+/** Only the session that a run was resumed from lets one of many go on with it: elsewhere its calls and input are another's. */
+function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState | null {
+  if (resume === null || sink?.sessionId === resume.sessionId) return resume;
+  return { ...resume, inherited: true, queued: [] };
+}
+
 /** Opens the place where the run is kept; the session to start from, which is longer where that place holds a past. */
 async function keep(run: LoopRun, input: Session, agent: Session, options: LoopOptions): Promise<Session> {
-  const { persist = false, sandboxHandleId } = options;
+  const { persist = false, sandboxHandleId, leaseMs } = options;
   if (persist === false) return input;
   const { progress } = run;
   const { sink, user } = await openRunSink(persist, {
@@ -140,6 +147,8 @@ async function keep(run: LoopRun, input: Session, agent: Session, options: LoopO
     user: input,
     systemPrompt: systemPromptOf(agent),
     signal: progress.signal,
+    onLost: run.lose,
+    ...(leaseMs === undefined ? {} : { leaseMs }),
     ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
   });
   progress.keepIn(sink);

@@ -1,6 +1,7 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { SandboxPlacement } from "../session/header.ts";
+import type { SessionError } from "../session/errors.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { TranscriptOrigin } from "../session/transcript.ts";
@@ -12,7 +13,10 @@ import type { SessionRoom } from "../tree/tree-backing.ts";
  * Where a run is kept.
  *
  * - `true` or a path: a file of its own, in the default directory or there.
- * - A store: a new session in it, forked by reference where the store already holds the beginning.
+ * - A store: what `resumeSession` gave of it goes on in its own session. Any other is a new session in it, forked by
+ *   reference where the store already holds the beginning.
+ * - A store with `fork: true`: a new session in it always. Calls that were open are answered there as interrupted, and the
+ *   run that was resumed is not touched.
  * - A tree, or a session of a store: that session itself goes on, after what it already says.
  * - An object that opens the place itself, when the run starts.
  */
@@ -22,6 +26,7 @@ export type Persist =
   | SessionStore
   | SessionTree
   | { readonly store: SessionStore; readonly sessionId: string }
+  | { readonly store: SessionStore; readonly fork: true }
   | SinkOpener;
 
 /** Opens where a run is kept, when the run starts. What it throws is how the run fails. */
@@ -45,12 +50,26 @@ export interface RunOutcome {
   readonly sandbox?: SandboxPlacement;
 }
 
+/** The lease that a run holds its session under. */
+export interface RunLease {
+  /** Of two who ever held the session, the later one has the larger token. */
+  readonly token: number;
+  /**
+   * Null while a third of the lease or more is left by this process's own clock; else resolves once the lease was renewed.
+   *
+   * @throws {LeaseLostError} when it is another's, or may be by now.
+   */
+  ensure(): Promise<void> | null;
+}
+
 /** What a sink has kept. */
 export interface KeptEntries {
   /** The entry of each draft; null for one that this sink does not keep. */
   readonly entries: readonly (Entry | null)[];
   /** What others added to the session since the run's last row, which stands before these (default: nothing). */
   readonly others?: readonly Entry[];
+  /** Where the session's leaf is, when someone has moved it away from the run since the run's last row. */
+  readonly movedTo?: { readonly leafId: string | null };
 }
 
 /**
@@ -71,6 +90,8 @@ export interface RunSink {
   abandon(): Promise<void>;
   /** How much room the session had after the last append, and how many turns it may have; null where that is not limited. */
   readonly room: SessionRoom | null;
+  /** The lease that the run holds; left out where it holds its place in another way. */
+  readonly lease?: RunLease | null;
   /** Where the rows written so far can be built on by reference; null where they cannot. */
   origin(): Omit<TranscriptOrigin, "length"> | null;
 }
@@ -88,4 +109,8 @@ export interface SinkRequest {
   readonly sandboxHandleId?: string;
   /** Aborts when the run is to stop. */
   readonly signal?: AbortSignal;
+  /** How long a lease is taken for at a time (default 30,000). */
+  readonly leaseMs?: number;
+  /** Told when the session is another's: the run is to stop and can keep nothing more. */
+  readonly onLost?: (error: SessionError) => void;
 }

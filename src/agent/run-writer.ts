@@ -70,11 +70,12 @@ export class RunWriter {
   async #append(sink: RunSink | null, batch: readonly Waiting[]): Promise<void> {
     try {
       if (this.#failure !== null || sink === null) throw this.#failure?.error;
-      const { entries, others = [] } = await sink.append(batch.flatMap(({ drafts }) => drafts));
+      const { entries, others = [], ...rest } = await sink.append(batch.flatMap(({ drafts }) => drafts));
       let from = 0;
       for (const { drafts, resolve } of batch) {
         // What others added stands before all of them.
-        resolve({ entries: entries.slice(from, from + drafts.length), others: from === 0 ? others : [] });
+        const own = entries.slice(from, from + drafts.length);
+        resolve(from === 0 ? { ...rest, entries: own, others } : { entries: own });
         from += drafts.length;
       }
     } catch (error) {

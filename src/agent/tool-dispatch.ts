@@ -158,6 +158,8 @@ export class ToolDispatch {
     const { progress, executor, inside } = this.#host;
     const effects = progress.kept ? this.#effectOf(prepared) : [];
     if (effects.length > 0) await progress.note(effects);
+    const renewing = progress.sink?.lease?.ensure() ?? null;
+    if (renewing !== null) await renewing;
     progress.signal.throwIfAborted();
     const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, progress.signal);
     const signal = timer?.signal ?? progress.signal;
@@ -193,6 +195,7 @@ export class ToolDispatch {
       signal,
       callId: call.id,
       runId,
+      leaseToken: progress.sink?.lease?.token ?? null,
     };
   }
 

@@ -17,6 +17,11 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   readonly callId: string;
   readonly runId: string;
+  /**
+   * The token of the lease that the run holds its session under; null where it holds none. Of two who ever held the session,
+   * the later one has the larger token: what refuses a smaller one than it has seen is safe from a process that froze.
+   */
+  readonly leaseToken: number | null;
 }
 
 /** What came of checking a call's arguments: the value to run with, or a sentence that the model can act on. */

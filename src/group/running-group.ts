@@ -127,7 +127,11 @@ export class RunningGroup implements GroupRun {
     signal.throwIfAborted();
     // Nobody waits for a session that takes no turns, or that is not theirs to know of.
     await this.#open();
-    const hold = await takeSession(manager.store, sessionId, this.id, { waitMs, signal });
+    const hold = await takeSession(manager.store, sessionId, this.id, {
+      waitMs,
+      signal,
+      onLost: (error) => this.#controller.abort(error),
+    });
     try {
       const tree = await this.#open();
       const log = await GroupLog.open(tree, hold.guard);

@@ -1,4 +1,4 @@
-import { LeaseHold } from "../agent/persist/lease-hold.ts";
+import { type HoldOptions, LeaseHold } from "../agent/persist/lease-hold.ts";
 import { untilAborted } from "../agent/until-aborted.ts";
 import { SessionBusyError } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
@@ -10,6 +10,7 @@ const POLL_LAST_MS = 500;
 export interface Waiting {
   readonly waitMs: number;
   readonly signal: AbortSignal;
+  readonly onLost: HoldOptions["onLost"] & {};
 }
 
 /** The lease of a session. @throws {SessionBusyError} while another run has it, at once or after the wait. */
@@ -17,12 +18,12 @@ export async function takeSession(
   store: SessionStore,
   sessionId: string,
   runId: string,
-  { waitMs, signal }: Waiting,
+  { waitMs, signal, onLost }: Waiting,
 ): Promise<LeaseHold> {
   const deadlineMs = performance.now() + waitMs;
   for (let pauseMs = POLL_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_LAST_MS)) {
     try {
-      return await LeaseHold.take(store, sessionId, runId);
+      return await LeaseHold.take(store, sessionId, runId, { onLost });
     } catch (error) {
       const leftMs = deadlineMs - performance.now();
       if (!(error instanceof SessionBusyError) || leftMs <= 0) throw error;

@@ -80,6 +80,13 @@ export class FileLock {
     return null;
   }
 
+  /** Who holds the lock, without touching it; null when nobody does who lives. */
+  async findHolder(): Promise<LockOwner | null> {
+    const holder = await this.#holder();
+    if (holder === null || (await isGone(holder, this.path))) return null;
+    return holder.owner ?? { ...self, token: "", pid: 0 };
+  }
+
   /** Lets go of the lock; does nothing when it is not held any more. */
   async release(): Promise<void> {
     const token = this.#token;

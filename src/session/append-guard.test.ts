@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { message, SampleLog, user } from "../../test/sample-log.ts";
+import { assistant, calls, message, result, SampleLog, user } from "../../test/sample-log.ts";
 import { statusError } from "./append-plan.ts";
+import type { EntryDraft } from "./entry.ts";
+import { OPEN_RUNS_MAX } from "./limits.ts";
 
 function abc(): SampleLog {
   return new SampleLog().say({ a: user("1"), b: user("2"), c: user("3") });
@@ -81,5 +83,64 @@ describe("a guard", () => {
     expect(
       log.plan([message("a", user("1"))], { guard: { status: "active", maxTurns: 0, leaseToken: 1 } }).added,
     ).toEqual([]);
+  });
+});
+
+describe("while a run is open", () => {
+  const started = (runId: string): EntryDraft => ({ type: "run", runId, phase: "started" });
+  const ofTheRun: Readonly<Record<string, EntryDraft>> = {
+    "a result of a call": message("x", result("c1")),
+    "an answer with calls": message("x", calls("c2")),
+    "a compaction": { type: "compaction", id: "x", summary: "s", firstKeptEntryId: "a", tokensBefore: 1 },
+    "a prune": { type: "prune", id: "x", targetId: "a" },
+  };
+
+  test.each(Object.entries(ofTheRun))("%s is taken from its holder only", (_, draft) => {
+    const log = abc();
+    expect(log.plan([draft]).added).toHaveLength(1);
+    log.append([started("r1")]);
+    expect(() => log.plan([draft])).toThrow(
+      expect.objectContaining({
+        code: "SESSION_BUSY",
+        message: expect.stringMatching(/^Run r1 of session sample is open.*resume it, or record its end/),
+      }),
+    );
+    expect(log.plan([draft], { guard: { leaseToken: 7 } }, 7).added).toHaveLength(1);
+    expect(log.plan([draft], { guard: { holds: true } }).added).toHaveLength(1);
+    expect(() => log.plan([draft], { guard: { leaseToken: 7 } }, 8)).toThrow(
+      expect.objectContaining({ code: "LEASE_LOST" }),
+    );
+    // A copy of another log is that log's, and a repetition adds nothing.
+    expect(log.plan([{ ...draft, parentId: null }], { verbatim: true }).added).toHaveLength(1);
+    log.append([draft], { guard: { holds: true } });
+    expect(log.plan([draft]).added).toEqual([]);
+    log.append([{ type: "run", runId: "r1", phase: "failed" }]);
+    expect(log.plan([{ ...draft, id: "y" }]).added).toHaveLength(1);
+  });
+
+  test("everyone else may still speak, set variables, move the leaf and end the run", () => {
+    const log = abc();
+    log.append([started("r1")]);
+    log.append([message("d", user("4")), message("e", assistant("5"))]);
+    log.append([{ type: "variables", set: { a: 1 }, unset: [] }]);
+    log.append([
+      { type: "leaf", targetId: "a" },
+      { type: "run", runId: "r1", phase: "failed" },
+    ]);
+    expect(log.head.openRuns).toEqual([]);
+  });
+
+  test("one more than a session may have is refused, and none is forgotten", () => {
+    const log = abc();
+    const runs = Array.from({ length: OPEN_RUNS_MAX }, (_, index) => `r${index}`);
+    log.append(runs.map(started));
+    expect(() => log.plan([started("one more")])).toThrow(
+      expect.objectContaining({ code: "CAPACITY", limit: OPEN_RUNS_MAX }),
+    );
+    // One that is open already may say where its tools act.
+    expect(log.plan([started("r3")]).added).toHaveLength(1);
+    expect(log.head.openRuns).toEqual(runs);
+    log.append([{ type: "run", runId: "r0", phase: "failed" }, started("one more")]);
+    expect(log.head.openRuns).toEqual([...runs.slice(1), "one more"]);
   });
 });

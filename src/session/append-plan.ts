@@ -4,6 +4,7 @@ import { bodyOf, type Entry, type EntryBody, type EntryStamp, isNode, type Sessi
 import {
   LeaseLostError,
   notANode,
+  openRunError,
   SessionCapacityError,
   SessionClosedError,
   SessionConflictError,
@@ -14,6 +15,7 @@ import {
   UnknownEntryError,
 } from "./errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "./fold.ts";
+import { OPEN_RUNS_MAX } from "./limits.ts";
 import type { SettingsNode } from "./settings.ts";
 import { SettingsMeter } from "./settings-meter.ts";
 import type { AppendOptions, Guard } from "./store.ts";
@@ -177,6 +179,7 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   if (existing.length > 0 && existing.every((entry) => entry !== null))
     return { entries: existing as Entry[], added: [], head };
   checkGuard(input);
+  checkHolder(input, existing);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {
     throw new SessionConflictError(head.header.id, options.expectedVersion, head.version);
   }
@@ -239,6 +242,7 @@ class Chain {
     if (path !== null && entry.type === "variables")
       this.#meter?.check(parent.settings, entry, path.settings as SettingsNode);
     this.#checkTarget(entry);
+    this.#checkOpenRuns(entry);
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : EMPTY_PATH;
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);
     if (node) this.#cursor = entry.id;
@@ -301,6 +305,14 @@ class Chain {
     }
   }
 
+  /** A copied log has the runs that it has. */
+  #checkOpenRuns(entry: Entry): void {
+    if (entry.type !== "run" || entry.phase !== "started" || this.#input.options.verbatim === true) return;
+    const { openRuns } = this.head;
+    if (openRuns.length >= OPEN_RUNS_MAX && !openRuns.includes(entry.runId))
+      throw new SessionCapacityError("open runs in a session", OPEN_RUNS_MAX);
+  }
+
   #find(id: string): StoredEntry {
     const stored = this.#own?.get(id) ?? this.#known.find(id);
     if (stored === undefined) throw new UnknownEntryError(this.#sessionId, id);
@@ -347,6 +359,22 @@ function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void
   if (allowed !== null && !allowed.includes(head.status)) throw statusError(head.header.id, head.status);
   if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken)
     throw new LeaseLostError(head.header.id, guard.leaseToken);
+}
+
+/** What belongs to an open run is taken from whoever holds it. */
+function checkHolder({ head, drafts, options }: AppendInput, existing: readonly (Entry | null)[]): void {
+  const { guard, verbatim } = options;
+  if (head.openRuns.length === 0 || verbatim === true) return;
+  if (guard?.leaseToken !== undefined || guard?.holds === true) return;
+  const taken = drafts.find(({ body }, index) => existing[index] == null && belongsToRun(body));
+  if (taken !== undefined) throw openRunError(head.header.id, head.openRuns.at(-1) as string, taken.body);
+}
+
+function belongsToRun(body: EntryBody): boolean {
+  if (body.type === "compaction" || body.type === "prune") return true;
+  if (body.type !== "message") return false;
+  const { message } = body;
+  return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);
 }
 
 function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {

@@ -126,3 +126,29 @@ function dividedCalls(before: readonly Entry[], after: readonly Entry[]): string
       });
   });
 }
+
+test("nothing is cut after a call that still waits for its result", () => {
+  const log = new SampleLog().say({ a: user("one"), b: assistant("two"), c: user("three"), d: calls("x", "y") });
+  log.say({ e: result("x", "done"), f: user("meanwhile"), g: user("and more") });
+  const cutOf = (): string | undefined =>
+    prepareCompaction(branchTo(indexEntries(log.entries), log.head.leafId ?? ""), {
+      keepRecentTokens: 1,
+      tokenizer: (each) => each.length,
+    })?.firstKeptEntryId;
+  expect(cutOf()).toBe("d");
+  log.say({ h: result("y", "done"), i: user("and now") });
+  expect(cutOf()).toBe("i");
+});
+
+test("calls that nobody waits for any more do not hold a cut back", () => {
+  const cutAfter = (answer: Message): string | undefined => {
+    const log = new SampleLog().say({ a: user("one"), b: calls("lost"), c: user("two"), d: answer, e: user("three") });
+    return prepareCompaction(branchTo(indexEntries(log.entries), log.head.leafId ?? ""), {
+      keepRecentTokens: 1,
+      tokenizer: (each) => each.length,
+    })?.firstKeptEntryId;
+  };
+  expect(cutAfter(assistant("an answer since"))).toBe("e");
+  // Calls of an answer that was cut short never run.
+  expect(cutAfter({ ...calls("cut"), stopReason: "length" } as Message)).toBe("e");
+});

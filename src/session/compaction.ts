@@ -2,6 +2,7 @@ import { acceptable, contextPath, messagesOf } from "./context.ts";
 import type { Entry } from "./entry.ts";
 import { SessionError } from "./errors.ts";
 import { type FileOperations, fileOperations } from "./file-operations.ts";
+import type { AssistantMessage } from "./message.ts";
 import { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
 /** When to compact, and how much to keep. */
@@ -138,22 +139,32 @@ function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: 
   return valid.find((index) => index >= from) ?? valid.at(-1) ?? null;
 }
 
-/** The places where the kept part may begin: never at a tool's result, never between a call and its result. */
+/**
+ * The places where the kept part may begin: never at a tool's result, never between a call and its result, never after a call
+ * of the last answer that still waits for one.
+ */
 function validCuts(range: readonly Entry[]): number[] {
   const open = new Set<string>();
   const lastResult = new Map<string, number>();
   for (const [index, entry] of range.entries()) {
     if (entry.type === "message" && entry.message.role === "tool") lastResult.set(entry.message.toolCallId, index);
   }
+  const last = range.findLastIndex((entry) => entry.type === "message" && entry.message.role === "assistant");
   const cuts: number[] = [];
   for (const [index, entry] of range.entries()) {
     if (open.size === 0 && canStartKept(entry)) cuts.push(index);
     if (entry.type !== "message") continue;
     if (entry.message.role === "tool") open.delete(entry.message.toolCallId);
     if (entry.message.role !== "assistant") continue;
-    for (const { id } of entry.message.toolCalls ?? []) if ((lastResult.get(id) ?? -1) > index) open.add(id);
+    const waits = index === last && !isCutShort(entry.message);
+    for (const { id } of entry.message.toolCalls ?? []) if (waits || (lastResult.get(id) ?? -1) > index) open.add(id);
   }
   return cuts;
+}
+
+/** Calls of an answer that was cut short never run. */
+function isCutShort({ stopReason }: AssistantMessage): boolean {
+  return stopReason === "length" || stopReason === "content_filter";
 }
 
 function canStartKept(entry: Entry): boolean {

@@ -141,6 +141,14 @@ export class SessionBusyError extends SessionError {
   }
 }
 
+/** The error of an append that only the holder of an open run may make. */
+export function openRunError(sessionId: string, runId: string, { type }: { readonly type: string }): SessionError {
+  return new SessionError(
+    "SESSION_BUSY",
+    `Run ${runId} of session ${sessionId} is open, and this ${type} entry is taken from its holder only; let the run end, resume it, or record its end first.`,
+  );
+}
+
 /** The lease given as a guard is no longer the session's current one. Nothing was written. */
 export class LeaseLostError extends SessionError {
   readonly sessionId: string;

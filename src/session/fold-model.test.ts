@@ -83,7 +83,8 @@ test("folding step by step gives what a look at the whole log gives, for the hea
       for (const { drafts, onto } of steps) {
         const nodes = log.entries.filter(isNode).map((entry) => entry.id);
         const at = onto === null || onto === undefined || nodes.length === 0 ? onto : nodes[onto % nodes.length];
-        const options: AppendOptions = at === undefined || typeof at === "number" ? {} : { onto: at };
+        const guard = { holds: true } as const;
+        const options: AppendOptions = at === undefined || typeof at === "number" ? { guard } : { guard, onto: at };
         log.append(
           drafts.map((make) => make(nodes)),
           options,
@@ -105,7 +106,7 @@ test("every store that folds the same entries in one append or in many comes to 
       const drafts = all.map((body, index): EntryDraft => ({ ...body, id: `e${index}`, timestamp: timeAt(index) }));
       const [whole, parts] = [new SampleLog(), new SampleLog()];
       whole.append(drafts);
-      for (const each of drafts) parts.append([each]);
+      for (const each of drafts) parts.append([each], { guard: { holds: true } });
       expect({ ...whole.head, updatedAt: "" }).toEqual({ ...parts.head, updatedAt: "" });
       expect(whole.entries).toEqual(parts.entries);
     }),

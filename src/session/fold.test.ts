@@ -191,10 +191,13 @@ describe("facts", () => {
     expect(log.head.openRuns).toEqual(["d"]);
   });
 
-  test("the latest eight open runs are remembered", () => {
+  test("no open run is forgotten, however many a copied log has", () => {
+    const runs = Array.from({ length: 12 }, (_, i): EntryDraft => ({ type: "run", runId: `r${i}`, phase: "started" }));
     const log = new SampleLog();
-    for (let i = 0; i < 12; i++) log.append([{ type: "run", runId: `r${i}`, phase: "started" }]);
-    expect(log.head.openRuns).toEqual(["r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"]);
+    log.append(runs, { verbatim: true });
+    expect(log.head.openRuns).toEqual(runs.map((run) => (run as { runId: string }).runId));
+    log.append([{ type: "run", runId: "r0", phase: "failed" }]);
+    expect(log.head.openRuns).toHaveLength(11);
   });
 
   test("an undone compaction is listed once, and stays the path's last compaction", () => {

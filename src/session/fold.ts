@@ -1,6 +1,6 @@
 import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
 import type { Inherited, SessionHeader } from "./header.ts";
-import { FIRST_MESSAGE_CHARACTERS_MAX, OPEN_RUNS_MAX } from "./limits.ts";
+import { FIRST_MESSAGE_CHARACTERS_MAX } from "./limits.ts";
 import { textOf } from "./message.ts";
 import { type SettingsNode, stepSettings } from "./settings.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "./usage.ts";
@@ -230,7 +230,7 @@ function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, coun
 
 function stepRuns(open: readonly string[], entry: EntryOf<"run">): readonly string[] {
   const others = open.filter((runId) => runId !== entry.runId);
-  return entry.phase === "started" ? [...others, entry.runId].slice(-OPEN_RUNS_MAX) : others;
+  return entry.phase === "started" ? [...others, entry.runId] : others;
 }
 
 function firstLineOf(text: string): string {

@@ -34,5 +34,5 @@ export const FIRST_MESSAGE_CHARACTERS_MAX = 200;
 /** How many items one page of a listing may hold. */
 export const PAGE_ITEMS_MAX = 1000;
 
-/** How many runs without an end a head remembers. */
+/** How many runs without an end a session may have; one more is refused, and none is ever forgotten. */
 export const OPEN_RUNS_MAX = 8;

@@ -98,7 +98,7 @@ export interface Subscription {
 
 /** Keeps at most one live lease a session; tokens only grow. */
 export interface LeaseTable {
-  /** @throws {SessionBusyError} while another run's lease is live; the same run gets a new token. */
+  /** @throws {SessionBusyError} while a lease is live, whatever run it was taken for. */
   acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo>;
   /** The new expiry, or null when the token is not the live one. */
   renew(sessionId: string, token: number, ttlMs: number): Promise<string | null>;

@@ -15,6 +15,8 @@ export interface Guard {
   readonly variablesBytesMax?: number;
   /** The session's live lease has this token. */
   readonly leaseToken?: number;
+  /** The caller has the session to itself in another way than by a lease, as a run that has a file of its own. */
+  readonly holds?: true;
 }
 
 /** How an append is to be done. */
@@ -172,6 +174,9 @@ export interface StoreCapabilities {
  * - Once `append` resolves, every reader sees its entries, here and, where the store is `shared`, in other processes.
  * - Appends of several writers all survive, in one order; `seq` counts from 0 without a gap.
  * - An append that repeats an earlier one, id by id, writes nothing and returns what is stored.
+ * - While a run is open, results of calls, answers with calls, compactions and prunes are taken from its holder only, which
+ *   is whoever guards the append with the live lease's token or with `holds`; all others are refused with `SESSION_BUSY`. A
+ *   verbatim copy is taken as it is.
  * - The head is the fold of the entries at all times, `updatedAt` excepted, which is the store's clock.
  * - A refused call throws a `SessionError` and leaves everything as it was.
  * - The cost of an append, of `head` and of `getEntry` does not depend on the length of the log.
@@ -223,7 +228,7 @@ export interface SessionStore extends AsyncDisposable {
   listExpired(before: string, limit: number): Promise<SessionHead[]>;
   /** Yields entries after position `after` (default: from now on) as they come, until the signal aborts. */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<Entry>;
-  /** @throws {SessionBusyError} while another run holds it. */
+  /** @throws {SessionBusyError} while anyone holds it, also under the same `runId`: of two who claim a run, one has it. */
   lease(sessionId: string, runId: string, ttlMs: number): Promise<Lease>;
   /** The live lease of a session, or null. */
   leaseOf(sessionId: string): Promise<LeaseInfo | null>;

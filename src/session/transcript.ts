@@ -142,6 +142,8 @@ export interface TranscriptOrigin {
   readonly entryId: string;
   /** How many rows that path stands for. */
   readonly length: number;
+  /** The session's version when it was resumed, so that a run goes on in it; left out where a run would be a fork. */
+  readonly resumedAt?: number;
 }
 
 /** A row of what a person says. */

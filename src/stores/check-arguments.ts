@@ -67,6 +67,8 @@ export function checkAppendOptions(options: AppendOptions): void {
   if (guard.maxTurns !== undefined) checkCount(guard.maxTurns, "guard.maxTurns");
   if (guard.variablesBytesMax !== undefined) checkCount(guard.variablesBytesMax, "guard.variablesBytesMax");
   if (guard.leaseToken !== undefined) checkCount(guard.leaseToken, "guard.leaseToken");
+  if (guard.holds !== undefined && guard.holds !== true)
+    throw new SessionError("INVALID_OPTION", `guard.holds is ${show(guard.holds)}; give true, or leave it out.`);
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless a session can be made that way. */

@@ -23,7 +23,7 @@ export class ProcessLeases implements LeaseTable {
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
     this.#sweep();
     const live = this.#live(sessionId);
-    if (live !== null && live.runId !== runId) throw new SessionBusyError(sessionId, `run ${live.runId}`);
+    if (live !== null) throw new SessionBusyError(sessionId, `run ${live.runId}`);
     const held = { runId, token: ++this.#lastToken, expiresMs: this.#now() + ttlMs };
     this.#held.delete(sessionId);
     this.#held.set(sessionId, held);

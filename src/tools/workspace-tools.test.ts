@@ -337,6 +337,7 @@ function contextOf(): ToolContext {
     signal: abort.signal,
     callId: "call",
     runId: "run",
+    leaseToken: null,
   };
 }
 

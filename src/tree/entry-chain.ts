@@ -11,6 +11,8 @@ export interface ChainedLog {
 export interface ChainedEntries extends AppendResult {
   /** Nodes of others between the chain's last node and the first of these, in order. */
   readonly others: readonly Entry[];
+  /** Where the leaf is, when someone has moved it away since the chain last appended. */
+  readonly movedTo?: { readonly leafId: string | null };
 }
 
 /** How a chain appends. */
@@ -29,12 +31,18 @@ export class EntryChain {
   readonly #log: ChainedLog;
   #lastId: string | null;
   #version: number;
+  /** Whether the leaf was at the chain's end when it last appended. */
+  #atLeaf: boolean;
 
-  /** `start` is the node that the first entry follows, and the session's version. */
-  constructor(log: ChainedLog, start: { readonly lastId: string | null; readonly version: number }) {
+  /** `start` is the node that the first entry follows, the session's version, and whether the leaf is that node (default). */
+  constructor(
+    log: ChainedLog,
+    start: { readonly lastId: string | null; readonly version: number; readonly atLeaf?: boolean },
+  ) {
     this.#log = log;
     this.#lastId = start.lastId;
     this.#version = start.version;
+    this.#atLeaf = start.atLeaf ?? true;
   }
 
   /** The last node of the chain. */
@@ -59,7 +67,11 @@ export class EntryChain {
     const others = first.parentId === this.#lastId ? NOBODY : await this.#othersBefore(first);
     this.#lastId = (added.at(-1) as Entry).id;
     this.#version = result.version;
-    return { ...result, others };
+    const wasAtLeaf = this.#atLeaf;
+    this.#atLeaf = result.head.leafId === this.#lastId;
+    // A chain that began beside the leaf was never left.
+    const moved = wasAtLeaf && !this.#atLeaf;
+    return moved ? { ...result, others, movedTo: { leafId: result.head.leafId } } : { ...result, others };
   }
 
   /** The nodes between the last one and a new one. They came after the chain last appended. */

@@ -5,7 +5,7 @@ import type { SandboxPlacement } from "../session/header.ts";
 import { checkBackendName } from "../session/sandbox-backends.ts";
 import { Session } from "../session/session.ts";
 import type { SessionStore } from "../session/store.ts";
-import { type RowInit, Transcript } from "../session/transcript.ts";
+import { type RowInit, Transcript, type TranscriptOrigin } from "../session/transcript.ts";
 import type { Usage } from "../session/usage.ts";
 import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";
@@ -54,9 +54,14 @@ function spendingOf({ usage, cost }: OwnSpending): { readonly usage: Usage | nul
 }
 
 /** The transcript with a note that it is at the leaf of that session, so that a run there need not write it again. */
-export function withOrigin(transcript: Transcript, store: SessionStore, head: SessionHead): Transcript {
+export function withOrigin(
+  transcript: Transcript,
+  store: SessionStore,
+  head: SessionHead,
+  resumed: Pick<TranscriptOrigin, "resumedAt"> = {},
+): Transcript {
   if (head.leafId === null) return transcript;
-  return Transcript.withOrigin(transcript, { store, sessionId: head.header.id, entryId: head.leafId });
+  return Transcript.withOrigin(transcript, { store, sessionId: head.header.id, entryId: head.leafId, ...resumed });
 }
 
 /** A place that this program has no backend for cannot be opened; the session is of use without it. */

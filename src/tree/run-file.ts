@@ -69,9 +69,8 @@ export class RunFile {
     try {
       const known = given === null ? await store.pathOf(header.id) : null;
       const path = given ?? finalPathOf(known ?? join(directory, sessionFileName(header)));
-      mark = new WriterMark(partialPathOf(path));
-      await mark.place();
-      const other = await mark.findOther();
+      mark = new WriterMark(partialPathOf(path), { alone: true });
+      const other = (await mark.place()) ?? (await mark.findOther());
       if (other !== null) throw new SessionBusyError(header.id, other);
       return new RunFile({ path, store, mark, ...(await openOrMake(store, path, init)) });
     } catch (error) {
@@ -104,7 +103,7 @@ export class RunFile {
     // A file that a run ended is in flight again with the first thing that is added to it, and not before.
     if (!this.#inFlight) await this.#store.setPartial(this.sessionId, true);
     this.#inFlight = true;
-    return this.#store.append(this.sessionId, drafts, options);
+    return this.#store.append(this.sessionId, drafts, { ...options, guard: { ...options.guard, holds: true } });
   }
 
   /** Writes the trailer and gives the file its final name. When that fails, the file stays in flight. */

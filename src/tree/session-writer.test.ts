@@ -6,6 +6,7 @@ import { registerSandboxBackend } from "../session/sandbox-backends.ts";
 import { Session } from "../session/session.ts";
 import { assistantRow, type Row, Transcript, userRow } from "../session/transcript.ts";
 import { loadSession, openSessionWriter, SessionTree } from "./index.ts";
+import { findRun } from "./run-file.ts";
 
 let directory: string;
 beforeEach(async () => {
@@ -191,4 +192,22 @@ test("records where the tools act, with the handle that it is told", async () =>
   await using writer = await openSessionWriter(session, { directory, sandboxHandleId: "handle-7" });
   const { header } = await loadSession(writer.path);
   expect(header.sandbox).toEqual({ backend: "writer-test", spec: { workingDir: "/work" }, handleId: "handle-7" });
+});
+
+test("of several that open one file at once, one has it, also when others only look", async () => {
+  const session = Session.create({ text: "one" });
+  const path = join(directory, "run.jsonl");
+  for (let round = 0; round < 5; round++) {
+    const looking = Array.from({ length: 5 }, () => findRun(path));
+    const opening = Array.from({ length: 5 }, () => openSessionWriter(session, { path }));
+    const [opened, ...more] = (await Promise.allSettled(opening)).flatMap((one) =>
+      one.status === "fulfilled" ? [one.value] : [],
+    );
+    await Promise.all(looking);
+    expect([opened === undefined, more]).toEqual([false, []]);
+    await expect(openSessionWriter(session, { path })).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    expect(await findRun(path)).toBe("another writer of this process");
+    await opened?.abandon();
+    expect(await findRun(path)).toBeNull();
+  }
 });

@@ -1,10 +1,13 @@
 import { readdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { FileLock } from "../internal/file-lock.ts";
+import { FileLock, type LockOwner } from "../internal/file-lock.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError, show } from "../session/errors.ts";
 
 const REFRESH_MS = 20_000;
+
+/** The name of the mark that one writer at a time has; those of others are unique. */
+const RUN_MARK = "run";
 
 /** Shows the others that someone writes to a session's file, for as long as the process lives. */
 export class WriterMark {
@@ -13,27 +16,31 @@ export class WriterMark {
   readonly #lock: FileLock;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(path: string) {
+  /** With `alone`, there is one mark for the file: of several who place it at once, one has it. */
+  constructor(path: string, { alone = false }: { readonly alone?: boolean } = {}) {
     this.#path = path;
     this.#directory = join(dirname(path), ".index", `${basename(path)}.writers`);
-    this.#lock = new FileLock(join(this.#directory, uuidv7()));
+    this.#lock = new FileLock(join(this.#directory, alone ? RUN_MARK : uuidv7()));
   }
 
   /**
-   * Puts the mark up.
+   * Puts the mark up. Resolves to null, or, where the mark is one that only one can have, to whoever has it.
    *
    * @throws {SessionError} `STORE_FAILED` where no file can be made.
    */
-  async place(): Promise<void> {
+  async place(): Promise<string | null> {
+    let owner: LockOwner | null;
     try {
-      await this.#lock.acquire(0);
+      owner = await this.#lock.acquire(0);
     } catch (cause) {
       const { code = String(cause) } = cause as NodeJS.ErrnoException;
       const reason = `Nothing can be written beside ${show(this.#path)} (${code})`;
       throw new SessionError("STORE_FAILED", `${reason}; check the directory, or choose another path.`, { cause });
     }
+    if (owner !== null) return nameOf(owner);
     this.#timer = setInterval(() => void this.#lock.refresh().catch(() => {}), REFRESH_MS);
     this.#timer.unref();
+    return null;
   }
 
   /** Another live writer of the same file, or null. Marks of processes that have ended are taken down. */
@@ -42,9 +49,9 @@ export class WriterMark {
       const path = join(this.#directory, name);
       if (path === this.#lock.path || name.includes(".")) continue;
       const other = new FileLock(path);
-      const owner = await other.acquire(0);
-      if (owner !== null)
-        return owner.pid === process.pid ? "another writer of this process" : `process ${owner.pid} on ${owner.host}`;
+      // Taking that one, for as long as a look lasts, would keep a run from it.
+      const owner = name === RUN_MARK ? await other.findHolder() : await other.acquire(0);
+      if (owner !== null) return nameOf(owner);
       await other.release();
     }
     return null;
@@ -57,4 +64,8 @@ export class WriterMark {
     // The last one out takes the directory along; others' marks keep it.
     await rmdir(this.#directory).catch(() => {});
   }
+}
+
+function nameOf({ pid, host }: LockOwner): string {
+  return pid === process.pid ? "another writer of this process" : `process ${pid} on ${host}`;
 }

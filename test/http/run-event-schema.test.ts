@@ -30,6 +30,7 @@ const TYPES: Readonly<Record<WireRunEvent["type"], true>> = {
   "approval-settled": true,
   compaction: true,
   "round-finished": true,
+  "leaf-moved": true,
   "events-dropped": true,
   "run-finished": true,
   "run-failed": true,

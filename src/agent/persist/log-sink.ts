@@ -4,7 +4,7 @@ import type { AppendOptions, Guard } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { ChainedEntries, ChainOptions, EntryChain } from "../../tree/entry-chain.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { RunOutcome, RunSink } from "../run-sink.ts";
+import type { RunLease, RunOutcome, RunSink } from "../run-sink.ts";
 
 /** The guard of appends that are not refused for want of room. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
@@ -13,6 +13,8 @@ export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
 export interface RunHold {
   /** What must hold for each append; null where nobody else can append as a run. */
   readonly guard: Guard | null;
+  /** The lease that it is, where it is one. */
+  readonly lease?: RunLease;
   /** Lets go after the end of the run was recorded. */
   finish(phase: RunOutcome["phase"]): Promise<void>;
   /** Lets go at once. */
@@ -50,6 +52,10 @@ export class LogSink implements RunSink {
 
   get room(): SessionRoom | null {
     return this.#room();
+  }
+
+  get lease(): RunLease | null {
+    return this.#hold.lease ?? null;
   }
 
   append(drafts: readonly EntryDraft[]): Promise<ChainedEntries> {

@@ -48,7 +48,7 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
       append: (entries, options) => log.append(entries, options),
       read: (options) => store.read(sessionId, options),
     },
-    { lastId: onto, version: head.version },
+    { lastId: onto, version: head.version, atLeaf: onto === head.leafId || repeated },
   );
   const moves: EntryDraft[] = repeated && onto !== head.leafId ? [{ type: "leaf", targetId: onto }] : [];
   const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
@@ -73,7 +73,9 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
  * repeat what that one has done.
  */
 async function checkStillResumable({ store, head }: RunLog, transcript: Transcript): Promise<void> {
-  const { sessionId, version } = resumeStateOf(transcript) ?? {};
+  const origin = Transcript.originOf(transcript);
+  // Who says something more after a resume has resumed all the same.
+  const { sessionId, version } = resumeStateOf(transcript) ?? { ...origin, version: origin?.resumedAt };
   if (version === undefined || sessionId !== head.header.id || version === head.version) return;
   for await (const entry of store.read(sessionId, { after: version - 1 })) {
     if (entry.type !== "run") continue;

@@ -28,7 +28,7 @@ interface Source {
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
   const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, NO_SETTINGS)];
   const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
-  const hold = await LeaseHold.take(store, head.header.id, request.runId);
+  const hold = await LeaseHold.take(store, head.header.id, request.runId, request);
   const { id: sessionId } = head.header;
   const chain = chainOf(store, sessionId, { lastId: head.leafId, version: head.version });
   return new LogSink({ sessionId, runId: request.runId, chain, hold, store });
@@ -38,7 +38,7 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
   const { output, runId, sandboxHandleId, user } = request;
   const { header } = source.head;
   const head = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
-  const hold = await LeaseHold.take(store, output.id, runId);
+  const hold = await LeaseHold.take(store, output.id, runId, request);
   try {
     const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
     const chain = chainOf(store, output.id, { lastId: onto, version: head.version });

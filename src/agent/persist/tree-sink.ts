@@ -10,7 +10,7 @@ export async function openTreeSink(tree: SessionTree, request: SinkRequest): Pro
   // Rows of a run are durable one by one, so a session that still waits for its file gets it now.
   await tree.flush();
   const { store } = tree;
-  const hold = await LeaseHold.take(store, tree.id, request.runId);
+  const hold = await LeaseHold.take(store, tree.id, request.runId, request);
   try {
     const head = await tree.refresh();
     return await continueLog(

@@ -89,6 +89,8 @@ export class ChatPrinter {
         return this.#aside(`The older part of the context, ${event.tokensBefore} tokens, was summarised.`);
       case "model-retry":
         return this.#aside(`${printable(event.error.message, 200)} Trying again.`);
+      case "leaf-moved":
+        return this.#aside("The session was moved elsewhere meanwhile; this run stays on its own branch.");
       case "events-dropped":
         return this.#aside(`${event.count} events came too fast to be shown.`);
       case "run-finished":

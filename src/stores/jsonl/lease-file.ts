@@ -32,7 +32,7 @@ export async function readToken(path: string, now: Date): Promise<number | null>
 /**
  * Takes the lease of a session; whoever calls must hold the session's lock, here and below.
  *
- * @throws {SessionBusyError} while another run's lease is live; that of a process which has ended is not.
+ * @throws {SessionBusyError} while a lease is live; that of a process which has ended is not.
  */
 export async function acquireLease(
   path: string,
@@ -42,7 +42,7 @@ export async function acquireLease(
   ttlMs: number,
 ): Promise<LeaseInfo> {
   const stored = await readStored(path);
-  if (stored !== null && isLive(stored, now) && stored.runId !== runId && !isLeft(stored))
+  if (stored !== null && isLive(stored, now) && !isLeft(stored))
     throw new SessionBusyError(sessionId, `run ${stored.runId}`);
   const lease = { runId, token: (stored?.token ?? 0) + 1, expiresAt: timeAfter(now, ttlMs), holder: HOLDER };
   await writeStored(path, lease);

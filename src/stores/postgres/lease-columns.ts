@@ -41,7 +41,7 @@ export class LeaseColumns implements LeaseTable {
       const [taken] = await this.#handle.write<LeaseRow>(
         `UPDATE ${schema}.heads SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
            lease_until_ms = ${now("$4")} + $3::bigint
-         WHERE session_key = ${this.#key} AND (lease_run IS NULL OR lease_run = $2 OR lease_until_ms <= ${now("$4")})
+         WHERE session_key = ${this.#key} AND (lease_run IS NULL OR lease_until_ms <= ${now("$4")})
          RETURNING ${COLUMNS}`,
         [sessionId, runId, ttlMs, this.nowMs()],
       );

@@ -264,7 +264,7 @@ local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
 if not s[1] or s[2] ~= '' then return {'gone'} end
 local now = clock(ARGV[3])
 local held = redis.call('HMGET', KEYS[2], 'run', 'until', 'token')
-if held[2] and tonumber(held[2]) > now and held[1] ~= ARGV[1] then return {'busy', held[1]} end
+if held[2] and tonumber(held[2]) > now then return {'busy', held[1]} end
 local time = redis.call('TIME')
 local token = tonumber(time[1]) * 1000000 + tonumber(time[2])
 if held[3] and tonumber(held[3]) >= token then token = tonumber(held[3]) + 1 end

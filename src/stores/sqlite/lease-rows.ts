@@ -36,7 +36,7 @@ export class LeaseRows implements LeaseTable {
         .get<{ key: number }>([sessionId]);
       if (session === undefined) throw new SessionNotFoundError(sessionId);
       const live = this.#live(sessionId);
-      if (live !== undefined && live.run_id !== runId) throw new SessionBusyError(sessionId, `run ${live.run_id}`);
+      if (live !== undefined) throw new SessionBusyError(sessionId, `run ${live.run_id}`);
       const expires = this.#now() + ttlMs;
       const row = this.#handle
         .prepare(

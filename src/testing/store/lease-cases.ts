@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import type { EntryDraft } from "../../session/entry.ts";
+import { OPEN_RUNS_MAX } from "../../session/limits.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
 import { headOf, make, refuses, unchanged, until, within } from "./asking.ts";
-import { status, user } from "./drafts.ts";
+import { assistant, compaction, status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
+const run = (runId: string, phase: "started" | "failed"): EntryDraft => ({ type: "run", runId, phase });
 
 /** Who runs a session. */
 export const leaseCases: readonly StoreCase[] = [
@@ -67,16 +70,20 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives the same run a new token, and the old one is lost",
+    name: "gives a run to exactly one of many that claim it at once, and to nobody else while that one has it",
     async run({ store }) {
       await makeThree(store);
-      const first = await store.lease("a", "run-1", LONG_MS);
+      const claims = await Promise.allSettled(Array.from({ length: 10 }, () => store.lease("a", "run-1", LONG_MS)));
+      const [first, ...more] = claims.flatMap((claim) => (claim.status === "fulfilled" ? [claim.value] : []));
+      assert.ok(first !== undefined && more.length === 0, `${more.length + Number(first !== undefined)} have it`);
+      await refuses(store.lease("a", "run-1", LONG_MS), "SESSION_BUSY", { sessionId: "a" });
+      await first.renew();
+      await first.release();
       const second = await store.lease("a", "run-1", LONG_MS);
       assert.ok(second.token > first.token);
       await refuses(first.renew(), "LEASE_LOST");
       await first.release();
       assert.equal((await store.leaseOf("a"))?.token, second.token);
-      await second.renew();
     },
   },
   {
@@ -124,6 +131,52 @@ export const leaseCases: readonly StoreCase[] = [
       await store.append("a", [user("theirs")], { guard: { leaseToken: next.token } });
       await store.append("a", [user("anyone's")]);
       assert.equal((await headOf(store, "a")).version, 6);
+    },
+  },
+  {
+    name: "takes what belongs to an open run from its holder only, and anything else from everyone",
+    async run({ store }) {
+      await makeThree(store);
+      const lease = await store.lease("a", "run-1", LONG_MS);
+      const guard = { leaseToken: lease.token };
+      const calls = [{ id: "c", name: "read", arguments: "{}" }];
+      await store.append("a", [run("run-1", "started"), assistant("", { toolCalls: calls })], { guard });
+      const result: EntryDraft = {
+        type: "message",
+        message: { role: "tool", toolCallId: "c", name: "read", content: "mine" },
+      };
+      const prune: EntryDraft = { type: "prune", targetId: "1" };
+      for (const draft of [result, assistant("", { toolCalls: calls }), compaction("1"), prune]) {
+        await unchanged(store, "a", () => refuses(store.append("a", [draft]), "SESSION_BUSY"));
+        await unchanged(store, "a", () =>
+          refuses(store.append("a", [draft], { guard: { leaseToken: lease.token + 1 } }), "LEASE_LOST"),
+        );
+      }
+      await store.append("a", [user("anyone's")]);
+      await store.append("a", [result], { guard });
+      await lease.release();
+      // Its holder is gone, and the run is open all the same.
+      await unchanged(store, "a", () => refuses(store.append("a", [result]), "SESSION_BUSY"));
+      await store.append("a", [run("run-1", "failed")]);
+      await store.append("a", [result, compaction("1")]);
+      await refuses(store.append("a", [user("x")], { guard: { holds: 1 as never } }), "INVALID_OPTION");
+    },
+  },
+  {
+    name: "refuses one more open run than a session may have, and forgets none",
+    async run({ store }) {
+      await makeThree(store);
+      const runs = Array.from({ length: OPEN_RUNS_MAX }, (_, index) => `r${index}`);
+      await store.append(
+        "a",
+        runs.map((runId) => run(runId, "started")),
+      );
+      await unchanged(store, "a", () =>
+        refuses(store.append("a", [run("one more", "started")]), "CAPACITY", { limit: OPEN_RUNS_MAX }),
+      );
+      assert.deepEqual((await headOf(store, "a")).openRuns, runs);
+      await store.append("a", [run("r0", "failed"), run("one more", "started")]);
+      assert.deepEqual((await headOf(store, "a")).openRuns, [...runs.slice(1), "one more"]);
     },
   },
   {

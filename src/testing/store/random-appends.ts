@@ -32,7 +32,7 @@ export async function appendAtRandom(
       draftAtRandom(random, pick, nodes, `${options.seed}-${made++}`),
     );
     const onto = nodes.length > 0 && random() < 0.2 ? { onto: random() < 0.1 ? null : pick(nodes) } : {};
-    const { entries } = await store.append(sessionId, drafts, onto);
+    const { entries } = await store.append(sessionId, drafts, { ...onto, guard: { holds: true } });
     last = drafts;
     nodes.push(...entries.filter((entry) => isNode(entry)).map(({ id }) => id));
   }

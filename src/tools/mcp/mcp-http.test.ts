@@ -214,5 +214,13 @@ async function call(server: McpTools, name: string, args: object = {}): Promise<
 function contextOf(): ToolContext {
   const session = Session.fromUserMessage("hello");
   const { signal } = new AbortController();
-  return { session, sandbox: null, requireSandbox: () => session.requireSandbox(), signal, callId: "1", runId: "r" };
+  return {
+    session,
+    sandbox: null,
+    requireSandbox: () => session.requireSandbox(),
+    signal,
+    callId: "1",
+    runId: "r",
+    leaseToken: null,
+  };
 }

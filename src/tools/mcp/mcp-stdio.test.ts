@@ -238,7 +238,15 @@ async function call(name: string, args: object = {}, signal?: AbortSignal): Prom
 
 function contextOf(signal: AbortSignal = new AbortController().signal): ToolContext {
   const session = Session.fromUserMessage("hello");
-  return { session, sandbox: null, requireSandbox: () => session.requireSandbox(), signal, callId: "1", runId: "r" };
+  return {
+    session,
+    sandbox: null,
+    requireSandbox: () => session.requireSandbox(),
+    signal,
+    callId: "1",
+    runId: "r",
+    leaseToken: null,
+  };
 }
 
 async function readNotes(): Promise<string> {

@@ -67,6 +67,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
         message: answer,
         stopReason: z.enum(["stop", "length", "tool_calls", "content_filter", "aborted", "error"]),
       }),
+      event("leaf-moved", { ...ofRun, leafId: text.nullable() }),
       event("events-dropped", { ...ofRun, count: z.int() }),
       event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable() }),
       event("run-failed", { ...ofRun, error }),
