@@ -156,6 +156,7 @@ export type {
   Guard,
   Lease,
   LeaseInfo,
+  ReadJsonOptions,
   ReadOptions,
   SearchHit,
   SearchMatch,

@@ -57,7 +57,7 @@ export interface StoreDriver {
   heads?(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]>;
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry>;
   /** The same as texts, where the driver holds them so; else entries are written as JSON again. */
-  readJson?(sessionId: string, range: ReadRange): Promise<readonly string[]>;
+  readJson?(sessionId: string, range: ReadRange, charactersMax: number): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
   /** All that was set on a path that ends in these settings; `readSettings` follows them from one position to the next. */

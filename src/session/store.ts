@@ -51,6 +51,12 @@ export interface ReadOptions {
   readonly reverse?: boolean;
 }
 
+/** Which part of a log to read as texts. */
+export interface ReadJsonOptions extends ReadOptions {
+  /** Ends after the entry with which the texts take more than so many characters (default: any number). */
+  readonly charactersMax?: number;
+}
+
 /** Which sessions to list, count or search. */
 export interface SessionQuery {
   readonly userId?: string;
@@ -194,7 +200,7 @@ export interface SessionStore extends AsyncDisposable {
   /** Yields nothing for a session that is not there. */
   read(sessionId: string, options?: ReadOptions): AsyncIterable<Entry>;
   /** What `read` yields, as the JSON of each entry, for whoever passes entries on; at most 1,001 (default 100). */
-  readJson(sessionId: string, options?: ReadOptions): Promise<readonly string[]>;
+  readJson(sessionId: string, options?: ReadJsonOptions): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
   /** The summary of the path that ends at a node; null for a fact or an entry that is not there. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;

@@ -19,6 +19,7 @@ import type {
   ForkOptions,
   Lease,
   LeaseInfo,
+  ReadJsonOptions,
   ReadOptions,
   SearchHit,
   SessionPage,
@@ -150,15 +151,22 @@ class DrivenStore implements SessionStore {
     return { [Symbol.asyncIterator]: () => openLater(open, check) };
   }
 
-  async readJson(sessionId: string, options: ReadOptions = {}): Promise<readonly string[]> {
+  async readJson(sessionId: string, options: ReadJsonOptions = {}): Promise<readonly string[]> {
     const driver = this.#openDriver();
     checkSessionId(sessionId);
-    const { limit = JSON_ENTRIES_DEFAULT } = options;
+    const { limit = JSON_ENTRIES_DEFAULT, charactersMax = Number.MAX_SAFE_INTEGER } = options;
+    checkCount(charactersMax, "charactersMax");
     checkCount(limit, "limit", 0, JSON_ENTRIES_MAX);
     const range = readRange({ ...options, limit });
-    if (driver.readJson !== undefined) return driver.readJson(sessionId, range);
+    if (driver.readJson !== undefined) return driver.readJson(sessionId, range, charactersMax);
     const texts: string[] = [];
-    for await (const entry of driver.read(sessionId, range)) texts.push(JSON.stringify(entry));
+    let characters = 0;
+    for await (const entry of driver.read(sessionId, range)) {
+      const text = JSON.stringify(entry);
+      texts.push(text);
+      characters += text.length;
+      if (characters > charactersMax) break;
+    }
     return texts;
   }
 

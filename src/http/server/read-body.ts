@@ -21,13 +21,20 @@ const DISCARD_MS_MAX = 500;
 export async function readJson(request: Request, reading: BodyReading): Promise<unknown> {
   checkContentType(request, "application/json");
   const chunks: Uint8Array[] = [];
-  for await (const chunk of streamBody(request, reading)) chunks.push(chunk);
+  const forget = (): void => {
+    chunks.length = 0;
+  };
+  for await (const chunk of streamBody(request, reading, forget)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   return bytes.length === 0 ? {} : parse(bytes);
 }
 
-/** The bytes that a request carries, JSON or JSON lines, counted as they come. */
-export async function* streamBody(request: Request, reading: BodyReading): AsyncIterable<Uint8Array> {
+/** The bytes that a request carries, JSON or JSON lines, counted as they come. `onRefused` is called when they are not wanted. */
+export async function* streamBody(
+  request: Request,
+  reading: BodyReading,
+  onRefused: () => void = () => {},
+): AsyncIterable<Uint8Array> {
   if (request.body === null) return;
   const { bytesMax, meter } = reading;
   const announced = Number(request.headers.get("content-length") ?? 0);
@@ -55,7 +62,12 @@ export async function* streamBody(request: Request, reading: BodyReading): Async
       yield value;
     }
   } finally {
-    if (!whole && announced <= DISCARDED_BYTES_MAX) await discard(reader);
+    if (!whole) {
+      // What is refused takes up no room while its rest is thrown away, or others would be refused for it.
+      onRefused();
+      meter[Symbol.dispose]();
+      if (announced <= DISCARDED_BYTES_MAX) await discard(reader);
+    }
     reader.releaseLock();
   }
 }

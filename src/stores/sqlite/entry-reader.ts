@@ -5,7 +5,8 @@ import { clipSegments, type Segment, segmentAt } from "../segments.ts";
 import type { LoadedSession } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 
-const PAGE_ENTRIES_FIRST = 32;
+/** Few, as nobody knows how large they are. */
+const PAGE_ENTRIES_FIRST = 16;
 const PAGE_ENTRIES_MAX = 256;
 const PAGE_CHARACTERS = 1024 * 1024;
 

@@ -113,9 +113,19 @@ export class SqliteDriver implements StoreDriver {
     if (session !== null) for (const page of this.#reader.pages(session, range)) yield* page;
   }
 
-  async readJson(sessionId: string, range: ReadRange): Promise<readonly string[]> {
+  async readJson(sessionId: string, range: ReadRange, charactersMax: number): Promise<readonly string[]> {
     const session = this.#log.load(sessionId);
-    return session === null ? [] : [...this.#reader.bodies(session, range)].flat();
+    if (session === null) return [];
+    const texts: string[] = [];
+    let characters = 0;
+    for (const page of this.#reader.bodies(session, range)) {
+      for (const text of page) {
+        texts.push(text);
+        characters += text.length;
+        if (characters > charactersMax) return texts;
+      }
+    }
+    return texts;
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
