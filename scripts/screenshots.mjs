@@ -37,7 +37,15 @@ await main(async () => {
  * @param {string} directory
  */
 async function startServer(directory) {
-  const program = [join(root, "dist/cli/skein.js"), "serve", "--json", "--samples", "--port", "0", "--open-to-this-machine"];
+  const program = [
+    join(root, "dist/cli/skein.js"),
+    "serve",
+    "--json",
+    "--samples",
+    "--port",
+    "0",
+    "--open-to-this-machine",
+  ];
   const places = ["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", directory];
   const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
   const child = spawn(process.execPath, ["--no-warnings", ...program, ...places], { env });

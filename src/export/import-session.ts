@@ -30,7 +30,7 @@ export interface ImportOptions {
 }
 
 /** The type of the `custom` entry that keeps what an import has taken out of a header. */
-export const IMPORTED_NOTE = "skein.imported";
+const IMPORTED_NOTE = "skein.imported";
 
 /** How many lines are read before others of the program have their turn. */
 const LINES_AT_ONCE = 200;

@@ -187,7 +187,7 @@ export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number
 }
 
 /** How many of a session's first entries spend nothing here: those of an import that does not count. */
-export function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
+function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
   return inherited?.counts === false ? inherited.entries : 0;
 }
 

@@ -20,7 +20,7 @@ export async function openTree({ manager }: ServerServices, id: string, caller: 
 }
 
 /** A session as it is answered. */
-export async function viewOf(services: ServerServices, head: SessionHead): Promise<SessionView> {
+async function viewOf(services: ServerServices, head: SessionHead): Promise<SessionView> {
   const { path, ...listed } = await listedView(services, head);
   return { ...listed, path: { ...path, settings: await services.store.settings(head.header.id, head.path) } };
 }
