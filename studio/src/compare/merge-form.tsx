@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import type { MergeRequest, MergeView, TreeNodeView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
@@ -30,15 +30,16 @@ export function MergeForm({
 }): ReactNode {
   const client = useClient();
   const [choice, setChoice] = useState<MergeChoice>({ strategy: "append", turnIds: new Set(), model: "" });
-  const [preview, setPreview] = useState<{ of: string; view: MergeView } | null>(null);
+  const [preview, setPreview] = useState<{ of: string; asked: string; view: MergeView } | null>(null);
   const [done, setDone] = useState<MergeView | null>(null);
   const targetId = target.session.header.id;
   const request = requestOf(branch.session.header.id, choice);
+  const asked = JSON.stringify(request);
   // What was shown before counts only for what it was shown for.
-  const key = `${JSON.stringify(request)}|${target.session.version}|${branch.session.version}`;
+  const key = `${asked}|${target.session.version}|${branch.session.version}`;
   const look = useAction(async () => {
     setDone(null);
-    setPreview({ of: key, view: await client.sessions.merge(targetId, { ...request, dryRun: true }) });
+    setPreview({ of: key, asked, view: await client.sessions.merge(targetId, { ...request, dryRun: true }) });
   });
   const merge = useAction(async () => {
     setDone(await client.sessions.merge(targetId, request));
@@ -51,6 +52,12 @@ export function MergeForm({
   const busy = look.busy || merge.busy;
   const ready = !busy && !incomplete && fresh !== null && fresh.appended.length > 0;
   const error = look.error ?? merge.error;
+  // Where only the sessions moved on, the same is looked at again, unless a model would be asked for it.
+  const outdated = preview?.asked === asked && fresh === null && choice.strategy !== "summary";
+  const again = outdated && !busy && error === null;
+  useEffect(() => {
+    if (again) void look.run();
+  }, [again]);
   return (
     <div className="compare-merge-form">
       <p>
