@@ -104,15 +104,15 @@ const MIGRATIONS: readonly string[] = [
   // Entries that were written before are read as they are.
   `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2';
    ALTER TABLE $.sessions ADD COLUMN runs smallint, ADD COLUMN runs_due text COLLATE "C";
-   CREATE INDEX sessions_requested ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs & 1 <> 0;
-   CREATE INDEX sessions_started ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs & 2 <> 0;
-   CREATE INDEX sessions_parked ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs & 4 <> 0;
+   CREATE INDEX sessions_requested ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
+   CREATE INDEX sessions_started ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);
+   CREATE INDEX sessions_parked ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
    CREATE INDEX sessions_requested_by_user ON $.sessions (user_id, listed_at, id)
-     WHERE deleted_at IS NULL AND runs & 1 <> 0;
+     WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
    CREATE INDEX sessions_started_by_user ON $.sessions (user_id, listed_at, id)
-     WHERE deleted_at IS NULL AND runs & 2 <> 0;
+     WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);
    CREATE INDEX sessions_parked_by_user ON $.sessions (user_id, listed_at, id)
-     WHERE deleted_at IS NULL AND runs & 4 <> 0;
+     WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
    CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
 ];
 

@@ -1,5 +1,5 @@
 import type { SessionQuery } from "../../session/store.ts";
-import { kindOf, RUNS_BITS } from "../runs-columns.ts";
+import { kindOf, RUNS_BITS, type RunsKind } from "../runs-columns.ts";
 import { leaseIsLive } from "./lease-columns.ts";
 import type { SqlValue } from "./postgres-connection.ts";
 
@@ -30,7 +30,7 @@ export function filterOf(schema: string, query: ListedQuery, nowMs: number | nul
   if (parentId !== undefined) {
     conditions.push(`key IN (SELECT session_key FROM ${schema}.session_parents WHERE parent_id = ${bind(parentId)})`);
   }
-  if (runs !== undefined) conditions.push(`runs & ${RUNS_BITS[kindOf(runs)]} <> 0`);
+  if (runs !== undefined) conditions.push(hasRuns(kindOf(runs)));
   if (runs === "running" || runs === "interrupted") {
     // One look for each session that has a run: a join might read the leases of all sessions.
     const held = `(SELECT ${leaseIsLive(bind(nowMs))} FROM ${schema}.heads AS lease WHERE lease.session_key = key)`;
@@ -39,4 +39,10 @@ export function filterOf(schema: string, query: ListedQuery, nowMs: number | nul
   if (dueBefore !== undefined) conditions.push(`runs_due < ${bind(dueBefore)}`);
   if (keys !== undefined) conditions.push(`key = ANY (${bind(`{${keys.join(",")}}`)}::text::bigint[])`);
   return { sql: conditions.join(" AND "), values };
+}
+
+/** As the indexes say it. The values by name, as the database knows how many rows have each, and nothing of their bits. */
+function hasRuns(kind: RunsKind): string {
+  const values = [1, 2, 3, 4, 5, 6, 7].filter((value) => (value & RUNS_BITS[kind]) !== 0);
+  return `runs IN (${values.join(", ")})`;
 }
