@@ -25,7 +25,10 @@ type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: S
 
 /** A session as version 1 told of it, when settings were part of every path; what is open had started. */
 interface Told {
-  readonly head: Omit<SessionHead, "path" | "updatedAt"> & { readonly path: Whole<PathSummary> };
+  readonly head: Omit<SessionHead, "path" | "updatedAt" | "openRuns"> & {
+    readonly path: Whole<PathSummary>;
+    readonly openRuns: SessionHead["openRuns"] | readonly string[];
+  };
   readonly entries: readonly Entry[];
   readonly paths: Readonly<Record<string, Whole<PathSummary>>>;
 }
@@ -111,10 +114,11 @@ describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) =>
     await using store = await open();
     for (const [id, session] of told) {
       const now = await tell(store, id);
+      // Version 1 knew of no other runs than those that had started.
+      const openRuns = session.head.openRuns.map((runId) => ({ runId, state: "started" }));
       // Files know their times, and a fork of a file is a copy of its own.
-      const expected =
-        kind === "jsonl" ? { ...session, head: { ...session.head, modifiedAt: now.head.modifiedAt } } : session;
-      expect(now).toEqual(expected);
+      const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
+      expect(now).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
     }
   });
 
@@ -128,6 +132,18 @@ describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) =>
     await lease.release();
     await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }]);
     expect(await found("interrupted")).toEqual([]);
+  });
+
+  test("finds the run that was left open, and goes on with it", async () => {
+    await using store = await open();
+    const found = async (runs: RunsWord): Promise<string[]> =>
+      (await store.list({ runs })).items.map(({ header }) => header.id);
+    expect([await found("interrupted"), await found("running"), await found("requested")]).toEqual([["story"], [], []]);
+    const request = { type: "run_request", id: "run:next", runId: "next", agent: "a", input: "hi" } as const;
+    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
+    expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);
+    await checkHeadIsFold(store, "story");
+    expect((await checkStore(store)).findings).toEqual([]);
   });
 
   test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {

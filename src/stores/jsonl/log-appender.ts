@@ -14,11 +14,13 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { isNode } from "../../session/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
+import { FORMAT_VERSION } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { freezeHead } from "./freeze-head.ts";
 import { type LogFile, timeOf } from "./log-file.ts";
 import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
+import { raiseVersion } from "./raise-version.ts";
 import { asStoreError, storeFailed } from "./store-failure.ts";
 import { writeIndex } from "./write-index.ts";
 
@@ -129,6 +131,7 @@ export class LogAppender {
     const { durability, setsTimes, clock } = this.#options;
     if (durability === "fsync" || setsTimes || this.#torn || options.guard?.leaseToken !== undefined) return null;
     const { head } = this.#file.state;
+    if (head.header.version !== FORMAT_VERSION) return null;
     const steps = planAppend({ head, drafts, options, now: clock().toISOString() });
     let step = steps.next();
     while (step.done !== true) {
@@ -221,6 +224,7 @@ export class LogAppender {
     const lines = planned.flatMap(({ line }) => line ?? []);
     let { updatedAt } = this.#file.head;
     try {
+      if (lines.length > 0 && this.#file.head.header.version !== FORMAT_VERSION) await this.#raiseVersion();
       if (lines.length > 0) updatedAt = await this.#writeBytes(Buffer.concat(lines));
     } catch (cause) {
       const error = this.#failed(cause);
@@ -236,6 +240,19 @@ export class LogAppender {
     });
   }
 
+  async #raiseVersion(): Promise<void> {
+    const header = await raiseVersion(this.#file.state, this.#handle as FileHandle, this.#options);
+    if (header !== null) {
+      this.#file.state.raise(header);
+      return;
+    }
+    const old = this.#handle as FileHandle;
+    this.#handle = null;
+    this.#file.held = false;
+    await old.close();
+    await this.begin();
+  }
+
   /** Takes over what was written. */
   #commit({ plan, line }: Pick<PlannedAppend, "plan" | "line">, updatedAt: string): AppendResult {
     const { state } = this.#file;
@@ -244,7 +261,7 @@ export class LogAppender {
       const raw = { offset: state.size, length: line.length, bytes: line.subarray(0, -1) };
       const entries = plan.added.map(({ entry }) => entry);
       // The time of an append is that of the file, so that whoever looks at the file sees the same one.
-      state.advance(raw, entries, freezeHead({ ...plan.head, updatedAt }));
+      state.advance(raw, entries, freezeHead({ ...plan.head, header: state.head.header, updatedAt }));
     }
     return { version: state.head.version, entries: plan.entries, head: state.head };
   }
@@ -296,6 +313,7 @@ export class LogAppender {
   }
 
   #failed(cause: unknown): SessionError {
+    if (cause instanceof SessionError) return cause;
     return storeFailed(`${this.#file.places.log} could not be appended to, and is as it was`, cause);
   }
 }

@@ -1,6 +1,7 @@
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
 import { EntryFinder } from "./entry-finder.ts";
 import { type Anchor, hashId } from "./entry-run.ts";
@@ -100,6 +101,11 @@ export class LogState {
     this.#lines += 1;
     this.#tail = tailOf(this.#tail, line.bytes);
     if (this.pending.isCutDue(this.#end)) this.pending.cut(this.cut);
+  }
+
+  /** Takes over the header of another version that the log's first line has now. */
+  raise(header: SessionHeader): void {
+    this.#head = { ...this.#head, header };
   }
 
   /** Sets the time of the last append, which the file system knows. */
