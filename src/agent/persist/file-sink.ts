@@ -1,6 +1,5 @@
 import type { Session } from "../../session/session.ts";
 import { NO_SETTINGS } from "../../session/settings.ts";
-import { EntryChain } from "../../tree/entry-chain.ts";
 import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { RunOutcome, SinkRequest } from "../run-sink.ts";
@@ -28,8 +27,9 @@ export async function openFileSink(
     const append: RunFile["append"] = (drafts, options) => file.append(drafts, options);
     const hold = new FileHold(file);
     if (!file.made) return await continueLog({ store: file.store, head, append, hold, shared: false }, request);
-    const chain = new EntryChain(file, { lastId: head.leafId, version: head.version });
-    return { sink: new LogSink({ sessionId, runId, chain, hold, store: null }), user };
+    const start = { lastId: head.leafId, version: head.version };
+    const read: RunFile["read"] = (options) => file.read(options);
+    return { sink: new LogSink({ sessionId, runId, append, read, hold, start, store: null }), user };
   } catch (error) {
     await file.leave();
     throw error;

@@ -7,13 +7,12 @@ import { operation, Session } from "../../session/session.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
-import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import { resumeStateOf } from "../resume-state.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { SinkRequest } from "../run-sink.ts";
-import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
+import { LogSink, type RunHold } from "./log-sink.ts";
 import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
 
 /** A session that a run goes on in. */
@@ -43,28 +42,23 @@ export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ 
   await checkStillResumable(log, request.user.transcript);
   const { user, from } = await placeOf(log, request.user);
   const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
-  const chain = new EntryChain(
-    {
-      append: (entries, options) => log.append(entries, options),
-      read: (options) => store.read(sessionId, options),
-    },
-    { lastId: onto, version: head.version, atLeaf: onto === head.leafId || repeated },
-  );
+  const { room } = log;
+  const sink = new LogSink({
+    sessionId,
+    runId: request.runId,
+    append: (entries, options) => log.append(entries, options),
+    read: (options) => store.read(sessionId, options),
+    hold,
+    start: { lastId: onto, version: head.version, atLeaf: onto === head.leafId || repeated },
+    store: log.shared ? store : null,
+    ...(room === undefined ? {} : { room }),
+  });
   const moves: EntryDraft[] = repeated && onto !== head.leafId ? [{ type: "leaf", targetId: onto }] : [];
   const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
   // Whoever runs a session is alone with it, so that a run without an end is one that died.
   const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
   const start = [...ended, ...moves, ...drafts, ...startDrafts(request, await store.settings(sessionId, path))];
-  await appendHeld(chain, hold, start, { verbatim: true, beside: onto !== head.leafId });
-  const { room } = log;
-  const sink = new LogSink({
-    sessionId,
-    runId: request.runId,
-    chain,
-    hold,
-    store: log.shared ? store : null,
-    ...(room === undefined ? {} : { room }),
-  });
+  await sink.begin(start, { beside: onto !== head.leafId });
   return { sink, user };
 }
 

@@ -3,12 +3,11 @@ import type { Session } from "../../session/session.ts";
 import { NO_SETTINGS } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/transcript.ts";
-import { EntryChain } from "../../tree/entry-chain.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { SinkRequest } from "../run-sink.ts";
 import { LeaseHold } from "./lease-hold.ts";
-import { appendHeld, LogSink } from "./log-sink.ts";
+import { LogSink, type LogSinkInit } from "./log-sink.ts";
 import { commonRows } from "./run-log.ts";
 import { missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
 
@@ -30,8 +29,12 @@ async function createOutput(store: SessionStore, request: SinkRequest): Promise<
   const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
   const hold = await LeaseHold.take(store, head.header.id, request.runId, request);
   const { id: sessionId } = head.header;
-  const chain = chainOf(store, sessionId, { lastId: head.leafId, version: head.version });
-  return new LogSink({ sessionId, runId: request.runId, chain, hold, store });
+  return sinkOf(store, {
+    sessionId,
+    runId: request.runId,
+    hold,
+    start: { lastId: head.leafId, version: head.version },
+  });
 }
 
 async function forkOutput(store: SessionStore, request: SinkRequest, source: Source): Promise<LogSink> {
@@ -41,12 +44,12 @@ async function forkOutput(store: SessionStore, request: SinkRequest, source: Sou
   const hold = await LeaseHold.take(store, output.id, runId, request);
   try {
     const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
-    const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
+    const sink = sinkOf(store, { sessionId: output.id, runId, hold, start: { lastId: onto, version: head.version } });
     const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
     const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
-    await appendHeld(chain, hold, start, { verbatim: true, beside: true });
-    return new LogSink({ sessionId: output.id, runId, chain, hold, store });
+    await sink.begin(start, { beside: true });
+    return sink;
   } catch (error) {
     await hold.letGo().catch(() => {});
     throw error;
@@ -67,16 +70,12 @@ async function findSource(store: SessionStore, { id, transcript }: Session): Pro
   return length > 0 && commonRows(transcript, stored) === length ? { head, entryId: head.leafId, length } : null;
 }
 
-function chainOf(
-  store: SessionStore,
-  sessionId: string,
-  start: { readonly lastId: string | null; readonly version: number },
-): EntryChain {
-  return new EntryChain(
-    {
-      append: (drafts, options) => store.append(sessionId, drafts, options),
-      read: (options) => store.read(sessionId, options),
-    },
-    start,
-  );
+function sinkOf(store: SessionStore, init: Pick<LogSinkInit, "sessionId" | "runId" | "hold" | "start">): LogSink {
+  const { sessionId } = init;
+  return new LogSink({
+    ...init,
+    store,
+    append: (drafts, options) => store.append(sessionId, drafts, options),
+    read: (options) => store.read(sessionId, options),
+  });
 }
