@@ -1,5 +1,5 @@
 import { uuidv7 } from "../internal/uuid.ts";
-import { statusError } from "../session/append-plan.ts";
+import { statusError } from "../session/append-guard.ts";
 import { type EntryDraft, type EntryOf, isNode } from "../session/entry.ts";
 import { checkSettingsBytes } from "../session/settings-meter.ts";
 import {

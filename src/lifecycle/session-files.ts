@@ -3,7 +3,7 @@ import { isAbsolute, relative, sep } from "node:path";
 import { LeaseHold } from "../agent/persist/lease-hold.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { statusError } from "../session/append-plan.ts";
+import { statusError } from "../session/append-guard.ts";
 import { CheckpointNotFoundError, SessionError, SessionNotFoundError, show } from "../session/errors.ts";
 import type { SandboxPlacement, SessionHeader } from "../session/header.ts";
 import { sandboxBackend } from "../session/sandbox-backends.ts";

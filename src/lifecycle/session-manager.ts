@@ -1,7 +1,7 @@
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { statusError } from "../session/append-plan.ts";
+import { statusError } from "../session/append-guard.ts";
 import {
   CheckpointNotFoundError,
   SessionCapacityError,

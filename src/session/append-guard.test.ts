@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { assistant, calls, message, result, SampleLog, user } from "../../test/sample-log.ts";
-import { statusError } from "./append-plan.ts";
+import { statusError } from "./append-guard.ts";
 import type { EntryDraft } from "./entry.ts";
 import { OPEN_RUNS_MAX } from "./limits.ts";
 
@@ -139,8 +139,8 @@ describe("while a run is open", () => {
     );
     // One that is open already may say where its tools act.
     expect(log.plan([started("r3")]).added).toHaveLength(1);
-    expect(log.head.openRuns).toEqual(runs);
+    expect(log.head.openRuns.map(({ runId }) => runId)).toEqual(runs);
     log.append([{ type: "run", runId: "r0", phase: "failed" }, started("one more")]);
-    expect(log.head.openRuns).toEqual([...runs.slice(1), "one more"]);
+    expect(log.head.openRuns.map(({ runId }) => runId)).toEqual([...runs.slice(1), "one more"]);
   });
 });

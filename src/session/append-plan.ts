@@ -1,16 +1,12 @@
 import { sameJson } from "../internal/json.ts";
+import { checkGuard, checkHolder, checkRequests, checkTurns } from "./append-guard.ts";
 import type { CheckedDraft } from "./draft.ts";
-import { bodyOf, type Entry, type EntryBody, type EntryStamp, isNode, type SessionStatus } from "./entry.ts";
+import { bodyOf, type Entry, type EntryBody, type EntryStamp, isNode } from "./entry.ts";
 import {
-  LeaseLostError,
   notANode,
-  openRunError,
   SessionCapacityError,
-  SessionClosedError,
   SessionConflictError,
   SessionError,
-  SessionExpiredError,
-  SessionSuspendedError,
   show,
   UnknownEntryError,
 } from "./errors.ts";
@@ -18,7 +14,7 @@ import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } fr
 import { OPEN_RUNS_MAX } from "./limits.ts";
 import type { SettingsNode } from "./settings.ts";
 import { SettingsMeter } from "./settings-meter.ts";
-import type { AppendOptions, Guard } from "./store.ts";
+import type { AppendOptions } from "./store.ts";
 
 /** An entry as a store holds it: a node carries the summary of its path, a fact does not. */
 export interface StoredEntry {
@@ -176,6 +172,7 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   // Drafts are nearly always new, and then none of them has an entry.
   const existing =
     known.entries.size === 0 ? [] : drafts.map((draft) => existingEntry(head.header.id, draft, known.entries));
+  checkRequests(head, existing);
   if (existing.length > 0 && existing.every((entry) => entry !== null))
     return { entries: existing as Entry[], added: [], head };
   checkGuard(input);
@@ -187,14 +184,6 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   const entries = drafts.map((draft, index) => existing[index] ?? chain.add(draft));
   checkTurns(chain.head, head, options.guard);
   return { entries, added: chain.added, head: chain.head };
-}
-
-/** The error that a session's status is to someone who wants to write turns. */
-export function statusError(sessionId: string, status: SessionStatus): SessionError {
-  if (status === "suspended") return new SessionSuspendedError(sessionId);
-  if (status === "expired") return new SessionExpiredError(sessionId);
-  if (status === "closed") return new SessionClosedError(sessionId);
-  return new SessionError("TRANSITION", `Session ${sessionId} is active.`);
 }
 
 /** Chains drafts on each other and folds each into the head. */
@@ -236,6 +225,8 @@ class Chain {
       parentId,
       timestamp: draft.timestamp ?? this.#input.now,
       seq: this.head.version,
+      by: draft.by,
+      inherited: draft.inherited,
     });
     const parent = node ? this.#pathOf(parentId) : EMPTY_PATH;
     const path = node ? stepPath(parent, entry, this.head.header, this.#settingsAt) : null;
@@ -307,9 +298,10 @@ class Chain {
 
   /** A copied log has the runs that it has. */
   #checkOpenRuns(entry: Entry): void {
-    if (entry.type !== "run" || entry.phase !== "started" || this.#input.options.verbatim === true) return;
+    const opens = entry.type === "run_request" || (entry.type === "run" && entry.phase === "started");
+    if (!opens || this.#input.options.verbatim === true) return;
     const { openRuns } = this.head;
-    if (openRuns.length >= OPEN_RUNS_MAX && !openRuns.includes(entry.runId))
+    if (openRuns.length >= OPEN_RUNS_MAX && !openRuns.some(({ runId }) => runId === entry.runId))
       throw new SessionCapacityError("open runs in a session", OPEN_RUNS_MAX);
   }
 
@@ -321,8 +313,13 @@ class Chain {
 }
 
 /** Key by key, as spreading a frozen body takes many times longer, and every append does this. */
-function entryOf(body: EntryBody, { id, parentId, timestamp, seq }: EntryStamp): Entry {
+function entryOf(
+  body: EntryBody,
+  { id, parentId, timestamp, seq, by, inherited }: { [Key in keyof EntryStamp]: EntryStamp[Key] | undefined },
+): Entry {
   const entry: Record<string, unknown> = { type: body.type, id, parentId, timestamp, seq };
+  if (by !== undefined) entry.by = by;
+  if (inherited !== undefined) entry.inherited = inherited;
   for (const key in body) if (key !== "type") entry[key] = body[key as keyof EntryBody];
   return Object.freeze(entry) as unknown as Entry;
 }
@@ -335,6 +332,8 @@ function targetOf(body: { readonly type: string }): string | null {
     case "prune":
     case "compaction_undone":
       return entry.targetId;
+    case "approval":
+      return entry.question ?? null;
     default:
       return null;
   }
@@ -351,33 +350,4 @@ function checkSame(sessionId: string, draft: CheckedDraft, entry: Entry): Entry 
     "ENTRY_EXISTS",
     `Session ${sessionId} already has an entry ${show(draft.id)} with other content; use another id.`,
   );
-}
-
-function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void {
-  if (guard === undefined) return;
-  const allowed = guard.status === undefined ? null : [guard.status].flat();
-  if (allowed !== null && !allowed.includes(head.status)) throw statusError(head.header.id, head.status);
-  if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken)
-    throw new LeaseLostError(head.header.id, guard.leaseToken);
-}
-
-/** What belongs to an open run is taken from whoever holds it. */
-function checkHolder({ head, drafts, options }: AppendInput, existing: readonly (Entry | null)[]): void {
-  const { guard, verbatim } = options;
-  if (head.openRuns.length === 0 || verbatim === true) return;
-  if (guard?.leaseToken !== undefined || guard?.holds === true) return;
-  const taken = drafts.find(({ body }, index) => existing[index] == null && belongsToRun(body));
-  if (taken !== undefined) throw openRunError(head.header.id, head.openRuns.at(-1) as string, taken.body);
-}
-
-function belongsToRun(body: EntryBody): boolean {
-  if (body.type === "compaction" || body.type === "prune") return true;
-  if (body.type !== "message") return false;
-  const { message } = body;
-  return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);
-}
-
-function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {
-  if (guard?.maxTurns === undefined || next.messageCount === head.messageCount) return;
-  if (next.path.turnCount > guard.maxTurns) throw new SessionCapacityError("turns in a session", guard.maxTurns);
 }

@@ -7,6 +7,7 @@ import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
 import { checkName } from "./id.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "./limits.ts";
+import { answerIdOf, requestIdOf } from "./open-runs.ts";
 
 /** A draft that was checked and copied: nothing the caller does later can change it. */
 export interface CheckedDraft {
@@ -16,6 +17,9 @@ export interface CheckedDraft {
   readonly timestamp: string | null;
   /** The parent of an entry copied from another log; otherwise undefined, as the store decides. */
   readonly parentId: string | null | undefined;
+  /** The user who caused it. */
+  readonly by: string | undefined;
+  readonly inherited: true | undefined;
   readonly body: EntryBody;
 }
 
@@ -24,7 +28,10 @@ export interface CheckedDraft {
  *
  * @throws {SessionError} `INVALID_ENTRY`, `INVALID_VALUE`, `INVALID_ID` or `TOO_LARGE`, naming the draft.
  */
-export function checkDrafts(drafts: readonly EntryDraft[], options: { readonly verbatim: boolean }): CheckedDraft[] {
+export function checkDrafts(
+  drafts: readonly EntryDraft[],
+  options: { readonly verbatim: boolean; readonly by?: string | undefined },
+): CheckedDraft[] {
   if (!Array.isArray(drafts)) throw new SessionError("INVALID_ENTRY", "The entries to append are not a list.");
   if (!options.verbatim && drafts.length > APPEND_ENTRIES_MAX) {
     throw new SessionError(
@@ -36,17 +43,22 @@ export function checkDrafts(drafts: readonly EntryDraft[], options: { readonly v
   // A loop, as `map` steps over the holes of a sparse list and `Array.from` takes longer, which every append would.
   for (let index = 0; index < drafts.length; index++) {
     const what = drafts.length === 1 ? "The entry" : `Entry ${index}`;
-    checked.push(checkDraft(drafts[index] as EntryDraft, what, options.verbatim));
+    checked.push(checkDraft(drafts[index] as EntryDraft, what, options));
   }
   return checked;
 }
 
-function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): CheckedDraft {
+function checkDraft(
+  draft: EntryDraft,
+  what: string,
+  { verbatim, by: byAll }: { readonly verbatim: boolean; readonly by?: string | undefined },
+): CheckedDraft {
   if (typeof draft !== "object" || draft === null || Array.isArray(draft)) {
     throw new SessionError("INVALID_ENTRY", `${what} is not an object.`);
   }
-  const { id, timestamp, parentId } = draft;
+  const { id, timestamp, parentId, by } = draft;
   if (id !== undefined) checkName(id, "an entry");
+  if (by !== undefined) checkName(by, "a user");
   if (timestamp !== undefined && !isTimestamp(timestamp)) {
     throw new SessionError(
       "INVALID_ENTRY",
@@ -60,13 +72,29 @@ function checkDraft(draft: EntryDraft, what: string, verbatim: boolean): Checked
   const excess = verbatim ? null : excessProblem(body);
   if (excess !== null) throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${excess}.`);
   if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
+  const problem = verbatim ? null : idProblem(body, id);
+  if (problem !== null)
+    throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${problem}.`);
   return {
     id: id ?? uuidv7(),
     fresh: id === undefined,
     timestamp: timestamp ?? null,
     parentId: verbatim ? parentId : undefined,
+    by: by ?? byAll,
+    inherited: verbatim && draft.inherited === true ? true : undefined,
     body,
   };
+}
+
+/** What is wrong with the id of an entry whose id says what it is for, or null. */
+function idProblem(body: EntryBody, id: string | undefined): string | null {
+  const wanted =
+    body.type === "run_request"
+      ? requestIdOf(body.runId)
+      : body.type === "approval" && body.decision !== undefined && body.question !== undefined
+        ? answerIdOf(body.question)
+        : id;
+  return wanted === id ? null : `its id is ${show(id)}, not ${show(wanted)}`;
 }
 
 /** The body of a draft that is a checked message and nothing else; null for all others. */

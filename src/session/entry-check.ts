@@ -72,6 +72,14 @@ const toolCalls: Check = (value) => {
   return whole ? null : "has a call without id, name, or arguments as text";
 };
 
+const questions: Check = (value) => {
+  if (!Array.isArray(value)) return "is not a list";
+  const whole = value.every(
+    (asked) => isFields(asked) && filled(asked.callId) === null && name(asked.question) === null,
+  );
+  return whole ? null : "has one without a callId or the entry that asks";
+};
+
 const extras: Rules = { agent: [text, "optional"], metadata: [object, "optional"] };
 const messageRules: Readonly<Record<string, Rules>> = {
   system: { ...extras, content: [content] },
@@ -127,6 +135,7 @@ const RULES: Readonly<Record<string, Rules>> = {
     activeSkills: [listOf(text), "optional"],
   },
   custom: { customType: [filled], data: [anything, "optional"] },
+  erased: { was: [filled], reason: [text, "optional"] },
   leaf: { targetId: [nullOr(name)] },
   label: { targetId: [name], label: [nullOr(filled)] },
   session_info: { name: [text] },
@@ -138,8 +147,33 @@ const RULES: Readonly<Record<string, Rules>> = {
     usage: [usage, "optional"],
     truncated: [flag, "optional"],
     sandbox: [object, "optional"],
+    claim: [count, "optional"],
   },
-  approval: { runId: [name], callId: [filled], decision: [anything, "optional"] },
+  run_request: {
+    runId: [name],
+    agent: [name, "optional"],
+    group: [name, "optional"],
+    model: [filled, "optional"],
+    options: [object, "optional"],
+    input: [content],
+    notBefore: [time, "optional"],
+    deadline: [time, "optional"],
+  },
+  run_parked: {
+    runId: [name],
+    questions: [questions],
+    expiresAt: [time, "optional"],
+    host: [text, "optional"],
+  },
+  cancel: { runId: [name], reason: [text, "optional"] },
+  approval: {
+    runId: [name],
+    callId: [filled],
+    decision: [anything, "optional"],
+    question: [name, "optional"],
+    note: [text, "optional"],
+    asked: [object, "optional"],
+  },
   queued: { runId: [name], kind: [oneOf("steer", "followUp")], content: [content] },
   compaction_undone: { targetId: [name] },
   trailer: { closedAt: [time], entryCount: [count], usage: [usage] },
@@ -167,6 +201,9 @@ const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
   label: { label: NAME_CHARACTERS_MAX },
   session_info: { name: NAME_CHARACTERS_MAX },
   status: { reason: REASON_CHARACTERS_MAX },
+  cancel: { reason: REASON_CHARACTERS_MAX },
+  approval: { note: REASON_CHARACTERS_MAX },
+  run_request: { model: MODEL_CHARACTERS_MAX },
 };
 
 /**
@@ -199,6 +236,8 @@ function spendingProblem(spent: Fields): string | null {
 export function stampProblem(entry: Fields): string | null {
   if (name(entry.id) !== null) return `its id ${name(entry.id)}`;
   if (entry.parentId !== null && name(entry.parentId) !== null) return "its parentId is neither null nor an entry id";
+  if (entry.by !== undefined && name(entry.by) !== null) return `its by ${name(entry.by)}`;
+  if (entry.inherited !== undefined && entry.inherited !== true) return "its inherited is not true";
   return isTimestamp(entry.timestamp) ? null : "its timestamp is not an ISO-8601 time with milliseconds, in UTC";
 }
 

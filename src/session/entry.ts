@@ -18,6 +18,10 @@ export interface EntryStamp {
   readonly timestamp: string;
   /** The position in the log, from 0. */
   readonly seq: number;
+  /** The user who caused it; left out where that was the program itself. */
+  readonly by?: string;
+  /** It came in from outside after the session was made: like what a session begins with by an import, it is another's. */
+  readonly inherited?: true;
 }
 
 /** The own fields of each entry type that hangs on the tree. */
@@ -57,7 +61,9 @@ export type NodeBody =
       readonly activeTools?: readonly string[];
       readonly activeSkills?: readonly string[];
     }
-  | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue };
+  | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
+  /** Stands where what someone said was removed; `was` is the type that stood there. */
+  | { readonly type: "erased"; readonly was: string; readonly reason?: string };
 
 /** The own fields of each entry type that records something about the session. */
 export type FactBody =
@@ -74,8 +80,47 @@ export type FactBody =
       readonly truncated?: boolean;
       /** Where the run's tools act, once that is open. A second `started` says nothing else. */
       readonly sandbox?: SandboxPlacement;
+      /** With `started`: the token of the lease that it was claimed under, 0 where there is none. */
+      readonly claim?: number;
     }
-  | { readonly type: "approval"; readonly runId: string; readonly callId: string; readonly decision?: JsonValue }
+  /** Asks for a run; its id is `requestIdOf(runId)`, so that asking again is the same request. */
+  | {
+      readonly type: "run_request";
+      readonly runId: string;
+      /** Who is to answer: an agent or a group, by name. */
+      readonly agent?: string;
+      readonly group?: string;
+      /** Instead of the agent's own, as `provider/id`. */
+      readonly model?: string;
+      readonly options?: JsonObject;
+      readonly input: Content;
+      /** When it may begin at the earliest. */
+      readonly notBefore?: string;
+      /** When it is stopped at the latest. */
+      readonly deadline?: string;
+    }
+  /** The run waits for answers, and nobody has it meanwhile. */
+  | {
+      readonly type: "run_parked";
+      readonly runId: string;
+      readonly questions: readonly { readonly callId: string; readonly question: string }[];
+      readonly expiresAt?: string;
+      /** The machine that the place of its tools is on, where it is on one. */
+      readonly host?: string;
+    }
+  /** Tells a run to stop. */
+  | { readonly type: "cancel"; readonly runId: string; readonly reason?: string }
+  /** Without `decision` it asks, with it it answers the entry `question`; an answer's id is `answerIdOf(question)`. */
+  | {
+      readonly type: "approval";
+      readonly runId: string;
+      readonly callId: string;
+      readonly decision?: JsonValue;
+      readonly question?: string;
+      readonly note?: string;
+      /** What is asked about, for whoever is to answer. */
+      readonly asked?: JsonObject;
+    }
   | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
   | { readonly type: "compaction_undone"; readonly targetId: string }
   | { readonly type: "trailer"; readonly closedAt: string; readonly entryCount: number; readonly usage: Usage }
@@ -101,8 +146,12 @@ export type EntryOf<T extends EntryBody["type"]> = Extract<EntryBody, { type: T 
 export type EntryDraft = EntryBody & {
   readonly id?: string;
   readonly timestamp?: string;
+  /** The user who caused it, instead of the append's own `by`. */
+  readonly by?: string;
   /** Kept only by `create` and by a verbatim append, which copy entries of another log. */
   readonly parentId?: string | null;
+  /** Likewise. */
+  readonly inherited?: true;
 };
 
 const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
@@ -114,6 +163,7 @@ const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
   "model_change",
   "variables",
   "custom",
+  "erased",
   "lost",
 ]);
 
@@ -123,6 +173,9 @@ const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
   "session_info",
   "status",
   "run",
+  "run_request",
+  "run_parked",
+  "cancel",
   "approval",
   "queued",
   "compaction_undone",
@@ -142,11 +195,19 @@ export function isKnownType(type: string): boolean {
 }
 
 /** The fields of an entry that are not its own. */
-export const STAMP_FIELDS: ReadonlySet<string> = new Set(["id", "parentId", "timestamp", "seq"]);
+export const STAMP_FIELDS: ReadonlySet<string> = new Set(["id", "parentId", "timestamp", "seq", "by", "inherited"]);
 
-/** The own fields of an entry: all but id, parent, time and position. */
+/** The own fields of an entry: all but its stamp. */
 export function bodyOf(entry: EntryDraft | Entry): EntryBody {
-  const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry as Entry;
+  const {
+    id: _id,
+    parentId: _parent,
+    timestamp: _time,
+    seq: _seq,
+    by: _by,
+    inherited: _inherited,
+    ...body
+  } = entry as Entry;
   return body as EntryBody;
 }
 

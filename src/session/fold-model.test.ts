@@ -166,7 +166,7 @@ function headOf({ entries, head }: SampleLog): Omit<SessionHead, "path"> & { rea
     messageCount: messages.length,
     firstMessage: texts.find((text) => text !== "") ?? null,
     ...spentOn(entries),
-    openRuns: openRuns.map((run) => run.runId),
+    openRuns: openRuns.map(({ runId }) => ({ runId, state: "started" })),
     undone: [],
     closed: trailer >= 0 && trailer > reopened,
   };

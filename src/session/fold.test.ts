@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { assistant, call, header, message, result, SampleLog, timeAt, usage, user } from "../../test/sample-log.ts";
 import type { EntryDraft } from "./entry.ts";
 import { EMPTY_PATH, emptyHead } from "./fold.ts";
+import { OPEN_RUNS_MAX } from "./limits.ts";
 import type { Content } from "./message.ts";
 
 describe("the head of a session without entries", () => {
@@ -186,18 +187,19 @@ describe("facts", () => {
     run("b", "failed");
     run("c", "cancelled");
     run("unheard-of", "finished");
-    expect(log.head.openRuns).toEqual(["d"]);
+    expect(log.head.openRuns).toEqual([{ runId: "d", state: "started" }]);
     run("d", "started");
-    expect(log.head.openRuns).toEqual(["d"]);
+    expect(log.head.openRuns).toEqual([{ runId: "d", state: "started", claims: 2 }]);
   });
 
   test("no open run is forgotten, however many a copied log has", () => {
-    const runs = Array.from({ length: 12 }, (_, i): EntryDraft => ({ type: "run", runId: `r${i}`, phase: "started" }));
+    const length = OPEN_RUNS_MAX + 4;
+    const runs = Array.from({ length }, (_, i): EntryDraft => ({ type: "run", runId: `r${i}`, phase: "started" }));
     const log = new SampleLog();
     log.append(runs, { verbatim: true });
-    expect(log.head.openRuns).toEqual(runs.map((run) => (run as { runId: string }).runId));
+    expect(log.head.openRuns).toHaveLength(length);
     log.append([{ type: "run", runId: "r0", phase: "failed" }]);
-    expect(log.head.openRuns).toHaveLength(11);
+    expect(log.head.openRuns).toHaveLength(length - 1);
   });
 
   test("an undone compaction is listed once, and stays the path's last compaction", () => {

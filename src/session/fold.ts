@@ -2,6 +2,7 @@ import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLeve
 import type { Inherited, SessionHeader } from "./header.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX } from "./limits.ts";
 import { textOf } from "./message.ts";
+import { type OpenRun, stepRuns } from "./open-runs.ts";
 import { type SettingsNode, stepSettings } from "./settings.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "./usage.ts";
 
@@ -47,8 +48,8 @@ export interface SessionHead {
   /** Everything ever spent, on all branches, summaries included. */
   readonly usage: Usage;
   readonly cost: number;
-  /** Runs that started in this session and have not ended, the latest last; those that a fork begins with do not count. */
-  readonly openRuns: readonly string[];
+  /** Runs of this session that have not ended, those that were asked for included; what a fork begins with does not count. */
+  readonly openRuns: readonly OpenRun[];
   /** Compactions that the context ignores. */
   readonly undone: readonly string[];
   /** Whether a trailer says that the last run ended in good order, and neither a turn nor a run came after it. */
@@ -103,7 +104,7 @@ export function stepPath(
   path.depth += 1;
   switch (node.type) {
     case "message":
-      stepMessage(path, node, node.seq >= uncountedCount(header));
+      stepMessage(path, node, isCounted(header, node, node.seq));
       break;
     case "compaction":
       path.compactionId = node.id;
@@ -131,7 +132,9 @@ export function stepPath(
  */
 export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
   const next = copyHead(head);
-  const counts = head.version >= uncountedCount(head.header);
+  const counts = isCounted(head.header, entry, head.version);
+  const own = isOwn(head.header, entry, head.version);
+  if (own) next.openRuns = stepRuns(head.openRuns, entry);
   next.version += 1;
   next.updatedAt = updatedAt;
   if (isNode(entry)) {
@@ -162,9 +165,10 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       next.statusReason = entry.reason ?? null;
       break;
     case "run":
-      // The runs that a fork begins with are its source's: they go on there or not at all, never in the fork.
-      if (head.version >= inheritedCount(head.header)) next.openRuns = stepRuns(head.openRuns, entry);
       if (entry.phase === "started") next.closed = false;
+      break;
+    case "run_request":
+      next.closed = false;
       break;
     case "compaction_undone":
       if (!head.undone.includes(entry.targetId)) next.undone = [...head.undone, entry.targetId];
@@ -186,9 +190,25 @@ export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number
   return Math.max(forkedFrom?.version ?? 0, inherited?.entries ?? 0);
 }
 
+/**
+ * Whether an entry at a position is the session's own: a run that a fork begins with goes on in its source or not at all,
+ * and what came in from outside says what it likes.
+ */
+export function isOwn(header: SessionHeader, { inherited }: Pick<Entry, "inherited">, seq: number): boolean {
+  return inherited !== true && seq >= inheritedCount(header);
+}
+
 /** How many of a session's first entries spend nothing here: those of an import that does not count. */
 function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
   return inherited?.counts === false ? inherited.entries : 0;
+}
+
+function isCounted(
+  header: Pick<SessionHeader, "inherited">,
+  { inherited }: Pick<Entry, "inherited">,
+  seq: number,
+): boolean {
+  return seq >= uncountedCount(header) && !(inherited === true && header.inherited?.counts === false);
 }
 
 /** The position of the first entry that a sum over many sessions takes from this one: what a fork took over counts once. */
@@ -226,11 +246,6 @@ function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, coun
     head.firstMessage = firstLineOf(textOf(message.content)) || null;
   }
   if (message.role === "assistant" && counts) spend(head, message);
-}
-
-function stepRuns(open: readonly string[], entry: EntryOf<"run">): readonly string[] {
-  const others = open.filter((runId) => runId !== entry.runId);
-  return entry.phase === "started" ? [...others, entry.runId] : others;
 }
 
 function firstLineOf(text: string): string {

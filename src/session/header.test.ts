@@ -9,7 +9,7 @@ describe("createHeader", () => {
     const made = createHeader();
     expect(made).toEqual({
       type: "session",
-      version: 1,
+      version: 2,
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       createdAt: expect.any(String),
       userId: null,
@@ -34,7 +34,7 @@ describe("createHeader", () => {
       sandbox: { backend: "local", spec: { workingDir: "/tmp" }, handleId: null },
       metadata: { ticket: 4711 },
     };
-    expect(createHeader(init)).toEqual({ type: "session", version: 1, ...init });
+    expect(createHeader(init)).toEqual({ type: "session", version: 2, ...init });
   });
 
   test("is not changed by what the caller does to its metadata later, nor by anyone who got it", () => {
@@ -139,10 +139,10 @@ describe("checkHeader", () => {
   });
 
   test("refuses a later version whatever else stands in it, and says what to do", () => {
-    const later = { type: "session", version: 2, id: "s", shape: "new" };
+    const later = { type: "session", version: 3, id: "s", shape: "new" };
     expect(() => checkHeader(later)).toThrow(expect.objectContaining({ code: "UNSUPPORTED_VERSION" }));
     expect(() => checkHeader(later)).toThrow(
-      'Session "s" has format version 2; this version of skein reads up to 1, so update skein',
+      'Session "s" has format version 3; this version of skein reads up to 2, so update skein',
     );
   });
 

@@ -4,8 +4,8 @@ import { SessionError, show } from "./errors.ts";
 import { checkCwd, checkName, checkSessionId } from "./id.ts";
 import { HEADER_BYTES_MAX } from "./limits.ts";
 
-/** The version of the log format that this code writes. */
-export const FORMAT_VERSION = 1;
+/** The version of the log format that this code writes; it reads those before it. */
+export const FORMAT_VERSION = 2;
 
 /** The operation that made a session. */
 export type LineageKind =
@@ -57,7 +57,7 @@ export interface Inherited {
 /** The first record of a session. It never changes. */
 export interface SessionHeader {
   readonly type: "session";
-  readonly version: 1;
+  readonly version: 1 | 2;
   readonly id: string;
   readonly createdAt: string;
   readonly userId: string | null;
@@ -114,7 +114,8 @@ export function checkHeader(value: unknown): SessionHeader {
       `Session ${show(header.id)} has format version ${header.version}; this version of skein reads up to ${FORMAT_VERSION}, so update skein to open it.`,
     );
   }
-  if (header.version !== FORMAT_VERSION) throw invalid(`its version is ${show(header.version)}, not ${FORMAT_VERSION}`);
+  if (header.version !== 1 && header.version !== FORMAT_VERSION)
+    throw invalid(`its version is ${show(header.version)}, not 1 or ${FORMAT_VERSION}`);
   checkSessionId(header.id);
   if (!isTimestamp(header.createdAt)) throw invalid(`createdAt is ${show(header.createdAt)}, not an ISO-8601 time`);
   if (header.userId !== null) checkName(header.userId, "a user");

@@ -110,6 +110,7 @@ export {
   type ScoredQuery,
   type ScoredTurn,
 } from "./relevance-context-pruner.ts";
+export type { OpenRun, RunsWord } from "./open-runs.ts";
 export { registerSandboxBackend } from "./sandbox-backends.ts";
 export { hideFromSandboxes } from "./sandbox-hidden-paths.ts";
 export {

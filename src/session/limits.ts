@@ -35,4 +35,4 @@ export const FIRST_MESSAGE_CHARACTERS_MAX = 200;
 export const PAGE_ITEMS_MAX = 1000;
 
 /** How many runs without an end a session may have; one more is refused, and none is ever forgotten. */
-export const OPEN_RUNS_MAX = 8;
+export const OPEN_RUNS_MAX = 32;

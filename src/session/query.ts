@@ -1,14 +1,15 @@
 import type { SessionHead } from "./fold.ts";
-import type { ListPosition } from "./store-driver.ts";
-import type { SessionQuery } from "./store.ts";
+import { matchesRuns } from "./open-runs.ts";
+import type { DriverQuery, ListPosition } from "./store-driver.ts";
 
 /** Whether a session is one of those a query asks for; paging and `deleted` are the store's. */
-export function matchesQuery(head: SessionHead, query: SessionQuery): boolean {
+export function matchesQuery(head: SessionHead, query: DriverQuery): boolean {
   const { header } = head;
   if (query.userId !== undefined && header.userId !== query.userId) return false;
   if (query.cwd !== undefined && header.cwd !== query.cwd) return false;
   if (query.status !== undefined && ![query.status].flat().includes(head.status)) return false;
-  return query.parentId === undefined || parentsOf(head).includes(query.parentId);
+  if (query.parentId !== undefined && !parentsOf(head).includes(query.parentId)) return false;
+  return matchesRuns(head.openRuns, query, () => query.isHeld?.(header.id) === true);
 }
 
 /** The sessions that this one was derived from, each once. */

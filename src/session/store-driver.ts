@@ -27,6 +27,12 @@ export interface ReadRange {
   readonly reverse: boolean;
 }
 
+/** A query as a driver gets it. */
+export interface DriverQuery extends SessionQuery {
+  /** Whether someone has a session now; only given to a driver that keeps no leases itself. */
+  readonly isHeld?: (sessionId: string) => boolean;
+}
+
 /** Where a fork ends in its source's log, and how many there may be. */
 export interface DriverForkOptions extends Omit<ForkOptions, "at"> {
   readonly at: string | null | undefined;
@@ -65,8 +71,8 @@ export interface StoreDriver {
   /** Makes the header with `forkedHeader`, which says where the fork begins. An unknown `at` is an `UnknownEntryError`. */
   fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead>;
   /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
-  list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
-  count(query: SessionQuery): Promise<number>;
+  list(query: DriverQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
+  count(query: DriverQuery): Promise<number>;
   delete(sessionId: string): Promise<boolean>;
   undelete(sessionId: string, options: UndeleteOptions): Promise<boolean>;
   purge(before: string): Promise<number>;
@@ -79,7 +85,7 @@ export interface StoreDriver {
   ping(): Promise<void>;
   close(): Promise<void>;
   /** Without it, every session of the query is read through. The terms are parsed, and must all be found. */
-  search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
+  search?(terms: readonly SearchTerm[], query: DriverQuery): Promise<SearchHit[]>;
   /** Without it, every session of the query is read through. */
   aggregate?(query: AggregateQuery): Promise<AggregateRow[]>;
   /**

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
 import type { PathSummary, SessionHead } from "./fold.ts";
 import type { SessionHeader } from "./header.ts";
+import type { RunsWord } from "./open-runs.ts";
 import type { Settings } from "./settings.ts";
 import type { Usage } from "./usage.ts";
 
@@ -15,6 +16,8 @@ export interface Guard {
   readonly variablesBytesMax?: number;
   /** The session's live lease has this token. */
   readonly leaseToken?: number;
+  /** No run of the session is open, those that wait to begin or for an answer included. */
+  readonly noOpenRun?: true;
   /** The caller has the session to itself in another way than by a lease, as a run that has a file of its own. */
   readonly holds?: true;
 }
@@ -31,6 +34,8 @@ export interface AppendOptions {
    */
   readonly below?: string | null;
   readonly guard?: Guard;
+  /** The user who causes the entries; left out, it is the program itself. Not compared when an append is retried. */
+  readonly by?: string;
   /** The drafts are a copy of another log: their `parentId` is kept, and so are types this version does not know. */
   readonly verbatim?: boolean;
 }
@@ -64,6 +69,13 @@ export interface SessionQuery {
   readonly status?: SessionStatus | readonly SessionStatus[];
   /** Sessions that were forked or otherwise derived from this one. */
   readonly parentId?: string;
+  /**
+   * Sessions with an open run that waits to begin or to go on (`requested`), that someone has now (`running`), that waits
+   * for an answer (`parked`), or whose process is gone (`interrupted`). Costs what it finds.
+   */
+  readonly runs?: RunsWord;
+  /** Sessions with a run that nobody has and that could go on before this time, or whose question has expired by then. */
+  readonly dueBefore?: string;
   /** Deleted sessions instead of live ones. */
   readonly deleted?: boolean;
   /** At most this many (default 100, at most 1,000). */

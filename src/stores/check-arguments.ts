@@ -46,7 +46,8 @@ export function checkTime(value: unknown, name: string): asserts value is string
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
 export function checkAppendOptions(options: AppendOptions): void {
   checkOptions(options);
-  const { expectedVersion, onto, below, guard, verbatim } = options;
+  const { expectedVersion, onto, below, guard, verbatim, by } = options;
+  if (by !== undefined) checkName(by, "a user");
   if (expectedVersion !== undefined) checkCount(expectedVersion, "expectedVersion");
   if (onto !== undefined && onto !== null) checkName(onto, "an entry");
   if (below !== undefined && below !== null) checkName(below, "an entry");
@@ -67,6 +68,11 @@ export function checkAppendOptions(options: AppendOptions): void {
   if (guard.maxTurns !== undefined) checkCount(guard.maxTurns, "guard.maxTurns");
   if (guard.variablesBytesMax !== undefined) checkCount(guard.variablesBytesMax, "guard.variablesBytesMax");
   if (guard.leaseToken !== undefined) checkCount(guard.leaseToken, "guard.leaseToken");
+  if (guard.noOpenRun !== undefined && guard.noOpenRun !== true)
+    throw new SessionError(
+      "INVALID_OPTION",
+      `guard.noOpenRun is ${show(guard.noOpenRun)}; give true, or leave it out.`,
+    );
   if (guard.holds !== undefined && guard.holds !== true)
     throw new SessionError("INVALID_OPTION", `guard.holds is ${show(guard.holds)}; give true, or leave it out.`);
 }

@@ -2,12 +2,14 @@ import { SessionError, show } from "../session/errors.ts";
 import { isTimestamp } from "../session/header.ts";
 import { checkCwd, checkName, checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import type { RunsWord } from "../session/open-runs.ts";
 import type { ListPosition } from "../session/store-driver.ts";
 import type { AggregateKey, AggregateQuery, SessionQuery } from "../session/store.ts";
 import { checkCount, isStatusFilter } from "./check-arguments.ts";
 import { decodeCursor } from "./list-cursor.ts";
 
 const LIMIT_DEFAULT = 100;
+const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "parked", "interrupted"]);
 const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
 
 /** A query taken apart: which sessions, how many, and from where on. */
@@ -24,10 +26,14 @@ export interface CheckedQuery {
  */
 export function checkQuery(query: SessionQuery): CheckedQuery {
   checkFields(query);
-  const { userId, cwd, status, parentId, deleted, limit = LIMIT_DEFAULT, cursor, ...unknown } = query;
+  const { userId, cwd, status, parentId, runs, dueBefore, deleted, limit = LIMIT_DEFAULT, cursor, ...unknown } = query;
   refuseUnknown(unknown);
   checkFilter({ userId, cwd, status });
   if (parentId !== undefined) checkSessionId(parentId);
+  if (runs !== undefined && !RUNS_WORDS.has(runs))
+    throw invalid(`runs is ${show(runs)}, not one of ${[...RUNS_WORDS].join(", ")}`);
+  if (dueBefore !== undefined && !isTimestamp(dueBefore))
+    throw invalid(`dueBefore is ${show(dueBefore)}, not an ISO-8601 time with milliseconds, in UTC`);
   if (deleted !== undefined && typeof deleted !== "boolean")
     throw invalid(`deleted is ${show(deleted)}, not true or false`);
   checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
@@ -37,6 +43,8 @@ export function checkQuery(query: SessionQuery): CheckedQuery {
     ...(cwd !== undefined && { cwd }),
     ...(status !== undefined && { status }),
     ...(parentId !== undefined && { parentId }),
+    ...(runs !== undefined && { runs }),
+    ...(dueBefore !== undefined && { dueBefore }),
     ...(deleted !== undefined && { deleted }),
   };
   return { filter, limit, after };

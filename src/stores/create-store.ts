@@ -8,7 +8,7 @@ import { checkName, checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import { parseSearch } from "../session/search.ts";
 import { NO_SETTINGS, type Settings } from "../session/settings.ts";
-import type { LeaseTable, StoreDriver } from "../session/store-driver.ts";
+import type { DriverQuery, LeaseTable, StoreDriver } from "../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -114,7 +114,7 @@ class DrivenStore implements SessionStore {
       this.#openDriver();
       checkSessionId(sessionId);
       if (options !== NO_OPTIONS) checkAppendOptions(options);
-      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true });
+      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true, by: options.by });
       if (checked.length === 0) return this.#appendNothing(sessionId);
       const started = this.#hub.started(sessionId);
       const appending =
@@ -205,18 +205,19 @@ class DrivenStore implements SessionStore {
   async list(query: SessionQuery = {}): Promise<SessionPage> {
     const driver = this.#openDriver();
     const { filter, limit, after } = checkQuery(query);
-    return listPage(driver, filter, limit, after);
+    return listPage(driver, this.#driverQuery(filter), limit, after);
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
     const driver = this.#openDriver();
-    return driver.count(checkQuery(query).filter);
+    return driver.count(this.#driverQuery(checkQuery(query).filter));
   }
 
   async search(text: string, query: SessionQuery = {}): Promise<SearchHit[]> {
     const driver = this.#openDriver();
     const terms = parseSearch(text);
-    const { filter, limit } = checkQuery(query);
+    const checked = checkQuery(query);
+    const [filter, limit] = [this.#driverQuery(checked.filter), checked.limit];
     return driver.search === undefined
       ? searchByScan(this.#scan, terms, filter, limit)
       : driver.search(terms, { ...filter, limit });
@@ -319,6 +320,14 @@ class DrivenStore implements SessionStore {
       this.#closing = (async () => this.#driver.close())();
     }
     return this.#closing;
+  }
+
+  /** A driver that keeps no leases cannot tell by itself who has a session. */
+  #driverQuery(filter: DriverQuery): DriverQuery {
+    const leases = this.#processLeases;
+    return leases === null || filter.runs === undefined
+      ? filter
+      : { ...filter, isHeld: (sessionId) => leases.tokenOf(sessionId) !== null };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 import type { StoredEntry } from "../session/append-plan.ts";
 import type { SessionStatus } from "../session/entry.ts";
 import { inheritedCount, type PathSummary, type SessionHead } from "../session/fold.ts";
+import { type OpenRun, readOpenRuns } from "../session/open-runs.ts";
 import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../session/settings.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../session/usage.ts";
 import { freezeDeep } from "../internal/freeze-deep.ts";
@@ -51,7 +52,7 @@ interface FactsState {
   readonly reason?: string;
   readonly name?: string;
   readonly firstMessage?: string;
-  readonly openRuns?: readonly string[];
+  readonly openRuns?: readonly (OpenRun | string)[];
   readonly undone?: readonly string[];
 }
 
@@ -147,7 +148,7 @@ export function decodeHead(
     usage: state.spent === undefined ? path.usage : decodeUsage(state.spent),
     cost: state.spentCost ?? path.cost,
     // A row of the session that this one was forked from tells of runs in there.
-    openRuns: Object.freeze((factsSeq < inheritedCount(header) ? undefined : facts.openRuns) ?? []),
+    openRuns: freezeDeep(readOpenRuns((factsSeq < inheritedCount(header) ? undefined : facts.openRuns) ?? [])),
     undone: Object.freeze(facts.undone ?? []),
     closed: state.closed === true,
   });
@@ -163,7 +164,7 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
     Object.freeze(path);
   }
   if (head.usage !== before.usage) Object.freeze(head.usage);
-  if (head.openRuns !== before.openRuns) Object.freeze(head.openRuns);
+  if (head.openRuns !== before.openRuns) freezeDeep(head.openRuns);
   if (head.undone !== before.undone) Object.freeze(head.undone);
   Object.freeze(head);
 }

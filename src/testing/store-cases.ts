@@ -12,6 +12,7 @@ import { idCases } from "./store/id-cases.ts";
 import { leaseCases } from "./store/lease-cases.ts";
 import { expiryCases, listCases } from "./store/list-cases.ts";
 import { readCases } from "./store/read-cases.ts";
+import { runCases } from "./store/run-cases.ts";
 import { searchCases } from "./store/search-cases.ts";
 import { valueCases } from "./store/value-cases.ts";
 import { watchCases } from "./store/watch-cases.ts";
@@ -31,6 +32,7 @@ export const storeCases: readonly StoreCase[] = [
   ...forkCases,
   ...listCases,
   ...expiryCases,
+  ...runCases,
   ...searchCases,
   ...deleteCases,
   ...checkpointCases,

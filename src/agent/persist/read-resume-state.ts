@@ -73,7 +73,7 @@ class Scan {
     this.#answerSeq = answerSeq !== null && openCalls.size > 0 ? answerSeq : Number.POSITIVE_INFINITY;
     this.#contextIds = new Set([null, ...context.map(({ id }) => id)]);
     this.#contextSeq = context[0]?.seq ?? 0;
-    this.#openRuns = new Set(openRuns);
+    this.#openRuns = new Set(openRuns.flatMap(({ runId, state }) => (state === "requested" ? [] : runId)));
     this.#inherited = inheritedCount(header);
     this.#imported = header.inherited?.entries ?? 0;
   }

@@ -1,6 +1,7 @@
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { OpenRun } from "../../session/open-runs.ts";
 import type { Settings } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/transcript.ts";
@@ -19,13 +20,14 @@ export function startDrafts(request: SinkRequest, settings: Settings): EntryDraf
   return drafts;
 }
 
-/** The end of runs that never said how they ended. */
+/** The end of runs that started and never said how they ended. */
 export function endDrafts(
-  openRuns: readonly string[],
+  openRuns: readonly OpenRun[],
   runId: string,
   how: Pick<EntryOf<"run">, "phase" | "error">,
 ): EntryDraft[] {
-  return openRuns.filter((open) => open !== runId).map((open) => ({ type: "run", runId: open, ...how }));
+  const dead = openRuns.filter((open) => open.state === "started" && open.runId !== runId);
+  return dead.map((open) => ({ type: "run", runId: open.runId, ...how }));
 }
 
 /** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */

@@ -101,7 +101,7 @@ const pathSummary = listedPath.extend({ settings });
 
 const header = z.object({
   type: z.literal("session"),
-  version: z.literal(1),
+  version: z.union([z.literal(1), z.literal(2)]),
   id: text,
   createdAt: text,
   userId: nullableText,
@@ -113,6 +113,16 @@ const header = z.object({
   sandbox: z.object({ backend: text, spec: json, handleId: nullableText }).nullable(),
   metadata: jsonObject,
   inherited: z.object({ entries: count, counts: z.boolean() }).optional(),
+});
+
+const openRun = z.object({
+  runId: text,
+  state: z.enum(["requested", "started", "parked", "answered"]),
+  notBefore: text.optional(),
+  questions: z.array(text).optional(),
+  expiresAt: text.optional(),
+  cancelled: z.literal(true).optional(),
+  claims: count.optional(),
 });
 
 const headFields = {
@@ -129,7 +139,7 @@ const headFields = {
   firstMessage: nullableText,
   usage,
   cost: z.number(),
-  openRuns: z.array(text),
+  openRuns: z.array(openRun),
   undone: z.array(text),
   closed: z.boolean(),
 };

@@ -6,6 +6,7 @@ export function freezeHead(head: SessionHead): SessionHead {
   const { path } = head;
   if (!Object.isFrozen(head.header)) freezeDeep(head.header);
   if (!Object.isFrozen(path.settings)) freezeDeep(path.settings);
-  for (const part of [path.usage, path.model, path, head.usage, head.openRuns, head.undone]) Object.freeze(part);
+  freezeDeep(head.openRuns);
+  for (const part of [path.usage, path.model, path, head.usage, head.undone]) Object.freeze(part);
   return Object.freeze(head);
 }

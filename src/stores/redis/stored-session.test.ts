@@ -16,7 +16,13 @@ const grown: SessionHead = {
   usage,
   cost: 0.5,
 };
-const facts = { name: "a name", firstMessage: "hi", openRuns: ["run"], undone: ["c"], statusReason: "done" };
+const facts = {
+  name: "a name",
+  firstMessage: "hi",
+  openRuns: [{ runId: "run", state: "started" }] as const,
+  undone: ["c"],
+  statusReason: "done",
+};
 
 const places: Readonly<Record<string, HeadPlace>> = {
   "an empty head": { head: emptyHead(header), leafSeq: null, factsSeq: null },

@@ -2,6 +2,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { type OpenRun, readOpenRuns } from "../../session/open-runs.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodePath,
@@ -59,7 +60,9 @@ type HeadText = readonly [
 ];
 
 /** What few appends change of a head. */
-type HeadFacts = Pick<SessionHead, "status" | "statusReason" | "name" | "firstMessage" | "openRuns" | "undone">;
+type HeadFacts = Pick<SessionHead, "status" | "statusReason" | "name" | "firstMessage" | "undone"> & {
+  readonly openRuns: readonly (OpenRun | string)[];
+};
 
 // Together they name a write as no other is named, and cost an append less than a random name does.
 const WRITER = Math.random().toString(36).slice(2);
@@ -130,10 +133,12 @@ export function readSession(
   const [gen, , version, updatedAt, modifiedAt, leafId, leafSeq, factsSeq, state, counts] = JSON.parse(h) as HeadText;
   const path = decodePath(state, leafSeq ?? 0, () => readSettings(Number(ss), set, known)) as PathSummary;
   const { turnCount: messageCount, usage, cost } = path;
+  const facts = JSON.parse(ff) as HeadFacts;
   const head: SessionHead = {
     header: "head" in base ? base.head.header : base.header,
     ...{ version, updatedAt, modifiedAt, leafId, path },
-    ...(JSON.parse(ff) as HeadFacts),
+    ...facts,
+    openRuns: readOpenRuns(facts.openRuns),
     ...(counts === 0 ? { messageCount, usage, cost, closed: false } : counts),
   };
   return {

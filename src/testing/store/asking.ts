@@ -36,6 +36,11 @@ export async function headOf(store: SessionStore, sessionId: string): Promise<Se
   return head;
 }
 
+/** The ids of the runs that are open in a session. */
+export async function openIn(store: SessionStore, sessionId: string): Promise<string[]> {
+  return (await headOf(store, sessionId)).openRuns.map(({ runId }) => runId);
+}
+
 /** The ids that a listing gives, page after page. */
 export async function listAll(store: SessionStore, query: SessionQuery = {}): Promise<string[]> {
   const ids: string[] = [];

@@ -177,7 +177,7 @@ export const createCases: readonly StoreCase[] = [
       await refuses(store.create({ ...header, createdAt: "yesterday" }), "INVALID_HEADER");
       await refuses(store.create({ ...header, metadata: { f: () => 1 } as never }), "INVALID_VALUE");
       await refuses(store.create({ ...header, metadata: { big: "x".repeat(300_000) } }), "TOO_LARGE");
-      await refuses(store.create({ ...header, version: 2 as 1 }), "UNSUPPORTED_VERSION");
+      await refuses(store.create({ ...header, version: 3 as 2 }), "UNSUPPORTED_VERSION");
       await refuses(store.create(null as never), "INVALID_HEADER");
       await refuses(store.create(header, { maxOpenPerUser: -1 }), "INVALID_OPTION");
       assert.equal(await store.head("a"), null);

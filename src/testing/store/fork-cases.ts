@@ -4,7 +4,7 @@ import { createHeader } from "../../session/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, headOf, idsOf, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, idsOf, make, openIn, refuses, unchanged } from "./asking.ts";
 import { label, leaf, name, spending, status, user, variables } from "./drafts.ts";
 import { appendAtRandom, randomOf } from "./random-appends.ts";
 
@@ -93,7 +93,7 @@ export const forkCases: readonly StoreCase[] = [
       const whole = await store.fork("a", createHeader({ id: "f", inherited: given }));
       const early = await store.fork("a", createHeader({ id: "g" }), { at: "2" });
       assert.deepEqual([whole.header.inherited, early.header.inherited], [inherited, { ...inherited, entries: 2 }]);
-      assert.deepEqual([(await headOf(store, "a")).openRuns, whole.openRuns, early.usage.totalTokens], [[], [], 0]);
+      assert.deepEqual([await openIn(store, "a"), whole.openRuns, early.usage.totalTokens], [[], [], 0]);
       await store.append("g", [spending(9, { id: "later" })]);
       for (const id of ["a", "f", "g"]) await checkHeadIsFold(store, id);
       const plain = await store.create(createHeader({ id: "p" }));
@@ -230,7 +230,7 @@ export const forkCases: readonly StoreCase[] = [
       await makeThree(store);
       await store.append("a", [started("r1"), user("in the run", { id: "4" })]);
       const head = await store.fork("a", createHeader({ id: "f" }));
-      assert.deepEqual([head.openRuns, (await headOf(store, "a")).openRuns], [[], ["r1"]]);
+      assert.deepEqual([head.openRuns, await openIn(store, "a")], [[], ["r1"]]);
       await store.fork("a", createHeader({ id: "g" }), { at: "4" });
       await store.append("g", [user("own")]);
       await store.append("g", [name("own")]);
@@ -238,7 +238,7 @@ export const forkCases: readonly StoreCase[] = [
       await store.append("f", [user("own")]);
       await store.append("f", [started("r2"), user("in the other run")]);
       await store.fork("f", createHeader({ id: "h" }));
-      assert.deepEqual([(await headOf(store, "f")).openRuns, (await headOf(store, "h")).openRuns], [["r2"], []]);
+      assert.deepEqual([await openIn(store, "f"), await openIn(store, "h")], [["r2"], []]);
       await store.append("a", [{ type: "run", runId: "r1", phase: "finished" }]);
       for (const id of ["a", "f", "g", "h"]) await checkHeadIsFold(store, id);
     },
@@ -329,7 +329,7 @@ export const forkCases: readonly StoreCase[] = [
       await context.store.append("g", [started("r2"), user("own")]);
       await context.store.close();
       const store = await openAgain(context);
-      const open = await Promise.all(["a", "f", "g", "h"].map(async (id) => (await headOf(store, id)).openRuns));
+      const open = await Promise.all(["a", "f", "g", "h"].map((id) => openIn(store, id)));
       assert.deepEqual(open, [["r1"], [], ["r2"], []]);
       for (const id of ["f", "g", "h"]) await checkHeadIsFold(store, id);
     },

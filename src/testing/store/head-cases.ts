@@ -109,7 +109,10 @@ export const headCases: readonly StoreCase[] = [
         { type: "trailer", closedAt: "2024-01-01T00:00:00.000Z", entryCount: 6, usage },
       ]);
       const { openRuns, undone, closed } = await headOf(store, "a");
-      assert.deepEqual({ openRuns, undone, closed }, { openRuns: ["r2"], undone: ["c"], closed: true });
+      assert.deepEqual(
+        { openRuns, undone, closed },
+        { openRuns: [{ runId: "r2", state: "started" }], undone: ["c"], closed: true },
+      );
       await store.append("a", [user("on")]);
       assert.equal((await headOf(store, "a")).closed, false);
       await checkHeadIsFold(store, "a");

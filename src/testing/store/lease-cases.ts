@@ -3,7 +3,7 @@ import type { EntryDraft } from "../../session/entry.ts";
 import { OPEN_RUNS_MAX } from "../../session/limits.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { headOf, make, refuses, unchanged, until, within } from "./asking.ts";
+import { headOf, make, openIn, refuses, unchanged, until, within } from "./asking.ts";
 import { assistant, compaction, status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
@@ -174,9 +174,9 @@ export const leaseCases: readonly StoreCase[] = [
       await unchanged(store, "a", () =>
         refuses(store.append("a", [run("one more", "started")]), "CAPACITY", { limit: OPEN_RUNS_MAX }),
       );
-      assert.deepEqual((await headOf(store, "a")).openRuns, runs);
+      assert.deepEqual(await openIn(store, "a"), runs);
       await store.append("a", [run("r0", "failed"), run("one more", "started")]);
-      assert.deepEqual((await headOf(store, "a")).openRuns, [...runs.slice(1), "one more"]);
+      assert.deepEqual(await openIn(store, "a"), [...runs.slice(1), "one more"]);
     },
   },
   {

@@ -1,6 +1,6 @@
 import { drainRuns } from "../../../agent/active-runs.ts";
 import { resumeSession } from "../../../agent/resume-session.ts";
-import { statusError } from "../../../session/append-plan.ts";
+import { statusError } from "../../../session/append-guard.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import type { Session } from "../../../session/session.ts";
