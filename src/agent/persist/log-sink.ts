@@ -1,9 +1,10 @@
 import { type Entry, type EntryDraft, isNode } from "../../session/entry.ts";
-import { SessionError } from "../../session/errors.ts";
-import type { AppendOptions, AppendResult, Guard, ReadOptions } from "../../session/store.ts";
+import { SessionConflictError, SessionError } from "../../session/errors.ts";
+import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { KeptEntries, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import { listenTo } from "./run-ears.ts";
 
 /** The guard of appends that are not refused for want of room. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
@@ -24,15 +25,22 @@ export interface RunHold {
 
 /** Where a sink appends to, and where it begins. */
 export interface LogSinkInit {
+  readonly store: SessionStore;
   readonly sessionId: string;
   readonly runId: string;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
-  read(options: ReadOptions): AsyncIterable<Entry>;
   readonly hold: RunHold;
-  /** The node that the first entry follows, the session's version, and whether the leaf is that node (default). */
-  readonly start: { readonly lastId: string | null; readonly version: number; readonly atLeaf?: boolean };
-  /** Where later sessions can build on the rows by reference; null where they cannot. */
-  readonly store: object | null;
+  readonly start: {
+    /** The node that the first entry follows. */
+    readonly lastId: string | null;
+    readonly version: number;
+    /** Up to where the log is known to the run (default: all of it). */
+    readonly heard?: number | undefined;
+    /** Whether the leaf is that node (default). */
+    readonly atLeaf?: boolean;
+  };
+  /** Whether later sessions can build on the rows by reference. */
+  readonly shared: boolean;
   /** What room the session has; left out where its turns are not limited. */
   readonly room?: () => SessionRoom | null;
 }
@@ -46,17 +54,24 @@ export class LogSink implements RunSink {
   readonly #guard: Pick<AppendOptions, "guard">;
   #lastId: string | null;
   #version: number;
+  #heard: number;
   /** Whether the leaf was at the run's end when it last appended. */
   #atLeaf: boolean;
+  /** What was said before anyone listened. */
+  readonly #untold: HeardFact[] = [];
+  #tell = (fact: HeardFact): void => void this.#untold.push(fact);
+  #stopListening: () => void = () => {};
   #ended = false;
 
   constructor(init: LogSinkInit) {
     this.#init = init;
     const guard = init.room === undefined ? init.hold.guard : { ...init.hold.guard, ...UNLIMITED };
     this.#guard = guard === null ? {} : { guard };
-    this.#lastId = init.start.lastId;
-    this.#version = init.start.version;
-    this.#atLeaf = init.start.atLeaf ?? true;
+    const { lastId, version, heard = version, atLeaf = true } = init.start;
+    this.#lastId = lastId;
+    this.#version = version;
+    this.#heard = heard;
+    this.#atLeaf = atLeaf;
   }
 
   get sessionId(): string {
@@ -83,9 +98,44 @@ export class LogSink implements RunSink {
     return this.#append(drafts, { below: this.#lastId, ...this.#guard });
   }
 
+  listen(tell: (fact: HeardFact) => void): void {
+    const { store, sessionId } = this.#init;
+    this.#tell = tell;
+    const heard = (): number => this.#heard;
+    this.#stopListening = listenTo({
+      store,
+      sessionId,
+      get heard() {
+        return heard();
+      },
+      hear: (entry) => this.#hear(entry),
+      look: () => this.look(),
+    });
+    for (const fact of this.#untold.splice(0)) tell(fact);
+  }
+
+  look(): Promise<void> {
+    return this.#hearFrom(this.#heard);
+  }
+
+  async park(fact: ParkedFact): Promise<boolean> {
+    if (this.#ended) throw this.#endedError();
+    const { runId, hold, append } = this.#init;
+    try {
+      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#heard, ...this.#guard });
+    } catch (error) {
+      if (!(error instanceof SessionConflictError)) throw error;
+      await this.look();
+      return false;
+    }
+    this.#close();
+    await hold.letGo();
+    return true;
+  }
+
   async end(outcome: RunOutcome): Promise<void> {
     if (this.#ended) throw this.#endedError();
-    this.#ended = true;
+    this.#close();
     const { runId, hold } = this.#init;
     try {
       await this.#append([{ type: "run", runId, ...outcome }], { below: this.#lastId, ...this.#guard });
@@ -98,18 +148,26 @@ export class LogSink implements RunSink {
 
   async abandon(): Promise<void> {
     if (this.#ended) return;
-    this.#ended = true;
+    this.#close();
     await this.#init.hold.letGo();
   }
 
   origin(): Omit<TranscriptOrigin, "length"> | null {
-    const { store, sessionId } = this.#init;
-    return store === null || this.#lastId === null ? null : { store, sessionId, entryId: this.#lastId };
+    const { store, sessionId, shared } = this.#init;
+    return !shared || this.#lastId === null ? null : { store, sessionId, entryId: this.#lastId };
+  }
+
+  #close(): void {
+    this.#ended = true;
+    this.#stopListening();
   }
 
   async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
     const { entries, version, head } = await this.#init.append(drafts, options);
     // An entry that was there before this call is a repetition, and the run has gone on since.
+    const fresh = entries.find(({ seq }) => seq >= this.#heard);
+    if (fresh !== undefined && fresh.seq > this.#heard) await this.#hearFrom(this.#heard, fresh.seq);
+    this.#heard = Math.max(this.#heard, version);
     const added = entries.filter((entry) => isNode(entry) && entry.seq >= this.#version);
     const [first] = added;
     if (first === undefined) return { entries };
@@ -124,15 +182,35 @@ export class LogSink implements RunSink {
 
   /** The nodes between the last one and a new one. They came after the run last appended. */
   async #othersBefore({ seq, parentId }: Entry): Promise<readonly Entry[]> {
+    const { store, sessionId } = this.#init;
     const above = new Map<string, Entry>();
-    for await (const entry of this.#init.read({ after: this.#version - 1, before: seq })) above.set(entry.id, entry);
+    for await (const entry of store.read(sessionId, { after: this.#version - 1, before: seq }))
+      above.set(entry.id, entry);
     const others: Entry[] = [];
     for (let entry = above.get(parentId ?? ""); entry !== undefined; entry = above.get(entry.parentId ?? ""))
       others.unshift(entry);
     return others;
   }
 
+  async #hearFrom(from: number, before?: number): Promise<void> {
+    const { store, sessionId } = this.#init;
+    const range = { after: from - 1, ...(before === undefined ? {} : { before }) };
+    for await (const entry of store.read(sessionId, range)) this.#hear(entry);
+  }
+
+  /** Whoever brings entries brings all from a known position on, in order; the same one may come in several ways. */
+  #hear(entry: Entry): void {
+    if (entry.seq < this.#heard) return;
+    this.#heard = entry.seq + 1;
+    if (this.#ended || entry.inherited === true) return;
+    if (isHeardFact(entry) && entry.runId === this.#init.runId) this.#tell(entry);
+  }
+
   #endedError(): SessionError {
     return new SessionError("RUN_ENDED", `Run ${this.#init.runId} has ended and takes no more entries.`);
   }
+}
+
+function isHeardFact(entry: Entry): entry is HeardFact {
+  return entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
 }

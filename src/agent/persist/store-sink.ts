@@ -6,10 +6,11 @@ import { Transcript } from "../../session/transcript.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { SinkRequest } from "../run-sink.ts";
+import { type Claimable, claimRun } from "./claim-run.ts";
 import { LeaseHold } from "./lease-hold.ts";
 import { LogSink, type LogSinkInit } from "./log-sink.ts";
 import { commonRows } from "./run-log.ts";
-import { missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
+import { missingRows, rowDrafts, startDrafts, startedFirst } from "./start-drafts.ts";
 
 /** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
 export async function openStoreSink(store: SessionStore, request: SinkRequest): Promise<LogSink> {
@@ -24,36 +25,38 @@ interface Source {
   readonly length: number;
 }
 
+/** Nobody else knows of a session that is just being made, so that making it is its claim. */
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
-  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, NO_SETTINGS)];
-  const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
-  const hold = await LeaseHold.take(store, head.header.id, request.runId, request);
-  const { id: sessionId } = head.header;
-  return sinkOf(store, {
-    sessionId,
-    runId: request.runId,
-    hold,
-    start: { lastId: head.leafId, version: head.version },
+  const { runId, systemPrompt, user } = request;
+  const start = startDrafts(startedFirst(runId), systemPrompt, NO_SETTINGS);
+  const entries = [...rowDrafts(user.transcript), ...start];
+  const { header, leafId, version } = await store.create(headerOf(request.output, request.sandboxHandleId), {
+    entries,
   });
+  const hold = await LeaseHold.take(store, header.id, runId, request);
+  return sinkOf(store, { sessionId: header.id, runId, hold, start: { lastId: leafId, version } });
 }
 
 async function forkOutput(store: SessionStore, request: SinkRequest, source: Source): Promise<LogSink> {
-  const { output, runId, sandboxHandleId, user } = request;
+  const { output, runId, sandboxHandleId, systemPrompt, user } = request;
+  const { id: sessionId } = output;
   const { header } = source.head;
-  const head = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
-  const hold = await LeaseHold.take(store, output.id, runId, request);
-  try {
-    const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
-    const sink = sinkOf(store, { sessionId: output.id, runId, hold, start: { lastId: onto, version: head.version } });
-    const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
+  const fork = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
+  const place: Claimable = {
+    store,
+    append: (drafts, options) => store.append(sessionId, drafts, options),
+    hold: () => LeaseHold.take(store, sessionId, runId, request),
+    head: async () => fork,
+  };
+  return claimRun(place, { runId }, async ({ head, hold, started }) => {
+    const { onto, drafts } = await missingRows(store, sessionId, user.transcript, source);
+    const sink = sinkOf(store, { sessionId, runId, hold, start: { lastId: onto, version: head.version } });
+    const path = (onto === null ? null : await store.path(sessionId, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
-    const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
-    await sink.begin(start, { beside: true });
+    const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
+    await sink.begin([...moves, ...drafts, ...start], { beside: true });
     return sink;
-  } catch (error) {
-    await hold.letGo().catch(() => {});
-    throw error;
-  }
+  });
 }
 
 /** The store's session that a user session comes from, or that has its id and says what it begins with. */
@@ -71,11 +74,6 @@ async function findSource(store: SessionStore, { id, transcript }: Session): Pro
 }
 
 function sinkOf(store: SessionStore, init: Pick<LogSinkInit, "sessionId" | "runId" | "hold" | "start">): LogSink {
-  const { sessionId } = init;
-  return new LogSink({
-    ...init,
-    store,
-    append: (drafts, options) => store.append(sessionId, drafts, options),
-    read: (options) => store.read(sessionId, options),
-  });
+  const append: LogSinkInit["append"] = (drafts, options) => store.append(init.sessionId, drafts, options);
+  return new LogSink({ ...init, store, append, shared: true });
 }
