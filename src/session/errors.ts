@@ -46,6 +46,7 @@ export type SessionErrorCode =
   | "AGENT_NOT_FOUND"
   | "MODEL_NOT_FOUND"
   | "ABORTED"
+  | "DEADLINE"
   | "DEADLOCK";
 
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */
