@@ -42,7 +42,11 @@ export type SessionErrorCode =
   | "ISOLATION_MISSING"
   | "NO_SESSION"
   | "RUN_ENDED"
+  | "QUESTION_NOT_FOUND"
+  | "AGENT_NOT_FOUND"
+  | "MODEL_NOT_FOUND"
   | "ABORTED"
+  | "DEADLINE"
   | "DEADLOCK";
 
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */

@@ -1,5 +1,4 @@
 import { drainRuns } from "../../../agent/active-runs.ts";
-import { resumeSession } from "../../../agent/resume-session.ts";
 import { statusError } from "../../../session/append-guard.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
@@ -11,7 +10,7 @@ import { visibleHead } from "../session-access.ts";
 import { HostedRun, type StartedRun } from "./hosted-run.ts";
 import { inputOf, readRunOrigin } from "./run-origin.ts";
 import { RunSlots } from "./run-slots.ts";
-import { startAgentRun, startGroupRun } from "./start-run.ts";
+import { startAgentRun, startedAgentRun, startGroupRun } from "./start-run.ts";
 
 const RUNNING_MAX = 1000;
 const ENDED_MAX = 1000;
@@ -79,9 +78,10 @@ export class RunRegistry implements ServerRuns {
     }
     const [name, agent] = this.#agentNamed(request.agent ?? null);
     const model = modelId === null ? null : this.#modelNamed(modelId);
-    const said = this.#placed(inputOf(input, { agent: name, model: modelId }, head.header.sandbox), head);
+    const place = (said: Session): Session =>
+      this.#placed(inputOf(said, { agent: name, model: modelId }, head.header.sandbox), head);
     return this.#host(head, { agent: name, group: null }, { caller, ifBusy, signal }, () =>
-      startAgentRun(agent, said, { ...options, model }),
+      startAgentRun(agent, input, { ...options, model, place }),
     );
   }
 
@@ -122,7 +122,7 @@ export class RunRegistry implements ServerRuns {
   }
 
   async #recover(head: SessionHead, caller: Caller): Promise<HostedRun> {
-    const { store } = this.#services;
+    const { store, manager, unasked } = this.#services;
     const sessionId = head.header.id;
     const lease = await store.leaseOf(sessionId);
     if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
@@ -139,11 +139,22 @@ export class RunRegistry implements ServerRuns {
     const known = origin.agent !== null && this.#services.agents.has(origin.agent);
     const [name, agent] = this.#agentNamed(known ? origin.agent : null);
     const model = origin.model === null ? null : this.#services.models(origin.model);
-    const { user } = await resumeSession({ store, sessionId });
-    const placed = this.#placed(user, head);
-    return this.#host(head, { agent: name, group: null }, entering, () =>
-      startAgentRun(agent, placed, { ...options, model }),
-    );
+    return this.#host(head, { agent: name, group: null }, entering, async () => {
+      const begun: Session[] = [];
+      const found = await manager.recover(sessionId, () => agent, {
+        actor: caller,
+        place: (input) => {
+          const placed = this.#placed(input, head);
+          begun.push(placed);
+          return placed;
+        },
+        models: this.#services.models,
+        ...(model === null ? {} : { model }),
+        ...(unasked && { unasked }),
+      });
+      if (found === null) throw new SessionError("CONFLICT", `Another run went on in session ${sessionId} meanwhile.`);
+      return startedAgentRun(found.run, begun);
+    });
   }
 
   async #host(

@@ -1,6 +1,5 @@
 import type { Agent } from "../../../agent/agent.ts";
 import type { Model } from "../../../agent/model.ts";
-import type { SinkOpener } from "../../../agent/run-sink.ts";
 import type { SessionRun } from "../../../agent/session-run.ts";
 import type { Unasked } from "../../../agent/unasked.ts";
 import type { GroupEvent } from "../../../group/group-event.ts";
@@ -24,53 +23,46 @@ export interface StartOptions {
   readonly unasked: Unasked | undefined;
 }
 
+/** How a run of an agent is started. */
+export interface AgentStart extends StartOptions {
+  readonly model: Model | null;
+  /** Who is asked, and where the tools act. */
+  readonly place: (input: Session) => Session;
+}
+
 /**
  * Starts a run of an agent on a stored session; with `reject`, resolves when it has the session. Rejects with how the run
  * failed before that.
  */
-export async function startAgentRun(
-  agent: Agent,
-  input: Session,
-  { manager, sessionId, ...options }: StartOptions & { readonly model: Model | null },
-): Promise<StartedRun> {
-  const known = signalOf<string>();
-  const admitted = signalOf<void>();
-  // The manager says neither under which id the log has a run nor when it begins; who opens its place hears both.
-  const observed: Agent = {
-    name: agent.name,
-    model: agent.model,
-    session: agent.session,
-    run: (_content, loop = {}) => {
-      const persist = loop.persist as SinkOpener;
-      return agent.run(input, {
-        ...loop,
-        persist: {
-          async openSink(request) {
-            known.give(request.runId);
-            const opened = await persist.openSink(request);
-            admitted.give();
-            return opened;
-          },
-        },
-      });
-    },
+export async function startAgentRun(agent: Agent, input: Content, start: AgentStart): Promise<StartedRun> {
+  const { manager, sessionId, model, actor, ifBusy, unasked } = start;
+  const begun: Session[] = [];
+  const place = (said: Session): Session => {
+    const placed = start.place(said);
+    begun.push(placed);
+    return placed;
   };
-  const { model, actor, ifBusy, unasked } = options;
-  const run = manager.run(sessionId, observed, "", {
+  const run = manager.run(sessionId, agent, input, {
     actor,
     ifBusy,
+    place,
     ...(model === null ? {} : { model }),
     ...(unasked && { unasked }),
   });
+  if (ifBusy === "reject") await run.admitted;
+  return startedAgentRun(run, begun);
+}
+
+/** A run of an agent as the server has it, and what it began with. */
+export function startedAgentRun(run: SessionRun, begun: readonly Session[]): StartedRun {
   // Nobody else gets what the run came to. One that failed keeps its workspace, for whoever goes on with it.
   const letGo = async (output: Session): Promise<void> => {
-    await Promise.allSettled([output.closeSandbox(), input.closeSandbox()]);
+    await Promise.allSettled([output, ...begun].map((session) => session.closeSandbox()));
   };
-  const failed = run.synchronize().then(letGo);
-  await Promise.race([known.given, failed]);
-  if (ifBusy === "reject") await Promise.race([admitted.given, failed]);
+  run.synchronize().then(letGo, () => {});
+  const admitted = run.admitted.catch(() => new Promise<void>(() => {}));
   return {
-    ...startedOf(run, await known.given, admitted.given),
+    ...startedOf(run, run.runId, admitted),
     steer: (content) => run.steer(content),
     followUp: (content) => run.followUp(content),
   };
