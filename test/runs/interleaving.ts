@@ -28,7 +28,7 @@ const EXPECTED = new Set([
 /** What went on in one interleaving, for whoever judges it. */
 export interface Interleaving {
   readonly entries: readonly Entry[];
-  /** `run round tool`, once for each time that something was really done. */
+  /** `answer tool`, once for each time that something was really done. */
   readonly effects: readonly string[];
   /** Requests to the model in which a call is not followed by its results. */
   readonly torn: readonly string[];
@@ -179,9 +179,9 @@ class World {
 
   #makeAgent(): Agent {
     const act = (name: string) =>
-      toolOf(name, async (args, { runId }) => {
-        const { round } = args as { readonly round: number };
-        this.#effects.push(`${runId} ${round} ${name}`);
+      toolOf(name, async (args) => {
+        const { answer } = args as { readonly answer: number };
+        this.#effects.push(`${answer} ${name}`);
         await new Promise((done) => setImmediate(done));
         return "ok";
       });
@@ -201,9 +201,11 @@ class World {
         const since = messages.findLastIndex(
           ({ role, content }) => role === "user" && String(content).startsWith("do "),
         );
-        const round = messages.slice(since).filter(({ role }) => role === "assistant").length;
+        const round = messages.slice(Math.max(0, since)).filter(({ role }) => role === "assistant").length;
         if (round >= ROUNDS) return saying("done");
-        return calling(...["look", "note", "pay"].map((name) => callOf(name, name, { round })));
+        // Calls are named alike in every answer, and told apart by their arguments.
+        const answer = this.#made++;
+        return calling(...["look", "note", "pay"].map((name) => callOf(name, name, { answer })));
       }),
     });
   }

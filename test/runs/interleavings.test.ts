@@ -13,7 +13,7 @@ describe.each(kinds)(
   "runs in $name, with others who write, stop, answer and abandon them in any order",
   ({ name, open }) => {
     const seeds = SEEDS[name.split(" ")[0] as string] as number;
-    test.for(Array.from({ length: seeds }, (_, index) => index + 1))(
+    test.each(Array.from({ length: seeds }, (_, index) => index + 1))(
       "leave a whole log, tear no call from its results, lose no answer and do nothing twice (seed %i)",
       async (seed) => {
         const store = await open(await makeDirectory());

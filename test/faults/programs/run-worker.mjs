@@ -12,11 +12,14 @@ const [address = "", effects = "", rounds = "3"] = process.argv.slice(2);
 const lookEveryMs = 20;
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
-/** What a model would do: in each round it looks, notes and pays, and calls are named alike in all of them. */
+/**
+ * What a model would do: in each round it looks, notes and pays, and calls are named alike in all of them.
+ * @type {import("../../../dist/agent/index.js").Model}
+ */
 const model = {
   provider: "torture",
   id: "counting",
-  async complete(/** @type {{ messages: readonly { role: string }[] }} */ { messages }) {
+  async complete({ messages }) {
     const said = messages.slice(messages.findLastIndex(({ role }) => role === "user"));
     const round = said.filter(({ role }) => role === "assistant").length;
     await wait(Math.random() * 10);
