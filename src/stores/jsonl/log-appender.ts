@@ -156,7 +156,7 @@ export class LogAppender {
     const staged = jobs.length === 1 ? null : new Map<string, StoredEntry>();
     const now = this.#options.clock().toISOString();
     let planned: PlannedAppend[] = [];
-    let { head } = this.#file.state;
+    let head = raised(this.#file.state.head);
     let bytes = 0;
     for (const job of jobs) {
       try {
@@ -172,7 +172,7 @@ export class LogAppender {
       done.push(...(await this.#write(planned)));
       planned = [];
       bytes = 0;
-      head = this.#file.state.head;
+      head = raised(this.#file.state.head);
     }
     if (planned.length > 0) done.push(...(await this.#write(planned)));
     return done;
@@ -241,12 +241,8 @@ export class LogAppender {
   }
 
   async #raiseVersion(): Promise<void> {
-    const header = await raiseVersion(this.#file.state, this.#handle as FileHandle, this.#options);
-    if (header !== null) {
-      this.#file.state.raise(header);
-      return;
-    }
     const old = this.#handle as FileHandle;
+    if ((await raiseVersion(this.#file.state, old, this.#options)) === "in place") return;
     this.#handle = null;
     this.#file.held = false;
     await old.close();
@@ -261,7 +257,7 @@ export class LogAppender {
       const raw = { offset: state.size, length: line.length, bytes: line.subarray(0, -1) };
       const entries = plan.added.map(({ entry }) => entry);
       // The time of an append is that of the file, so that whoever looks at the file sees the same one.
-      state.advance(raw, entries, freezeHead({ ...plan.head, header: state.head.header, updatedAt }));
+      state.advance(raw, entries, freezeHead({ ...plan.head, updatedAt }));
     }
     return { version: state.head.version, entries: plan.entries, head: state.head };
   }
@@ -316,6 +312,12 @@ export class LogAppender {
     if (cause instanceof SessionError) return cause;
     return storeFailed(`${this.#file.places.log} could not be appended to, and is as it was`, cause);
   }
+}
+
+/** A head as an append leaves it, which raises the version first. */
+function raised(head: SessionHead): SessionHead {
+  const { header } = head;
+  return header.version === FORMAT_VERSION ? head : { ...head, header: { ...header, version: FORMAT_VERSION } };
 }
 
 function checkWritten(count: number, bytes: Buffer): void {

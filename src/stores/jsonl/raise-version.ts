@@ -1,5 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
-import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
+import { FORMAT_VERSION } from "../../session/header.ts";
 import { copyLog } from "./copy-log.ts";
 import type { WriteOptions } from "./log-appender.ts";
 import { readHeader } from "./log-header.ts";
@@ -8,23 +8,23 @@ import { replaceFile } from "./new-file.ts";
 
 /**
  * Gives a log of an earlier version the present one, before anything of the present one is in it. Call it under the log's
- * lock. Resolves to the header where that was one byte, and to null where another file is in the log's place now.
+ * lock. `"replaced"` means that another file is in the log's place now.
  */
 export async function raiseVersion(
   state: LogState,
   handle: FileHandle,
   options: WriteOptions,
-): Promise<SessionHeader | null> {
+): Promise<"in place" | "replaced"> {
   const { log } = state.identity.places;
   // Another process may have done it already: what is known of the file may be older than its first line.
   const { header, versionAt } = await readHeader(handle, log);
-  if (header.version === FORMAT_VERSION) return header;
-  const raised = { ...header, version: FORMAT_VERSION } as const;
+  if (header.version === FORMAT_VERSION) return "in place";
   if (versionAt === null) {
+    const raised = { ...header, version: FORMAT_VERSION } as const;
     await replaceFile(log, (to) => copyLog(state, state.end.seq, raised, to), options);
-    return null;
+    return "replaced";
   }
   await handle.write(String(FORMAT_VERSION), versionAt);
   if (options.durability === "fsync") await handle.datasync();
-  return raised;
+  return "in place";
 }
