@@ -25,7 +25,9 @@ export async function checkRuns(store, { sessions, runs, effects, kills, rounds 
       violations.push(...checked.violations.map((problem) => `Run ${runId}: ${problem}`));
     }
   }
-  if (interrupted > kills) violations.push(`${interrupted} calls were interrupted by ${kills} kills.`);
+  // Whoever is killed may have a run in every session.
+  if (interrupted > kills * sessions.length)
+    violations.push(`${interrupted} calls were interrupted by ${kills} kills.`);
   return { effects: effects.length, interrupted, violations };
 }
 
@@ -38,11 +40,12 @@ export async function checkRuns(store, { sessions, runs, effects, kills, rounds 
 function checkRun(entries, runId, rounds, doneIn) {
   /** @type {string[]} */
   const violations = [];
-  const phases = entries.flatMap((entry) => (entry.type === "run" && entry.runId === runId ? entry.phase : []));
-  const ends = phases.filter((phase) => phase !== "started");
+  const phases = entries.flatMap((entry) => (entry.type === "run" && entry.runId === runId ? entry : []));
+  const ends = phases.filter(({ phase }) => phase !== "started");
   const cancelled = entries.some((entry) => entry.type === "cancel" && entry.runId === runId);
   if (ends.length > 1) violations.push(`it ended ${ends.length} times.`);
-  if (!cancelled && ends[0] !== "finished") violations.push(`it ended as ${ends[0] ?? "nothing"}.`);
+  if (!cancelled && ends[0]?.phase !== "finished")
+    violations.push(`it ended as ${ends[0]?.phase ?? "nothing"} (${JSON.stringify(ends[0]?.error)}).`);
   const rows = rowsOf(entries, runId);
   const inputs = rows.filter(({ message }) => message.role === "user");
   if (phases.length > 0 && inputs.length !== 1) violations.push(`its input is there ${inputs.length} times.`);
@@ -56,7 +59,7 @@ function checkRun(entries, runId, rounds, doneIn) {
       violations.push(`call ${name} of round ${round} was done ${count} times and says ${error ?? "ok"}.`);
   }
   const answers = rows.filter(({ message }) => message.role === "assistant" && message.content === "done").length;
-  if (ends[0] === "finished" && (answers !== 1 || calls.length !== rounds * 3)) {
+  if (ends[0]?.phase === "finished" && (answers !== 1 || calls.length !== rounds * 3)) {
     violations.push(`it finished with ${answers} answers and ${calls.length} results.`);
   }
   return { violations, interrupted };

@@ -57,7 +57,7 @@ export async function runRunsTrial(store, { durationMs, killsMax = Number.MAX_SA
     while (kills < killsMax && Date.now() < end && !signal?.aborted) {
       await people.ask();
       await people.answer();
-      await wait(Math.random() * 60);
+      await wait(Math.random() * 400);
       if (crew.killOne()) kills += 1;
       if (report && Date.now() - told > progressEveryMs) {
         told = Date.now();
@@ -130,9 +130,10 @@ class People {
     const { items } = await this.#manager.runs({ state: "parked" });
     for (const { sessionId, questions } of items) {
       for (const { question } of questions) {
-        // Two people answer at once, and one of them is first.
-        const answers = [this.#manager.approve(sessionId, question), this.#manager.deny(sessionId, question)];
-        await Promise.allSettled(Math.random() < 0.5 ? answers : answers.slice(0, 1));
+        const yes = () => this.#manager.approve(sessionId, question);
+        const no = () => this.#manager.deny(sessionId, question);
+        // Now and then two people answer at once, and one of them is first.
+        await Promise.allSettled((Math.random() < 0.5 ? [yes, no] : [yes]).map((answer) => answer()));
       }
     }
   }
@@ -162,7 +163,7 @@ class People {
 class WorkerCrew {
   /** @type {string[]} */
   wrong = [];
-  /** @type {Set<{ child: import("node:child_process").ChildProcess, ready: boolean, killed: boolean }>} */
+  /** @type {Set<{ child: import("node:child_process").ChildProcess, underWay: number, killed: boolean }>} */
   #workers = new Set();
   #args;
 
@@ -176,9 +177,9 @@ class WorkerCrew {
     for (let i = 0; i < count; i++) this.#hireOne();
   }
 
-  /** Kills a random one of those that work, as a power cut would, and hires another; false while all only begin. */
+  /** Kills a random one of those that have a run, as a power cut would, and hires another; false while none has one. */
   killOne() {
-    const working = [...this.#workers].filter(({ ready, killed }) => ready && !killed);
+    const working = [...this.#workers].filter(({ underWay, killed }) => underWay > 0 && !killed);
     const worker = working[Math.floor(Math.random() * working.length)];
     if (worker === undefined) return false;
     worker.killed = true;
@@ -199,10 +200,11 @@ class WorkerCrew {
     const child = spawn(process.execPath, ["--no-warnings", program, ...this.#args], {
       stdio: ["pipe", "pipe", "inherit"],
     });
-    const worker = { child, ready: false, killed: false };
+    const worker = { child, underWay: 0, killed: false };
     this.#workers.add(worker);
     createInterface({ input: /** @type {import("node:stream").Readable} */ (child.stdout) }).on("line", (line) => {
-      if (line === "ready") worker.ready = true;
+      if (line.startsWith("begin ")) worker.underWay += 1;
+      if (line.startsWith("end ")) worker.underWay -= 1;
       if (line.startsWith("wrong ")) this.wrong.push(line.slice("wrong ".length));
     });
     child.stdin?.on("error", () => {});

@@ -1,7 +1,7 @@
 // Goes on with every run of a store that waits for someone, until it is killed or its standard input ends. Each call that
 // has an effect leaves a line in a file: run, round and tool.
 // node run-worker.mjs <address> <file of effects> <rounds>
-// Prints "ready", "begin <run>" and "end <run> <status>".
+// Prints "begin <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool } from "../../../dist/agent/index.js";
@@ -63,7 +63,6 @@ process.stdin.on("end", () => {
   stopped = true;
 });
 process.stdin.resume();
-print("ready");
 while (!stopped) {
   for (const state of /** @type {const} */ (["requested", "interrupted"])) {
     const { items } = await manager.runs({ state });
@@ -79,12 +78,11 @@ process.stdin.destroy();
 async function goOn(sessionId) {
   busy.add(sessionId);
   try {
-    const found = await manager.recover(sessionId, { worker: agent }, { leaseMs: 1000, park: { afterMs: 20 } });
+    const found = await manager.recover(sessionId, { worker: agent }, { leaseMs: 2000, park: { afterMs: 20 } });
     if (found === null) return;
     const { run } = found;
     print(`begin ${run.runId}`);
-    await run.synchronize();
-    print(`end ${run.runId} ${run.status}`);
+    await run.synchronize().finally(() => print(`end ${run.runId} ${run.status}`));
   } catch (error) {
     const { code } = /** @type {{ code?: string }} */ (error);
     // Another has it, had it, or stopped it.
