@@ -16,11 +16,14 @@ export class GroupSink implements RunSink {
   readonly sessionId: string;
   readonly #log: GroupLog;
   readonly #seat: GroupSeat;
+  readonly #runId: string;
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
 
-  constructor(sessionId: string, log: GroupLog, seat: GroupSeat) {
+  /** `runId` is the group's own run. */
+  constructor(sessionId: string, runId: string, log: GroupLog, seat: GroupSeat) {
     this.sessionId = sessionId;
+    this.#runId = runId;
     this.#log = log;
     this.#seat = seat;
   }
@@ -61,6 +64,8 @@ export class GroupSink implements RunSink {
   #keep(draft: EntryDraft): readonly EntryDraft[] {
     // A summary of what one agent sees must not take the place of what the others see.
     if (draft.type === "compaction") return [];
+    // Whoever answers finds the question by the run that is open, which is the group's.
+    if (draft.type === "approval") return [{ ...draft, runId: this.#runId }];
     if (draft.type !== "message") return [draft];
     const { message } = draft;
     const { name, visibility } = this.#seat;
