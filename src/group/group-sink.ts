@@ -1,5 +1,6 @@
 import { UNLIMITED } from "../agent/persist/log-sink.ts";
-import type { RunSink } from "../agent/run-sink.ts";
+import { isSaidTo, type LogEar } from "../agent/persist/run-ears.ts";
+import type { HeardFact, RunSink } from "../agent/run-sink.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
@@ -19,6 +20,8 @@ export class GroupSink implements RunSink {
   readonly #runId: string;
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
+  #ear: LogEar | null = null;
+  #stopListening = (): void => {};
 
   /** `runId` is the group's own run. */
   constructor(sessionId: string, runId: string, log: GroupLog, seat: GroupSeat) {
@@ -43,7 +46,7 @@ export class GroupSink implements RunSink {
   }
 
   async append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }> {
-    const kept = drafts.map((draft) => this.#keep(draft));
+    const kept = drafts.map((draft) => this.#keptOf(draft));
     if (kept.every((some) => some.length === 0)) return { entries: kept.map(() => null) };
     const entries = [...(await this.#log.append(kept.flat(), UNLIMITED))];
     for (const entry of entries) {
@@ -53,15 +56,30 @@ export class GroupSink implements RunSink {
     return { entries: kept.map((some) => (some.length === 0 ? null : (entries.shift() ?? null))) };
   }
 
-  async end(): Promise<void> {}
+  listen(tell: (fact: HeardFact) => void): void {
+    this.#ear = this.#log.earFor((entry) => {
+      if (isSaidTo(this.#runId, entry) && entry.type === "approval") tell(entry);
+    });
+    this.#stopListening = this.#ear.listen();
+  }
 
-  async abandon(): Promise<void> {}
+  async look(): Promise<void> {
+    await this.#ear?.look();
+  }
+
+  async end(): Promise<void> {
+    this.#stopListening();
+  }
+
+  async abandon(): Promise<void> {
+    this.#stopListening();
+  }
 
   origin(): null {
     return null;
   }
 
-  #keep(draft: EntryDraft): readonly EntryDraft[] {
+  #keptOf(draft: EntryDraft): readonly EntryDraft[] {
     // A summary of what one agent sees must not take the place of what the others see.
     if (draft.type === "compaction") return [];
     // Whoever answers finds the question by the run that is open, which is the group's.

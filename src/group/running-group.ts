@@ -3,8 +3,8 @@ import { trackRun } from "../agent/active-runs.ts";
 import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
-import { LoopRun } from "../agent/loop-run.ts";
 import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
+import { isSaidTo, LogEar } from "../agent/persist/run-ears.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
@@ -21,7 +21,6 @@ import { Transcript } from "../session/transcript.ts";
 import { sessionOf } from "../tree/read-session.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import { isExecuting } from "./group-agent.ts";
-import { listenIn } from "./group-ears.ts";
 import { endDraft, questionDraft, reasonOf } from "./group-drafts.ts";
 import type { GroupEvent, GroupOutcome } from "./group-event.ts";
 import { GroupLog } from "./group-log.ts";
@@ -96,12 +95,12 @@ export class RunningGroup implements GroupRun {
     this.#controller.abort(new SessionError("ABORTED", `Group run ${this.id} was aborted.`, cause));
   }
 
-  async approve(callId: string): Promise<void> {
-    await this.#agentAtWork().approve(callId);
+  async approve(questionOrCallId: string): Promise<void> {
+    await this.#agentAtWork().approve(questionOrCallId);
   }
 
-  async deny(callId: string, reason?: string): Promise<void> {
-    await this.#agentAtWork().deny(callId, reason);
+  async deny(questionOrCallId: string, reason?: string): Promise<void> {
+    await this.#agentAtWork().deny(questionOrCallId, reason);
   }
 
   async #run(callersSignal: AbortSignal | null): Promise<SessionState> {
@@ -151,16 +150,13 @@ export class RunningGroup implements GroupRun {
     // What others did about a run that is on record counts from here on.
     const version = known ? tree.head.version : undefined;
     return claimRun(place, { runId: this.id, version }, async (claim) => {
-      const stop = listenIn(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));
-      try {
-        const log = await GroupLog.open(tree, claim.hold.guard ?? {});
-        const outcome = await this.#work(tree, log, claim);
-        if (outcome.reason !== "agent-failed") this.#tellEnd(log);
-        await claim.hold.letGo();
-        return outcome;
-      } finally {
-        stop();
-      }
+      const log = await GroupLog.open(tree, claim.hold.guard ?? {});
+      const ear = new LogEar(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));
+      const unhear = ear.listen();
+      const outcome = await this.#work(tree, log, claim).finally(unhear);
+      if (outcome.reason !== "agent-failed") this.#tellEnd(log);
+      await claim.hold.letGo();
+      return outcome;
     });
   }
 
@@ -168,11 +164,6 @@ export class RunningGroup implements GroupRun {
   async #checkNew(tree: SessionTree): Promise<void> {
     if ((await tree.getEntry(requestIdOf(this.id))) === null) return;
     throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} is over; use another runId.`);
-  }
-
-  #hear(entry: Entry): void {
-    if (entry.type === "cancel" && entry.runId === this.id) this.abort(entry.reason ?? "It was cancelled.");
-    if (entry.type === "approval" && this.#current instanceof LoopRun) this.#current.approvals.hear(entry);
   }
 
   async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {
@@ -200,6 +191,10 @@ export class RunningGroup implements GroupRun {
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;
     }
+  }
+
+  #hear(entry: Entry): void {
+    if (isSaidTo(this.id, entry) && entry.type === "cancel") this.abort(entry.reason ?? "It was cancelled.");
   }
 
   /** The turn manager hears that the group is over once the log says so. */

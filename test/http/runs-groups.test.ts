@@ -41,7 +41,7 @@ test("a call of an agent in a group waits for approval like any other", async ()
   const { runId } = await client.runs.start(sessionId, { input: "Pay.", group: "crew" });
   await nextOf(client, runId, "approval-required");
   expect((await client.runs.get(runId)).approvals).toEqual([
-    { callId: "1", name: "pay", arguments: {}, effects: "commands", reach: null },
+    { question: expect.any(String), callId: "1", name: "pay", arguments: {}, effects: "commands", reach: null },
   ]);
   expect((await client.runs.approve(runId, "1")).approvals).toEqual([]);
   expect(await nextOf(client, runId, "group-finished")).toMatchObject({ outcome: { reason: "complete" } });

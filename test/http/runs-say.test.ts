@@ -21,6 +21,7 @@ test("a call that needs approval waits for a word, which lets it run or refuses 
   const waiting = await client.runs.get(runId);
   expect(waiting).toMatchObject({ status: "running" });
   expect(waiting.approvals[0]).toEqual({
+    question: expect.any(String),
     callId: "a/1",
     name: "pay",
     arguments: { euros: 5 },

@@ -9,6 +9,8 @@ const [directory = "", what = "", argument = ""] = process.argv.slice(2);
 const store = await openSqliteStore({ path: join(directory, "skein.db") });
 const manager = new SessionManager({ store });
 const actor = { actor: "ann" };
+// A run that waits keeps no process alive.
+setInterval(() => {}, 1000);
 
 const pay = defineTool({
   name: "pay",
