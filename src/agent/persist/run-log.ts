@@ -63,7 +63,7 @@ export function continueLog(
     const moves: EntryDraft[] = repeated && !atLeaf ? [{ type: "leaf", targetId: onto }] : [];
     const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
     const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
-    const by = asked?.by ?? request.by ?? null;
+    const by = asked?.by ?? request.by;
     await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...start], { beside: !atLeaf });
     return { sink, user };
   });
