@@ -12,7 +12,7 @@ import { callOf, calling, modelOf, saying, toolOf } from "../sample-run.ts";
 const SESSION = "s";
 const STEPS = 40;
 const ROUNDS = 3;
-const SETTLE_STEPS_MAX = 2000;
+const STILL_MS_MAX = 10_000;
 /** What may become of an act that others came before. */
 const EXPECTED = new Set([
   "SESSION_BUSY",
@@ -156,11 +156,14 @@ class World {
     await this.#store.append(SESSION, [{ type: "leaf", targetId }]);
   }
 
-  /** Brings all that is open to its end. */
+  /** Brings all that is open to its end; something is wrong where nothing happens any more. */
   async #settle(): Promise<void> {
-    for (let step = 0; step < SETTLE_STEPS_MAX; step++) {
+    let [version, sinceMs] = [-1, performance.now()];
+    for (;;) {
       const head = await this.#store.head(SESSION);
       if (head?.openRuns.length === 0 && this.#handles.size === 0) return;
+      if (head?.version !== version) [version, sinceMs] = [head?.version ?? 0, performance.now()];
+      if (performance.now() - sinceMs > STILL_MS_MAX) break;
       await this.#try(() => this.#answerAll());
       await this.#try(() => this.#goOn());
       await new Promise((done) => setTimeout(done, 1));

@@ -57,7 +57,7 @@ export async function runRunsTrial(store, { durationMs, killsMax = Number.MAX_SA
     while (kills < killsMax && Date.now() < end && !signal?.aborted) {
       await people.ask();
       await people.answer();
-      await wait(Math.random() * 150);
+      await wait(Math.random() * 300);
       if (crew.killOne()) kills += 1;
       if (report && Date.now() - told > progressEveryMs) {
         told = Date.now();

@@ -73,6 +73,11 @@ class Scan {
   readonly #wordsOn = new Map<string, ApprovalDecision>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
+  /** The run that gave the last answer. */
+  #answeredBy: string | null = null;
+  /** How runs ended after the last answer, and where the open run first began after it. */
+  readonly #ends = new Map<string, EntryOf<"run">["phase"]>();
+  #begunSeq: number | null = null;
   #parked: EntryOf<"run_parked"> | null = null;
   #sandbox: SandboxPlacement | null = null;
   #runIsOver = false;
@@ -95,6 +100,7 @@ class Scan {
   /** Whether nothing that counts stands at that entry or before it. */
   isDoneBefore({ seq }: Entry): boolean {
     if (seq >= this.#answerSeq) return false;
+    if (this.#runId !== null && this.#answeredBy === null && this.#openCalls.size > 0) return false;
     return this.#runIsOver || (seq < this.#contextSeq && this.#runId === null);
   }
 
@@ -133,7 +139,8 @@ class Scan {
       .map(({ id, kind, content }) => ({ id, kind, content }))
       .reverse();
     const sandbox = this.#sandbox;
-    if (this.#foreign) return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
+    if (this.#foreign || !this.#callsAreOwn())
+      return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
     const below = this.#nodesOfAnswer();
     const effects = new Set(this.#effects.filter(({ parentId }) => below.has(parentId)).map(({ callId }) => callId));
     const questions = this.#questions.filter(({ parentId }) => below.has(parentId));
@@ -155,6 +162,20 @@ class Scan {
     return below;
   }
 
+  /**
+   * Whether the open calls are those of the run that is open, or of one that failed and is gone on with. Whoever said
+   * something since then wanted another run, and what a run was stopped in stays undone.
+   */
+  #callsAreOwn(): boolean {
+    const [by, begunSeq] = [this.#answeredBy, this.#begunSeq];
+    if (by === null || by === this.#runId || begunSeq === null) return true;
+    const said = this.#nodes.some(
+      (node) =>
+        node.seq < begunSeq && this.#contextIds.has(node.id) && node.type === "message" && node.message.role === "user",
+    );
+    return !said && this.#ends.get(by) === "failed";
+  }
+
   /** Input names its run; a run that was resumed in an earlier version had another id, and its facts hang on its rows. */
   #isForRun({ runId, parentId, seq }: EntryOf<"queued">): boolean {
     return runId === this.#runId || this.#contextIds.has(parentId) || seq < this.#contextSeq;
@@ -166,11 +187,14 @@ class Scan {
   }
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
-  #takeRun({ seq, inherited, phase, sandbox }: EntryOf<"run">): void {
+  #takeRun({ seq, inherited, runId, phase, sandbox }: EntryOf<"run">): void {
     // An import cannot say where tools act.
     const imported = inherited === true || seq < (this.#header.inherited?.entries ?? 0);
     if (!imported) this.#sandbox ??= sandbox ?? null;
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
+    if (phase !== "started") this.#ends.set(runId, phase);
+    else if (seq < this.#answerSeq) this.#answeredBy ??= runId;
+    else if (runId === this.#runId) this.#begunSeq = seq;
   }
 
   /** Of several answers to a question, the first in the log counts; of old ones, which name a call only, the latest. */
