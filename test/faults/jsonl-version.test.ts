@@ -9,6 +9,7 @@ import { stampOf } from "../../src/stores/jsonl/log-file.ts";
 import { digestOf } from "../../src/stores/log-digest.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { start } from "./program-support.ts";
 import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
 
 /** Long enough that a few dozen entries make several blocks of the index. */
@@ -127,6 +128,28 @@ test.for([3, 40])("goes on after a kill between the byte and the entry, in a fil
   }
   expect(await idsOf(before)).toHaveLength(count + 2);
 });
+
+test("processes that append to an old file at once raise it, and lose nothing when they are killed", async () => {
+  const { directory, path } = await makeOld();
+  const store = await openStore(directory);
+  for (let round = 1; round <= 4; round++) {
+    await setVersion(path, "1");
+    const both = ["x", "y"].map((tag) =>
+      start("write.mjs", [`jsonl:${directory}`, "a", `${tag}${round}`, "100000", "1"]),
+    );
+    const done = (): string[] => both.flatMap(({ lines }) => lines().filter((line) => line.startsWith("done ")));
+    while (done().length < round) await Promise.race(both.map(({ more }) => more()));
+    for (const { child, ended } of both) {
+      child.kill("SIGKILL");
+      await ended;
+    }
+    expect(both.flatMap(({ lines }) => lines().filter((line) => line.startsWith("wrong ")))).toEqual([]);
+    expect(await versionOf(store)).toBe(2);
+    expect(await idsOf(store)).toEqual(expect.arrayContaining(done().flatMap((line) => line.split(" ").slice(3))));
+  }
+  await store.append("a", [user("last")]);
+  await checkHeadIsFold(store, "a");
+}, 60_000);
 
 test("looks at the first line itself before it raises it, as that may be of a later version by now", async () => {
   const { directory, path } = await makeOld();
