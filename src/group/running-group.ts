@@ -228,12 +228,12 @@ export class RunningGroup implements GroupRun {
     const { sessionId, options } = this.#start;
     const { turnId } = options;
     const message = request?.input ?? this.#start.message;
-    const by = request === null ? byOf(options.actor) : request.by === undefined ? {} : { by: request.by };
+    const { by } = request ?? byOf(options.actor);
     const start = [...ends, started];
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
-      await log.append([{ ...question, ...by }, ...start]);
+      await log.append([by === undefined ? question : { ...question, by }, ...start]);
       return false;
     }
     if (log.progress === null) {
