@@ -12,7 +12,7 @@ function clientOf(count: number): { readonly client: Client; readonly asked: Lis
     header: { id: String(index) },
     status: "active",
     running: null,
-    openRuns: index % 10 === 0 ? ["run"] : [],
+    openRuns: index % 10 === 0 ? [{ runId: "run", state: "started" as const }] : [],
   }));
   const list = async (query: ListSessions): Promise<unknown> => {
     asked.push(query);

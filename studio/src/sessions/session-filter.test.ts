@@ -13,7 +13,7 @@ test("asks the server for what it can answer, and for nothing when there is no f
 });
 
 test("sorts out itself what runs and what was interrupted", () => {
-  const interrupted = { status: "active", running: null, openRuns: ["r"] } as const;
+  const interrupted = { status: "active", running: null, openRuns: [{ runId: "r", state: "started" }] } as const;
   const running = { ...interrupted, running: { runId: "r", here: false } };
   expect([interrupted, running].map((session) => isShown(session, "running"))).toEqual([false, true]);
   expect([interrupted, running].map((session) => isShown(session, "interrupted"))).toEqual([true, false]);

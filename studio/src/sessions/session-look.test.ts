@@ -3,10 +3,10 @@ import { markOf, titleOf } from "./session-look.ts";
 
 test("calls a session running, interrupted, or what its status says", () => {
   const running = { runId: "r", here: true };
-  expect(markOf({ status: "active", running, openRuns: ["r"] })).toBe("running");
-  expect(markOf({ status: "active", running: null, openRuns: ["r"] })).toBe("interrupted");
+  expect(markOf({ status: "active", running, openRuns: [{ runId: "r", state: "started" }] })).toBe("running");
+  expect(markOf({ status: "active", running: null, openRuns: [{ runId: "r", state: "started" }] })).toBe("interrupted");
   expect(markOf({ status: "active", running: null, openRuns: [] })).toBe("active");
-  expect(markOf({ status: "closed", running: null, openRuns: ["r"] })).toBe("closed");
+  expect(markOf({ status: "closed", running: null, openRuns: [{ runId: "r", state: "started" }] })).toBe("closed");
 });
 
 test("calls a session by its name, else by how it began", () => {
