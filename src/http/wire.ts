@@ -89,7 +89,7 @@ export interface PathView extends Omit<PathSummary, "settings"> {
 /** The run that has a session, here or in another process. */
 export interface RunningInfo {
   readonly runId: string;
-  /** Whether this server has it, so that its events can be read and it can be steered. */
+  /** Whether this server has it, so that its deltas can be read here. */
   readonly here: boolean;
 }
 
@@ -99,6 +99,8 @@ export interface ListSessions {
   readonly cwd?: string;
   readonly status?: SessionStatus | readonly SessionStatus[];
   readonly parentId?: string;
+  /** Only sessions with a run that stands there. */
+  readonly runs?: OpenRunStatus;
   readonly deleted?: boolean;
   readonly limit?: number;
   readonly cursor?: string;
@@ -350,7 +352,7 @@ export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
 /** What a session may be exported as. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
 
-/** Starts a run. */
+/** Asks for a run. */
 export interface RunRequest {
   readonly input: Content;
   readonly agent?: string;
@@ -359,29 +361,82 @@ export interface RunRequest {
   readonly ifBusy?: "reject" | "enqueue" | "interrupt";
   /** The group that answers, instead of an agent. */
   readonly group?: string;
+  /** The caller's own name for the run: who asks again under it gets the same run. */
+  readonly runId?: string;
+  /** When it may begin at the earliest, as an ISO time. */
+  readonly notBefore?: string;
+  /** When it is stopped at the latest, as an ISO time. */
+  readonly deadline?: string;
 }
 
-/** A run that this server has, or had lately. */
+/** Where a run that has not ended stands. */
+export type OpenRunStatus = "requested" | "running" | "parked" | "interrupted";
+
+/** A run of a session, as its log tells it. */
 export interface RunView {
   readonly runId: string;
   readonly sessionId: string;
+  /** Whose session it is. */
+  readonly userId: string | null;
   readonly agent: string | null;
   readonly group: string | null;
-  readonly status: "running" | "finished" | "failed" | "aborted";
-  readonly startedAt: string;
+  /** Instead of the agent's own, as `provider/id`. */
+  readonly model: string | null;
+  /**
+   * `requested`: it waits to begin, or to go on after an answer. `running`: some process has it. `parked`: it waits for an
+   * answer, and nobody has it. `interrupted`: whoever had it is gone.
+   */
+  readonly status: OpenRunStatus | "finished" | "failed" | "cancelled";
+  /** Who asked for it; null where that was the program itself. */
+  readonly by: string | null;
+  readonly requestedAt: string | null;
+  readonly startedAt: string | null;
   readonly endedAt: string | null;
-  readonly approvals: readonly Approval[];
+  /** Whether this server has it, so that its deltas can be read here. */
+  readonly here: boolean;
+  /** What it asks and nobody has answered yet. */
+  readonly questions: readonly QuestionView[];
   /** How the run failed. */
   readonly problem: Problem | null;
 }
 
-/** An event of a run as it is sent; what its errors say names nothing of the server. */
-export type WireRunEvent = RunEvent | GroupEvent;
+/** A call that waits for a person's word. */
+export interface QuestionView extends Pick<Approval, "callId" | "name" | "arguments" | "effects" | "reach"> {
+  /** The entry that asks; its answer names it. */
+  readonly question: string;
+  readonly askedAt: string;
+  /** When it counts as denied. */
+  readonly expiresAt?: string;
+}
 
-/** The answer to a call that waits for approval. */
-export interface ApprovalRequest {
+/** Which runs to list. */
+export interface ListRuns {
+  readonly state: OpenRunStatus;
+  /** For administrators: only those of this user's sessions. */
+  readonly userId?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/**
+ * An event of a run as it is sent; what its errors say names nothing of the server.
+ *
+ * - What lasts is made from the session's log, so that every server tells it: `run-started`, `round-finished` (as soon as the
+ *   answer is on record, before its calls run), `tool-finished`, `approval-required`, `compaction`, `run-parked`, and how it
+ *   ended. The rest is told live by the server that has the run, and only there.
+ * - A second `run-started`, with another `claim`, says that another process went on with the run: what was told live since
+ *   the last `round-finished` is void, so that a reader clears a partial answer.
+ * - After `run-parked` nothing follows until its questions are answered; then it goes on with such a `run-started`.
+ */
+export type WireRunEvent = (RunEvent & { readonly claim?: number }) | GroupEvent;
+
+/** The answer to a question of a run. */
+export interface AnswerRequest {
   readonly approve: boolean;
+  /** Why not, for the model. */
   readonly reason?: string;
+  /** For whoever reads the log. */
+  readonly note?: string;
 }
 
 /** What was found by a search. */
