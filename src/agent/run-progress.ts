@@ -10,7 +10,6 @@ import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { KeptEntries, RunSink } from "./run-sink.ts";
-import { RunWriter } from "./run-writer.ts";
 
 /** What a run's progress starts with. */
 export interface ProgressInit {
@@ -22,47 +21,45 @@ export interface ProgressInit {
   readonly kept: boolean;
 }
 
-/** How far a run has come: its rows, durable before they count, what it spent, and who is told. */
+/**
+ * How far a run has come: its rows, durable before they count, what it spent, and who is told.
+ *
+ * Its entries go to the sink in order, one append at a time. What comes while one is under way, or before the sink is open,
+ * goes together in the next, so that many tools that start at once cost one write.
+ */
 export class RunProgress {
   readonly runId: string;
   /** The session that the run makes. */
   readonly output: Session;
   readonly events: EventLog;
   readonly signal: AbortSignal;
-  readonly #writer: RunWriter | null;
+  readonly kept: boolean;
   #sink: RunSink | null = null;
+  #waiting: Waiting[] = [];
+  #writing: Promise<unknown> | null = null;
+  #failure: { readonly error: unknown } | null = null;
   #notedHandleId: string | null = null;
   #moved = false;
-  #opened: (sink: RunSink) => void = () => {};
-  #refused: (error: unknown) => void = () => {};
 
   constructor({ runId, output, events, signal, kept }: ProgressInit) {
     this.runId = runId;
     this.output = output;
     this.events = events;
     this.signal = signal;
-    const opening = new Promise<RunSink>((resolve, reject) => {
-      this.#opened = resolve;
-      this.#refused = reject;
-    });
-    // Whoever waits to write hears of it; often nobody does.
-    opening.catch(() => {});
-    this.#writer = kept ? new RunWriter(opening) : null;
+    this.kept = kept;
   }
 
   /** From here on everything is kept. */
   keepIn(sink: RunSink): void {
     this.#sink = sink;
-    this.#opened(sink);
+    this.#writeWaiting();
   }
 
   /** Fails what waits for a place to be kept in, where there is none yet. */
   giveUp(error: unknown): void {
-    this.#refused(error);
-  }
-
-  get kept(): boolean {
-    return this.#writer !== null;
+    if (this.#sink !== null) return;
+    this.#failure ??= { error };
+    this.#writeWaiting();
   }
 
   /**
@@ -82,13 +79,13 @@ export class RunProgress {
       Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
       for (const row of rows) onRow(row);
     };
-    if (this.#writer === null) {
+    if (!this.kept) {
       grow({ entries: [] });
       return Promise.resolve();
     }
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
     const drafts: EntryDraft[] = messages.map((message) => ({ type: "message", message }));
-    return this.#writer.write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
+    return this.#write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
   }
 
   /** Once, as what follows stays on the run's own branch anyway. */
@@ -99,7 +96,7 @@ export class RunProgress {
 
   /** Puts facts on record, where the run is kept. */
   async note(facts: readonly EntryDraft[]): Promise<void> {
-    if (facts.length > 0) await this.#writer?.write(facts);
+    if (this.kept && facts.length > 0) await this.#write(facts);
   }
 
   /** The session's sandbox; where it is goes on record before a tool acts in it, so that a resume finds it again. */
@@ -135,9 +132,9 @@ export class RunProgress {
     Session.grow(this.output, { transcript: Transcript.withCompaction(transcript, compaction) });
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when nothing is being written; never rejects. */
   async idle(): Promise<void> {
-    await this.#writer?.idle();
+    while (this.#writing !== null) await this.#writing.catch(() => {});
   }
 
   /** Notes with the transcript where its rows are kept, so that the next run can build on them by reference. */
@@ -154,6 +151,66 @@ export class RunProgress {
 
   get sink(): RunSink | null {
     return this.#sink;
+  }
+
+  /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
+  #write(drafts: readonly EntryDraft[]): Promise<KeptEntries> {
+    // Most of the time nothing else is being written, and then nobody has to stand in a line.
+    if (this.#writing === null && this.#sink !== null && this.#failure === null) {
+      const writing = this.#sink.append(drafts).then(this.#written, this.#failed);
+      this.#writing = writing;
+      return writing;
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ drafts, resolve, reject });
+      if (this.#writing === null) this.#writeWaiting();
+    });
+  }
+
+  readonly #written = (kept: KeptEntries): KeptEntries => {
+    this.#writing = null;
+    this.#writeWaiting();
+    return kept;
+  };
+
+  readonly #failed = (error: unknown): never => {
+    // What follows would build on an entry that is not there.
+    this.#failure ??= { error };
+    this.#writing = null;
+    this.#writeWaiting();
+    throw error;
+  };
+
+  #writeWaiting(): void {
+    if (this.#waiting.length === 0 || (this.#sink === null && this.#failure === null)) return;
+    const batch = this.#waiting.splice(0);
+    if (this.#failure !== null || this.#sink === null) {
+      for (const { reject } of batch) reject(this.#failure?.error);
+      return;
+    }
+    const writing = this.#sink.append(batch.flatMap(({ drafts }) => drafts)).then(this.#written, this.#failed);
+    this.#writing = writing;
+    writing.then(
+      (kept) => share(kept, batch),
+      (error) => batch.forEach(({ reject }) => void reject(error)),
+    );
+  }
+}
+
+/** Drafts that are to be written, and whoever waits for them. */
+interface Waiting {
+  readonly drafts: readonly EntryDraft[];
+  readonly resolve: (kept: KeptEntries) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Gives each its own entries of one append. What others added stands before all of them. */
+function share({ entries, ...rest }: KeptEntries, batch: readonly Waiting[]): void {
+  let from = 0;
+  for (const { drafts, resolve } of batch) {
+    const own = entries.slice(from, from + drafts.length);
+    resolve(from === 0 ? { ...rest, entries: own } : { entries: own });
+    from += drafts.length;
   }
 }
 

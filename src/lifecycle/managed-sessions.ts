@@ -4,7 +4,7 @@ import type { SessionHead } from "../session/fold.ts";
 import { turnOf } from "../session/state.ts";
 import { SessionStateMachine } from "../session/state-machine.ts";
 import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
-import { type ActorOptions, isVisible, viewerOf } from "./access.ts";
+import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
 import type { CheckpointManager } from "./checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
@@ -88,13 +88,17 @@ export class ManagedSessions {
   }
 
   /** @throws {SessionTransitionError} unless the session may go there; of two that try at once, one gets it. */
-  async transition(head: SessionHead, to: SessionStatus, reason?: string): Promise<SessionHead> {
+  async transition(
+    head: SessionHead,
+    to: SessionStatus,
+    { reason, ...as }: ActorOptions & { readonly reason?: string },
+  ): Promise<SessionHead> {
     const { id } = head.header;
     SessionStateMachine.validate(id, head.status, to);
     const status = STATUSES.filter((from) => SessionStateMachine.canTransition(from, to));
     try {
       const draft = { type: "status", status: to, ...(reason === undefined ? {} : { reason }) } as const;
-      return (await this.#init.store.append(id, [draft], { guard: { status } })).head;
+      return (await this.#init.store.append(id, [draft], { guard: { status }, ...byOf(as) })).head;
     } catch (error) {
       const from = statusIn(error);
       throw from === null ? error : new SessionTransitionError(id, from, to);

@@ -13,9 +13,16 @@ import type { SessionHead } from "../session/fold.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { type SessionState, stateOf } from "../session/state.ts";
-import type { Checkpoint, CreateOptions, SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
+import type {
+  AppendResult,
+  Checkpoint,
+  CreateOptions,
+  SessionPage,
+  SessionQuery,
+  SessionStore,
+} from "../session/store.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { type ActorOptions, viewerOf } from "./access.ts";
+import { type ActorOptions, byOf, viewerOf } from "./access.ts";
 import { AfterWrite, type Consolidator, type WorkingMemory } from "./after-write.ts";
 import { BranchManager } from "./branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
@@ -122,7 +129,7 @@ export class SessionManager implements AsyncDisposable {
     const viewer = viewerOf(options);
     const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock });
     const { systemPrompt = this.config.defaultSystemPrompt } = init;
-    const settings = { type: "variables", set: {}, unset: [], systemPrompt } as const;
+    const settings = { type: "variables", set: {}, unset: [], systemPrompt, ...byOf(options) } as const;
     const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = this.config;
     const limits = { maxOpenPerUser, variablesBytesMax };
     const create = (): Promise<SessionHead> =>
@@ -140,7 +147,7 @@ export class SessionManager implements AsyncDisposable {
     const found = await this.#sessions.find(id, options);
     if (found === null) return null;
     try {
-      const head = await this.#resume(await this.#sessions.expiry.settle(found));
+      const head = await this.#resume(await this.#sessions.expiry.settle(found), options);
       return await readState(this.store, head, options);
     } catch (error) {
       if (error instanceof SessionNotFoundError) return null;
@@ -157,20 +164,20 @@ export class SessionManager implements AsyncDisposable {
     if (head.status !== "active") {
       if (options.resume === false) throw statusError(id, head.status);
       try {
-        await this.#resume(head);
+        await this.#resume(head, options);
       } catch (error) {
         // Someone else resumed it at the same moment.
         if (!(error instanceof SessionTransitionError)) throw error;
       }
     }
-    return this.#tree(id);
+    return this.#tree(id, options);
   }
 
   /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
     const draft = turnDraft(turn);
     const { version } = await this.#sessions.prepare(id, options);
-    const result = await this.store.append(id, [draft], { guard: this.#sessions.guard });
+    const result = await this.store.append(id, [draft], { guard: this.#sessions.guard, ...byOf(options) });
     const entries = result.entries.filter(({ seq }) => seq >= version);
     await this.#sessions.appended({ ...result, entries });
   }
@@ -194,7 +201,7 @@ export class SessionManager implements AsyncDisposable {
 
   /** Pauses an active session: it takes no turns until it is resumed. */
   async suspend(id: string, options: ManagedStateOptions = {}): Promise<SessionState> {
-    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "suspended");
+    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "suspended", options);
     this.#sessions.announce("suspended", head, {});
     return readState(this.store, head, options);
   }
@@ -202,7 +209,7 @@ export class SessionManager implements AsyncDisposable {
   /** Ends an active or suspended session for good. */
   async close(id: string, options: ActorOptions & { readonly reason?: string } = {}): Promise<void> {
     const { reason } = options;
-    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", reason);
+    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", options);
     const durationSeconds = this.#sessions.durationSeconds(head, this.#clock());
     this.#sessions.ended(head, { durationSeconds, reason: reason ?? null });
   }
@@ -252,6 +259,7 @@ export class SessionManager implements AsyncDisposable {
     if (sandbox !== undefined) await this.#checkpoints.restore(checkpointId, { sandbox, turns: false });
     const moved = await this.store.append(sessionId, [{ type: "leaf", targetId: leafId }], {
       guard: { status: "active" },
+      ...byOf(options),
     });
     this.#sessions.announce("restored", moved.head, { checkpointId });
     return readState(this.store, moved.head, options);
@@ -266,6 +274,7 @@ export class SessionManager implements AsyncDisposable {
     const fork = (): Promise<SessionState> =>
       this.#branches.fork(id, branchName, {
         variablesBytesMax,
+        ...byOf(options),
         ...(counted ? { maxOpenPerUser: maxSessionsPerUser } : {}),
         ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
         ...(at === undefined ? {} : { at }),
@@ -288,7 +297,12 @@ export class SessionManager implements AsyncDisposable {
     const parent = await (dryRun ? this.#sessions.read(parentId, options) : this.#sessions.prepare(parentId, options));
     await this.#sessions.read(branchId, options);
     if (parent.status !== "active") throw statusError(parentId, parent.status);
-    const result = await this.#branches.merge(parentId, branchId, { ...rest, maxTurns, variablesBytesMax });
+    const result = await this.#branches.merge(parentId, branchId, {
+      ...rest,
+      ...byOf(options),
+      maxTurns,
+      variablesBytesMax,
+    });
     if (!dryRun) this.#sessions.announce("merged", parent, { branchId, appended: result.appended.length });
     return result;
   }
@@ -305,7 +319,7 @@ export class SessionManager implements AsyncDisposable {
       const { status } = await this.#sessions.prepare(id, options);
       if (status !== "active") throw statusError(id, status);
     };
-    const open = (): Promise<SessionTree> => this.#tree(id);
+    const open = (): Promise<SessionTree> => this.#tree(id, options);
     return manageRun({ sessionId: id, line: this.#line, check, open }, agent, input, options);
   }
 
@@ -341,16 +355,17 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
-  #tree(id: string): Promise<SessionTree> {
+  #tree(id: string, options: ActorOptions): Promise<SessionTree> {
     const { guard } = this.#sessions;
-    return SessionTree.on(this.store, id, { guard, onAppend: (result) => this.#sessions.appended(result) });
+    const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
+    return SessionTree.on(this.store, id, { guard, onAppend, ...byOf(options) });
   }
 
-  async #resume(head: SessionHead): Promise<SessionHead> {
+  async #resume(head: SessionHead, options: ActorOptions): Promise<SessionHead> {
     const { id } = head.header;
     if (head.status === "closed" || head.status === "expired") throw statusError(id, head.status);
     try {
-      const resumed = await this.#sessions.transition(head, "active");
+      const resumed = await this.#sessions.transition(head, "active", options);
       this.#sessions.announce("resumed", resumed, {});
       return resumed;
     } catch (error) {
