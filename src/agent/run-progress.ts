@@ -1,4 +1,5 @@
 import { messagesOf } from "../session/context.ts";
+import { SessionError } from "../session/errors.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Message } from "../session/message.ts";
@@ -9,7 +10,7 @@ import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { KeptEntries, RunSink } from "./run-sink.ts";
+import type { KeptEntries, ParkedFact, RunSink } from "./run-sink.ts";
 
 /** What a run's progress starts with. */
 export interface ProgressInit {
@@ -94,9 +95,18 @@ export class RunProgress {
     this.#moved = true;
   }
 
-  /** Puts facts on record, where the run is kept. */
-  async note(facts: readonly EntryDraft[]): Promise<void> {
-    if (this.kept && facts.length > 0) await this.#write(facts);
+  /** Puts facts on record, where the run is kept; with `alone`, in an append of their own, so that only they are refused. */
+  async note(facts: readonly EntryDraft[], { alone = false }: { readonly alone?: boolean } = {}): Promise<void> {
+    if (this.kept && facts.length > 0) await this.#write(facts, alone);
+  }
+
+  /** Lets go of the session until questions are answered; false when others have said something meanwhile. */
+  async park(fact: ParkedFact): Promise<boolean> {
+    await this.idle();
+    const parking = (this.#sink as Required<RunSink>).park(fact);
+    const settled = (): void => this.#next();
+    this.#writing = parking.then(settled, settled);
+    return parking;
   }
 
   /** The session's sandbox; where it is goes on record before a tool acts in it, so that a resume finds it again. */
@@ -154,43 +164,51 @@ export class RunProgress {
   }
 
   /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
-  #write(drafts: readonly EntryDraft[]): Promise<KeptEntries> {
+  #write(drafts: readonly EntryDraft[], alone = false): Promise<KeptEntries> {
     // Most of the time nothing else is being written, and then nobody has to stand in a line.
-    if (this.#writing === null && this.#sink !== null && this.#failure === null) {
-      const writing = this.#sink.append(drafts).then(this.#written, this.#failed);
-      this.#writing = writing;
-      return writing;
-    }
+    if (this.#writing === null && this.#sink !== null && this.#failure === null)
+      return this.#writeNow(this.#sink, drafts);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ drafts, resolve, reject });
+      this.#waiting.push({ drafts, alone, resolve, reject });
       if (this.#writing === null) this.#writeWaiting();
     });
   }
 
+  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<KeptEntries> {
+    const writing = sink.append(drafts).then(this.#written, this.#failed);
+    this.#writing = writing;
+    return writing;
+  }
+
   readonly #written = (kept: KeptEntries): KeptEntries => {
-    this.#writing = null;
-    this.#writeWaiting();
+    this.#next();
     return kept;
   };
 
   readonly #failed = (error: unknown): never => {
-    // What follows would build on an entry that is not there.
-    this.#failure ??= { error };
-    this.#writing = null;
-    this.#writeWaiting();
+    // What follows would build on an entry that is not there. An answer that someone else gave before is none of these.
+    if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) this.#failure ??= { error };
+    this.#next();
     throw error;
   };
 
+  #next(): void {
+    this.#writing = null;
+    this.#writeWaiting();
+  }
+
   #writeWaiting(): void {
     if (this.#waiting.length === 0 || (this.#sink === null && this.#failure === null)) return;
-    const batch = this.#waiting.splice(0);
     if (this.#failure !== null || this.#sink === null) {
-      for (const { reject } of batch) reject(this.#failure?.error);
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#failure?.error);
       return;
     }
-    const writing = this.#sink.append(batch.flatMap(({ drafts }) => drafts)).then(this.#written, this.#failed);
-    this.#writing = writing;
-    writing.then(
+    const together = this.#waiting.findIndex(({ alone }) => alone);
+    const batch = this.#waiting.splice(0, together < 0 ? this.#waiting.length : Math.max(together, 1));
+    this.#writeNow(
+      this.#sink,
+      batch.flatMap(({ drafts }) => drafts),
+    ).then(
       (kept) => share(kept, batch),
       (error) => batch.forEach(({ reject }) => void reject(error)),
     );
@@ -200,6 +218,7 @@ export class RunProgress {
 /** Drafts that are to be written, and whoever waits for them. */
 interface Waiting {
   readonly drafts: readonly EntryDraft[];
+  readonly alone: boolean;
   readonly resolve: (kept: KeptEntries) => void;
   readonly reject: (error: unknown) => void;
 }
