@@ -47,6 +47,10 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   RUN_ENDED: 409,
   ABORTED: 409,
   DEADLOCK: 409,
+  DEADLINE: 409,
+  QUESTION_NOT_FOUND: 404,
+  AGENT_NOT_FOUND: 404,
+  MODEL_NOT_FOUND: 404,
 };
 
 /** What is said instead of a message that may name files, hosts or providers of the server. */
