@@ -56,7 +56,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
         </p>
       )}
       {state.waiting.map(({ agent, approval }) => (
-        <ApprovalCard key={approval.callId} approval={approval} agent={agent} calls={calls} />
+        <ApprovalCard key={approval.question} approval={approval} agent={agent} calls={calls} />
       ))}
       <ol className="group-events" aria-label={`What ${name} did`}>
         {state.moves.map((move) => (

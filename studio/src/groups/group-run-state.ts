@@ -70,7 +70,7 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
       return { ...state, waiting: [...state.waiting, call] };
     }
     case "approval-settled":
-      return decided(state, event.callId);
+      return { ...state, waiting: state.waiting.filter(({ approval }) => approval.question !== event.question) };
     case "agent-finished":
       return change(state, event, (move) => ({
         ...move,
@@ -109,7 +109,10 @@ function ended(state: GroupRunState, outcome: string, failed: boolean): GroupRun
 }
 
 function decided(state: GroupRunState, callId: string): GroupRunState {
-  return { ...state, waiting: state.waiting.filter(({ approval }) => approval.callId !== callId) };
+  return {
+    ...state,
+    waiting: state.waiting.filter(({ approval }) => approval.callId !== callId || approval.innerRunId !== undefined),
+  };
 }
 
 function agentOf(event: object): string | null {

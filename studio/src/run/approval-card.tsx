@@ -29,10 +29,10 @@ export function ApprovalCard({
   readonly agent?: string | null;
 }): ReactNode {
   const [reason, setReason] = useState("");
-  const { callId } = approval;
+  const { question } = approval;
   const may = useMay();
   const decide = useAction((approved: boolean) =>
-    approved ? calls.approve(callId) : calls.deny(callId, reason.trim()),
+    approved ? calls.approve(question) : calls.deny(question, reason.trim()),
   );
   const deny = (event: FormEvent): void => {
     event.preventDefault();

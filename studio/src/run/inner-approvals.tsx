@@ -9,5 +9,5 @@ export function InnerApprovals(): ReactNode {
   const asked = Object.values(calls.tools).flatMap((tool) => (tool.state === "waiting" ? tool.approval : []));
   return asked
     .filter(({ innerRunId }) => innerRunId !== undefined)
-    .map((approval) => <ApprovalCard key={approval.callId} approval={approval} calls={calls} />);
+    .map((approval) => <ApprovalCard key={approval.question} approval={approval} calls={calls} />);
 }

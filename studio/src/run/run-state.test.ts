@@ -55,10 +55,19 @@ test("keeps the rounds of the agents of a group apart, and does not end with one
 });
 
 test("follows a call from its approval to its result", () => {
-  const approval = { callId: "c1", name: "pay", arguments: {}, effects: "commands", reach: null } as const;
+  const approval = {
+    question: "q",
+    callId: "c1",
+    name: "pay",
+    arguments: {},
+    effects: "commands",
+    reach: null,
+  } as const;
   const waiting = told({ type: "approval-required", round: 1, approval });
   expect(waiting.tools["c1"]).toEqual({ state: "waiting", approval });
-  expect(hear(waiting, { type: "approval-settled", runId: "r", round: 1, callId: "c1" }, 1).tools).toEqual({});
+  const inner = told({ type: "approval-required", round: 1, approval: { ...approval, innerRunId: "r2" } });
+  const settled = { type: "approval-settled", runId: "r", round: 1, callId: "c1", question: "q" } as const;
+  expect([Object.keys(inner.tools), hear(inner, settled, 1).tools]).toEqual([["q"], {}]);
   const message = { role: "tool", toolCallId: "c1", name: "pay", content: "Paid." };
   const done = hear(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
   expect(done.tools["c1"]).toEqual({ state: "done", message });

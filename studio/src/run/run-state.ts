@@ -69,9 +69,9 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
     case "tool-finished":
       return withTool(state, event.callId, { state: "done", message: event.message });
     case "approval-required":
-      return withTool(state, event.approval.callId, { state: "waiting", approval: event.approval });
+      return withTool(state, keyOf(event.approval), { state: "waiting", approval: event.approval });
     case "approval-settled": {
-      const { [event.callId]: _settled, ...tools } = state.tools;
+      const { [event.question]: _settled, ...tools } = state.tools;
       return { ...state, tools };
     }
     case "agent-selected":
@@ -152,4 +152,9 @@ function withDelta(
   next[delta.index] = after;
   // A provider may begin with the second call.
   return Array.from(next, (call, index) => call ?? { id: `call-${index}`, name: "", arguments: "" });
+}
+
+/** A call of a run inside of a tool may have the id of one of the run's own. */
+function keyOf({ question, callId, innerRunId }: Approval): string {
+  return innerRunId === undefined ? callId : question;
 }
