@@ -51,9 +51,6 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   ABORTED: 409,
   DEADLOCK: 409,
   DEADLINE: 409,
-  QUESTION_NOT_FOUND: 404,
-  AGENT_NOT_FOUND: 404,
-  MODEL_NOT_FOUND: 404,
 };
 
 /** What is said instead of a message that may name files, hosts or providers of the server. */

@@ -18,6 +18,7 @@ const RUNNING_MAX = 1000;
 
 /** A run that this process has. */
 export interface HeldRun {
+  readonly runId: string;
   readonly sessionId: string;
   readonly run: SessionRun | GroupRun;
   /** Resolves when it has ended, or has let go of its session; never rejects. */
@@ -31,13 +32,6 @@ interface DueRun {
   readonly request: EntryOf<"run_request"> | null;
   /** Of a run without a request: whom the log says was asked. */
   readonly origin: RunOrigin | null;
-}
-
-/** How a host looks for runs. */
-export interface RunHostOptions {
-  readonly maxRunsPerUser: number;
-  /** How often it looks for runs that nobody has; 0 for never. */
-  readonly recoverMs: number;
 }
 
 /**
@@ -56,7 +50,8 @@ export class RunHost implements ServerRuns {
   /** What is being looked at, by session: one look at a time. */
   readonly #looks = new Map<string, Promise<unknown>>();
 
-  constructor(services: ServerServices, { maxRunsPerUser, recoverMs }: RunHostOptions) {
+  constructor(services: ServerServices, maxRunsPerUser: number) {
+    const { recoverMs } = services;
     this.#services = services;
     this.#slots = new RunSlots(maxRunsPerUser);
     if (recoverMs === 0) return;
@@ -91,7 +86,7 @@ export class RunHost implements ServerRuns {
   /** @throws {HttpError} `TOO_MANY_RUNS` or {SessionCapacityError} where a run of the user could not begin here now. */
   checkRoom(userId: string): void {
     if (this.#runs.size >= RUNNING_MAX) throw new SessionCapacityError("runs", RUNNING_MAX);
-    if (this.#slots.isFull(userId)) throw this.#slots.tooMany();
+    this.#slots.check(userId);
   }
 
   /** Takes up what is due in a session, if nobody has it; resolves when that has its session, and reports why not. */
@@ -209,7 +204,7 @@ export class RunHost implements ServerRuns {
         this.#runs.delete(runId);
         this.live.end(runId);
       });
-    const held = { sessionId, run, ended };
+    const held = { runId, sessionId, run, ended };
     this.#runs.set(runId, held);
     run.listen((event: WireRunEvent, position: number) => {
       if (!lasting.has(event.type) || isInner(event)) this.live.tell(event, position);

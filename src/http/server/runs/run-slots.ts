@@ -1,3 +1,5 @@
+import { HttpError } from "../http-error.ts";
+
 /** The runs that a user has on this server, and the sessions with one that waits to begin here. */
 interface UserSlots {
   running: number;
@@ -13,9 +15,14 @@ export class RunSlots {
     this.#max = max;
   }
 
-  /** Whether a run of the user would have to wait. */
-  isFull(userId: string): boolean {
-    return (this.#users.get(userId)?.running ?? 0) >= this.#max;
+  /** @throws {HttpError} `TOO_MANY_RUNS` where a run of the user would have to wait. */
+  check(userId: string): void {
+    if ((this.#users.get(userId)?.running ?? 0) < this.#max) return;
+    throw new HttpError(
+      "TOO_MANY_RUNS",
+      `A user may have ${this.#max} runs on this server at once; wait for one to end, or say ifBusy "enqueue".`,
+      { headers: { "retry-after": "5" } },
+    );
   }
 
   /** Takes a place for a run of a session; false where none is free, and `leave` names the session later. */

@@ -1,9 +1,9 @@
-import { isOwn, type SessionHead } from "../../../session/fold.ts";
+import { inheritedCount, type SessionHead } from "../../../session/fold.ts";
 import { show } from "../../../session/errors.ts";
-import type { RunView } from "../../wire.ts";
+import type { ListRuns, Page, QuestionView, RunView } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { recordedProblem } from "../problem.ts";
-import type { ServerServices } from "../server-services.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
 import { beginningOf } from "./run-feed.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
 
@@ -39,24 +39,42 @@ export async function listSessionRuns(services: ServerServices, head: SessionHea
   const { header, version, openRuns } = head;
   const about = storyAbout(services, head);
   const stories = new Map<string, RunStory>();
-  for await (const entry of services.store.read(header.id, { after: version - LISTED_ENTRIES_MAX - 1 })) {
-    if (!isOwn(header, entry, entry.seq)) continue;
-    const begins = entry.type === "run_request" || (entry.type === "run" && entry.phase === "started");
+  const after = Math.max(version - LISTED_ENTRIES_MAX, inheritedCount(header)) - 1;
+  for await (const entry of services.store.read(header.id, { after })) {
+    const begins = entry.type === "run_request" || entry.type === "run";
     if (begins && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
     for (const story of stories.values()) story.take(entry);
   }
-  const known = [...stories.values()].filter(({ request, runId }) => request !== null || isBegun(runId));
-  const older = openRuns.filter(({ runId }) => !known.some((story) => story.runId === runId));
+  const ended = [...stories.values()].filter(({ end }) => end !== null).slice(-LISTED_MAX);
   const views = [
-    ...(await Promise.all(older.map(({ runId }) => readRun(services, head, runId)))),
-    ...(await Promise.all(known.slice(-LISTED_MAX).map((story) => viewOf(services, head, story)))),
+    ...(await Promise.all(openRuns.map(({ runId }) => readRun(services, head, runId)))),
+    ...(await Promise.all(ended.map((story) => viewOf(services, head, story)))),
   ];
-  return views.reverse();
+  const timeOf = ({ requestedAt, startedAt, endedAt }: RunView): string => requestedAt ?? startedAt ?? endedAt ?? "";
+  return views.sort((one, other) => (timeOf(one) < timeOf(other) ? 1 : -1));
+}
 
-  /** A run that was asked for further back and is open is read as a whole; of one that has ended, what is here will do. */
-  function isBegun(runId: string): boolean {
-    return !openRuns.some((open) => open.runId === runId);
-  }
+/** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
+export async function listOpenRuns(
+  { manager, isRunHere }: ServerServices,
+  query: ListRuns,
+  as: { readonly actor: Caller },
+): Promise<Page<RunView>> {
+  const { items, next } = await manager.runs(query, as);
+  return {
+    items: items.map(({ state, notBefore: _notBefore, expiresAt, questions, ...run }) => ({
+      ...run,
+      status: state,
+      endedAt: null,
+      here: isRunHere(run.runId),
+      questions: questions.map((question) => ({
+        ...(question as QuestionView),
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+      })),
+      problem: null,
+    })),
+    next,
+  };
 }
 
 async function viewOf({ store, isRunHere }: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
