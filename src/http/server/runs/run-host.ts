@@ -21,6 +21,8 @@ export interface HeldRun {
   readonly runId: string;
   readonly sessionId: string;
   readonly run: SessionRun | GroupRun;
+  /** Whether it waits for an answer to a question. */
+  asks(question: string): boolean;
   /** Resolves when it has ended, or has let go of its session; never rejects. */
   readonly ended: Promise<void>;
 }
@@ -204,11 +206,13 @@ export class RunHost implements ServerRuns {
         this.#runs.delete(runId);
         this.live.end(runId);
       });
-    const held = { runId, sessionId, run, ended };
-    this.#runs.set(runId, held);
+    const questions = new Set<string>();
     run.listen((event: WireRunEvent, position: number) => {
+      if (event.type === "approval-required") questions.add(event.approval.question);
       if (!lasting.has(event.type) || isInner(event)) this.live.tell(event, position);
     });
+    const held = { runId, sessionId, run, ended, asks: (question: string) => questions.has(question) };
+    this.#runs.set(runId, held);
     return held;
   }
 
