@@ -16,7 +16,7 @@ async function asked(
   const { group, ...rest } = options;
   const { header } = await server.client.sessions.create({ name: "Asks" });
   const input = JSON.stringify(call);
-  const { runId } = await server.client.runs.start(header.id, { input, ...(group === undefined ? {} : { group }) });
+  const run = await server.client.runs.start(header.id, { input, ...(group === undefined ? {} : { group }) });
   const page = await open({ at: `#/sessions/${header.id}/${group === undefined ? "talk" : "group"}`, ...rest });
   const card = page.getByRole("form", { name: /^Approval of / });
   await card.waitFor();
@@ -128,7 +128,7 @@ browserTest(
           "axe.run('.run-approval', { resultTypes: ['violations'] })",
         );
         expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
-        await given.server.client.runs.abort(runId);
+        await given.server.client.runs.cancel(sessionId, run.runId);
       }
     }
   },

@@ -142,8 +142,8 @@ test("runs, steers, approves, refuses, stops and follows", async () => {
   const { header } = await client.sessions.create();
   const { id } = header;
   const run = async (input: string) => {
-    const { runId } = await client.runs.start(id, { input });
-    for await (const event of client.runs.events(runId)) if (event.type === "approval-required") break;
+    const run = await client.runs.start(id, { input });
+    for await (const event of client.runs.events(sessionId, run.runId)) if (event.type === "approval-required") break;
     return runId;
   };
   const first = await run("call pay with {}");
@@ -156,7 +156,7 @@ test("runs, steers, approves, refuses, stops and follows", async () => {
   const [another] = (await client.runs.get(second)).approvals;
   await client.runs.deny(second, another?.callId ?? "", "No.");
   expect(["aborted", "finished"]).toContain((await client.runs.abort(second, "Enough.")).status);
-  expect((await client.runs.list(id)).map(({ runId }) => runId)).toEqual([second, first]);
+  expect((await client.runs.ofSession(id)).map(({ runId }) => runId)).toEqual([second, first]);
   expect(await client.runs.recover(id)).toBe(null);
   for await (const entry of client.sessions.watch(id, { after: -1 })) if (entry.seq === 1) break;
 });

@@ -59,8 +59,8 @@ test.for(USERS)(
     const client = server.as(userId);
     const { id } = body.header;
     expect(await client.runs.recover(id)).toBe(null);
-    const { runId } = await client.runs.start(id, { input: "Go on." });
-    const events = await allOf(client, runId);
+    const run = await client.runs.start(id, { input: "Go on." });
+    const events = await allOf(client, run);
     expect(events.map(({ type }) => type)).not.toContain("tool-started");
     expect(events.at(-1)).toMatchObject({ type: "run-finished" });
     expect(existsSync(marker)).toBe(false);
@@ -93,8 +93,8 @@ test.for(USERS)("a place in the file of %s gives no reach", async (userId) => {
   const { server } = await openActing(calling(callOf("r", "read_workspace_file", { path: secret })), saying("Done."));
   const { body } = await post(server, userId, forgedLines());
   const client = server.as(userId);
-  const { runId } = await client.runs.start(body.header.id, { input: "Read it." });
-  const events = await allOf(client, runId);
+  const run = await client.runs.start(body.header.id, { input: "Read it." });
+  const events = await allOf(client, run);
   expect(events.find(({ type }) => type === "tool-finished")).toMatchObject({ message: { isError: true } });
   expect(JSON.stringify(events)).not.toContain("open sesame");
 });
