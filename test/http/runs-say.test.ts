@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import type { Approval } from "../../src/agent/run-event.ts";
+import type { RunView } from "../../src/http/client/index.ts";
+import { answerIdOf } from "../../src/session/open-runs.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { allOf, logOf, nextOf, openRunServer } from "./runs-server.ts";
@@ -14,33 +17,40 @@ test("a call that needs approval waits for a word, which lets it run or refuses 
   );
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
   const run = await client.runs.start(sessionId, { input: "Pay." });
-  const asked: string[] = [];
+  const asked: Approval[] = [];
   for await (const event of client.runs.events(sessionId, run.runId)) {
-    if (event.type === "approval-required" && asked.push(event.approval.callId) === 3) break;
+    if (event.type === "approval-required" && asked.push(event.approval) === 3) break;
   }
+  const [first = "", second = "", third = ""] = asked.map(({ question }) => question);
   const waiting = await client.runs.get(sessionId, run.runId);
   expect(waiting).toMatchObject({ status: "running" });
-  expect(waiting.approvals[0]).toEqual({
+  expect(waiting.questions[0]).toEqual({
+    question: first,
     callId: "a/1",
     name: "pay",
     arguments: { euros: 5 },
     effects: "commands",
     reach: null,
+    askedAt: expect.any(String),
   });
-  expect((await client.runs.approve(runId, "a/1")).approvals.map(({ callId }) => callId)).toEqual(["..", "3"]);
-  expect((await client.runs.deny(runId, "..", "Too dear.")).approvals.map(({ callId }) => callId)).toEqual(["3"]);
-  await expect(client.runs.approve(runId, "..")).rejects.toMatchObject({ code: "CALL_NOT_FOUND", status: 404 });
-  await expect(client.runs.approve(runId, "9")).rejects.toMatchObject({ code: "CALL_NOT_FOUND" });
-  await client.runs.approve(runId, "3");
+  const left = ({ questions }: RunView): string[] => questions.map(({ callId }) => callId);
+  expect(left(await client.runs.approve(sessionId, first))).toEqual(["..", "3"]);
+  expect(left(await client.runs.deny(sessionId, second, { reason: "Too dear." }))).toEqual(["3"]);
+  expect(left(await client.runs.deny(sessionId, second, { reason: "Too dear." }))).toEqual(["3"]);
+  await expect(client.runs.approve(sessionId, second)).rejects.toMatchObject({ code: "CONFLICT", status: 409 });
+  await expect(client.runs.approve(sessionId, "9")).rejects.toMatchObject({ code: "QUESTION_NOT_FOUND", status: 404 });
+  await client.runs.approve(sessionId, third, { note: "By phone." });
   await nextOf(client, run, "run-finished");
   expect(paid).toEqual(["a/1", "3"]);
-  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", approvals: [] });
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", questions: [] });
   const log = (await logOf(store, sessionId)).join("\n");
   expect(log).toContain("Too dear.");
-  await expect(client.runs.approve(runId, "3")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
+  const answer = await client.sessions.entry(sessionId, answerIdOf(third));
+  expect(answer).toMatchObject({ by: "ann", note: "By phone.", question: third });
+  expect(await client.runs.approve(sessionId, third, { note: "By phone." })).toMatchObject({ status: "finished" });
 });
 
-test("an aborted run ends at once, and what the model had said is kept", async () => {
+test("a run that is cancelled ends at once, and what the model had said is kept", async () => {
   const never = gate();
   const agent = answering([pausing(["Once upon", " a time"], never)]);
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
@@ -85,7 +95,7 @@ test("a second run on a session is refused, waits, or takes its place, and never
   const quickly = { input: "Quickly.", agent: "quick" };
   await expect(client.runs.start(sessionId, quickly)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
   const queued = await client.runs.start(sessionId, { ...quickly, ifBusy: "enqueue" });
-  expect(queued.status).toBe("running");
+  expect(queued.status).toBe("requested");
   first.open();
   await nextOf(client, queued, "run-finished");
   const whole = ["user: Slowly.", "started", "assistant: one two", "finished"];
@@ -126,6 +136,6 @@ test("of ten runs that are started on one session at once, one has it and nine a
   expect(await client.runs.ofSession(sessionId)).toHaveLength(1);
   hold.open();
   const [run] = await client.runs.ofSession(sessionId);
-  await nextOf(client, run?.runId ?? "", "run-finished");
+  await nextOf(client, run as RunView, "run-finished");
   expect(await logOf(store, sessionId)).toEqual(["user: Mine.", "started", "assistant: ab", "finished"]);
 });
