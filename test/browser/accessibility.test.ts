@@ -59,7 +59,7 @@ browserTest(
     await goTo(page, server, `#/sessions/${header.id}/talk`);
     await page.getByRole("button", { name: "Approve" }).waitFor();
     await look(page, "a call that waits", found);
-    await server.client.runs.cancel(sessionId, run.runId);
+    await server.client.runs.cancel(run.sessionId, run.runId);
 
     await goTo(page, server, `#/sessions/${trip}/talk`);
     await page.getByRole("button", { name: "Share" }).press("Enter");

@@ -54,7 +54,7 @@ browserTest("sessions are filtered by status, run, project and user", async ({ o
   await expectListed(page, ["Asleep"], ["At work", "Plan a trip"]);
   await status.selectOption("Running");
   await expectListed(page, ["At work"], ["Asleep"]);
-  await client.runs.cancel(sessionId, run.runId);
+  await client.runs.cancel(run.sessionId, run.runId);
   await page.getByText("No session is of this kind.").waitFor();
   await status.selectOption("Interrupted");
   await expectListed(page, ["Interrupted in the middle"], ["At work", "Asleep"]);

@@ -87,7 +87,7 @@ onLinux(
       const { id } = (await client.sessions.create()).header;
       const run = await client.runs.start(id, { input: "run sh snoop.sh" });
       const said = [];
-      for await (const event of client.runs.events(sessionId, run.runId)) said.push(JSON.stringify(event));
+      for await (const event of client.runs.events(id, run.runId)) said.push(JSON.stringify(event));
       expect(said.join("\n")).toContain("looked at");
       expect(said.join("\n")).not.toContain(KEY);
       return;

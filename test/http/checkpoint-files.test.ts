@@ -36,7 +36,7 @@ test("what an agent writes between two checkpoints is their difference, and goin
   const helper = createAgent({ prompt: "Help.", model: offline(), tools: workspaceTools, builtInTools: false });
   const { client, sessionId } = await serve({ agents: { helper } });
   const ask = async (input: string): Promise<void> => {
-    await allOf(client, (await client.runs.start(sessionId, { input })).runId);
+    await allOf(client, await client.runs.start(sessionId, { input }));
     await expect.poll(async () => (await client.sessions.get(sessionId)).running).toBeNull();
   };
   await ask("write train to plan.txt");

@@ -206,7 +206,7 @@ test("arguments of which a schema makes something else than JSON are told as the
 test("the document names every type of event, also those of which a reader hears that it missed some or was stopped", async () => {
   const { mapping, validate, document } = await contractOf(await openRunServer());
   expect(Object.keys(mapping).sort()).toEqual(Object.keys(TYPES).sort());
-  const stream = document.paths["/api/runs/{runId}/events"]?.get;
+  const stream = document.paths["/api/sessions/{id}/runs/{runId}/events"]?.get;
   expect(stream).toHaveProperty(["responses", "200", "content", "text/event-stream", "schema"], {
     $ref: "#/components/schemas/RunEvent",
   });

@@ -32,8 +32,7 @@ test("tools act at the server's place, in sessions that say nothing of their own
     place: { backend: backend.name, spec: "/work" },
     store: manager.store,
   });
-  const run = await second.client.runs.start(placed, { input: "Act." });
-  await allOf(second.client, run);
+  await allOf(second.client, await second.client.runs.start(placed, { input: "Act." }));
   expect([own.specs, backend.opens]).toEqual([[{ workingDir: "/own" }], 1]);
 });
 

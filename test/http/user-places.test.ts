@@ -45,7 +45,7 @@ async function ask(client: Client, input: string, sessionId?: string): Promise<s
   const id = sessionId ?? (await client.sessions.create()).header.id;
   const run = await client.runs.start(id, { input });
   const said: string[] = [];
-  for await (const event of client.runs.events(sessionId, run.runId)) {
+  for await (const event of client.runs.events(id, run.runId)) {
     if (event.type === "tool-finished") said.push(JSON.stringify(event.message));
   }
   return said.join("\n");
