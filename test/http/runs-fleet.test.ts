@@ -4,7 +4,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
-import { ANN, allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
+import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** So many servers of one store, with agents of the same names, and a session of ann's. */
 async function openFleet(
@@ -88,30 +88,26 @@ test("a reader that changes servers after every event misses and repeats nothing
     ),
   }));
   const run = await (servers[0] as RunServer).client.runs.start(sessionId, { input: "Look." });
-  const whole = (await allOf((servers[0] as RunServer).client, run)).filter(({ type }) => !LIVE.has(type));
+  const whole = lasting(await allOf((servers[0] as RunServer).client, run));
   const seen: WireRunEvent[] = [];
   let lastEventId: string | null = null;
   for (let turn = 1; ; turn++) {
     const { client } = servers[turn % 3] as RunServer;
     const events = client.runs.events(sessionId, run.runId, lastEventId === null ? {} : { lastEventId });
-    let [event, live] = [null as WireRunEvent | null, true];
-    for await (event of events) {
-      live = LIVE.has(event.type);
-      if (!live) break;
-    }
-    if (event === null || live) break;
-    seen.push(event);
+    const before = seen.length;
+    for await (const event of events) if (lasting([event]).length > 0 && seen.push(event)) break;
+    if (seen.length === before) break;
     ({ lastEventId } = events);
   }
   expect(seen).toEqual(whole);
   expect(whole).toHaveLength(8);
 });
 
-const LIVE: ReadonlySet<string> = new Set(["round-started", "text-delta", "usage", "tool-started", "tool-call-delta"]);
-
 test("a reader hears that another process went on, and takes back what it was told live of the round that was lost", async () => {
   const steps = [gate(), gate()] as const;
-  const { servers, sessionId } = await openFleet(2, () => ({ helper: answering([pausing(["half", "way"], steps[0])]) }));
+  const { servers, sessionId } = await openFleet(2, () => ({
+    helper: answering([pausing(["half", "way"], steps[0])]),
+  }));
   const [first, second] = servers as [RunServer, RunServer];
   const run = await first.client.runs.start(sessionId, { input: "Go." });
   const events = first.client.runs.events(sessionId, run.runId);
@@ -175,7 +171,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   expect(paid).toEqual([]);
   const reading = allOf(second.client, run);
   await second.client.runs.approve(sessionId, asked?.question ?? "");
-  expect((await reading).map(({ type }) => type).filter((type) => !LIVE.has(type))).toEqual([
+  expect(lasting(await reading).map(({ type }) => type)).toEqual([
     ...["run-started", "round-finished", "approval-required", "run-parked"],
     ...["run-started", "tool-finished", "round-finished", "run-finished"],
   ]);
@@ -185,7 +181,9 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
 test("a run that waits is cancelled where it waits, and a session that is closed takes its requests along", async () => {
   const hold = gate();
   onTestFinished(() => hold.open());
-  const { servers, sessionId } = await openFleet(2, () => ({ helper: answering(Array(3).fill(pausing(["a", "b"], hold))) }));
+  const { servers, sessionId } = await openFleet(2, () => ({
+    helper: answering(Array(3).fill(pausing(["a", "b"], hold))),
+  }));
   const [one, two] = servers as [RunServer, RunServer];
   const first = await one.client.runs.start(sessionId, { input: "One." });
   const second = await two.client.runs.start(sessionId, { input: "Two.", ifBusy: "enqueue" });

@@ -40,7 +40,10 @@ test("a call of an agent in a group waits for approval like any other", async ()
   const groups = crew(answering([calling(callOf("1", "pay")), "Paid."], [pay], "payer"));
   const { client, sessionId } = await openRunServer({ groups });
   const run = await client.runs.start(sessionId, { input: "Pay.", group: "crew" });
-  const { approval, agent } = (await nextOf(client, run, "approval-required")) as { approval: Approval; agent?: string };
+  const { approval, agent } = (await nextOf(client, run, "approval-required")) as {
+    approval: Approval;
+    agent?: string;
+  };
   expect(agent).toBe("payer");
   const [asked, another] = (await client.runs.get(sessionId, run.runId)).questions;
   expect(asked).toMatchObject({ question: approval.question, callId: "1", name: "pay", arguments: {}, reach: null });

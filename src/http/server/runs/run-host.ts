@@ -105,7 +105,7 @@ export class RunHost implements ServerRuns {
    * The same, with the run that was taken up, or null. With `any`, also one that nobody asked for through a server: another
    * program's, which may want to go on with it by itself.
    */
-  async takeUp(sessionId: string, { any = false } = {}): Promise<HeldRun | null> {
+  async takeUp(sessionId: string, { any = false }: { readonly any?: boolean } = {}): Promise<HeldRun | null> {
     const before = this.#looks.get(sessionId);
     const look = (async () => {
       await before?.catch(() => {});
