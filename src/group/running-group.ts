@@ -233,18 +233,16 @@ export class RunningGroup implements GroupRun {
   }
 
   /** Puts the message on record with the start of the run; whether it was there before. */
-  async #begin(tree: SessionTree, log: GroupLog, { head, ends, started, by: asker }: Claim): Promise<boolean> {
+  async #begin(tree: SessionTree, log: GroupLog, { ends, started, request }: Claim): Promise<boolean> {
     const { sessionId, options } = this.#start;
     const { turnId } = options;
-    const requested = head.openRuns.some(({ runId, state }) => runId === this.id && state === "requested");
-    const request = requested ? await tree.getEntry(requestIdOf(this.id)) : null;
     const message = request?.type === "run_request" ? request.input : this.#start.message;
-    const by = request === null ? byOf(options.actor) : asker === null ? {} : { by: asker };
+    const { by } = request ?? byOf(options.actor);
     const start = [...ends, started];
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
-      await log.append([{ ...question, ...by }, ...start]);
+      await log.append([by === undefined ? question : { ...question, by }, ...start]);
       return false;
     }
     if (log.progress === null) {
