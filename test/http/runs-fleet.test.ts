@@ -152,7 +152,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   expect(told).toEqual([{ sessionId, userId: "ann", runId: run.runId, questions: parked.questions }]);
 
   const agents = { payer: answering(["Paid."], [paying(paid)]) };
-  const second = await openRunServer({ store, agents, init: { ...init, recoverMs: 20 } });
+  const second = await openRunServer({ store, agents, init: { ...init, recoverMs: 60_000 } });
   const inbox = await second.client.runs.list({ state: "parked" });
   expect(inbox).toMatchObject({
     items: [{ ...run, status: "parked", here: false, questions: [{ ...asked, expiresAt: parked.expiresAt }] }],

@@ -286,7 +286,9 @@ test("every operation was called with success here, but those of runs and those 
   const missed = api.operations.filter(({ operationId }) => !api.seen.has(operationId));
   const unexplained = missed.filter(
     ({ operationId, path }) =>
-      !elsewhere.test(operationId) && !plain.test(operationId) && !/\/(?:runs|watch|recover|questions|steer|follow-ups)(?:\/|$)/.test(path),
+      !elsewhere.test(operationId) &&
+      !plain.test(operationId) &&
+      !/\/(?:runs|watch|recover|questions|steer|follow-ups)(?:\/|$)/.test(path),
   );
   expect(unexplained).toEqual([]);
   expect(api.seen.size).toBeGreaterThan(25);
