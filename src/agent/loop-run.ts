@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import type { Lineage } from "../session/header.ts";
@@ -64,9 +65,12 @@ export class LoopRun implements SessionRun {
   constructor({ source, output, options, work }: RunStart) {
     const { onEvent, signal: callersSignal, persist = false, register = true } = options;
     const runId = options.runId ?? resumedRunId(persist, source.transcript) ?? uuidv7();
-    const events = new EventLog(runId, onEvent, (error) =>
-      process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
-    );
+    const events = new EventLog<RunEvent>({
+      runId,
+      listener: onEvent,
+      report: (error) => process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
+      position: () => (this.progress.sink?.version ?? 0) - 1,
+    });
     const { signal } = this.#controller;
     // Every tool of a round waits for this signal, and there may be any number of them.
     setMaxListeners(0, signal);
@@ -134,6 +138,10 @@ export class LoopRun implements SessionRun {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.synchronize().then(fulfilled, rejected);
+  }
+
+  listen(listener: (event: RunEvent, position: number) => void): () => void {
+    return this.progress.events.listen(listener);
   }
 
   synchronize(): Promise<Session> {
@@ -289,9 +297,8 @@ function admission(): { readonly admitted: Promise<void>; admit(): void; refuse(
 }
 
 /** What of an error goes on record. */
-function recordOf(error: unknown): { readonly name: string; readonly message: string; readonly code?: string } {
-  const message = describeThrown(error);
-  if (!(error instanceof Error)) return { name: "Error", message };
-  const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
-  return { name: String(error.name), message, ...code };
+function recordOf(error: unknown): JsonObject {
+  const { code, message, details } = runErrorOf(error);
+  const name = error instanceof Error ? String(error.name) : "Error";
+  return { name, message, ...(code === null ? {} : { code }), ...(details === undefined ? {} : { details }) };
 }

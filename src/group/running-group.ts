@@ -48,6 +48,7 @@ export class RunningGroup implements GroupRun {
   readonly #controller = new AbortController();
   readonly #events: EventLog<GroupEvent>;
   readonly #done: Promise<SessionState>;
+  #log: GroupLog | null = null;
   #current: SessionRun | null = null;
   #outcome: GroupOutcome | null = null;
   #pending = true;
@@ -58,9 +59,12 @@ export class RunningGroup implements GroupRun {
     this.id = options.runId ?? uuidv7();
     this.sessionId = sessionId;
     this.#start = start;
-    this.#events = new EventLog(this.id, options.onEvent, (error) =>
-      process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
-    );
+    this.#events = new EventLog<GroupEvent>({
+      runId: this.id,
+      listener: options.onEvent,
+      report: (error) => process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
+      position: () => (this.#log?.version ?? 0) - 1,
+    });
     setMaxListeners(0, this.#controller.signal);
     this.#done = this.#run(options.signal);
     const ended = this.#done.then(
@@ -84,6 +88,10 @@ export class RunningGroup implements GroupRun {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#done.then(fulfilled, rejected);
+  }
+
+  listen(listener: (event: GroupEvent, position: number) => void): () => void {
+    return this.#events.listen(listener);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<GroupEvent> {
@@ -151,6 +159,7 @@ export class RunningGroup implements GroupRun {
     const version = known ? tree.head.version : undefined;
     return claimRun(place, { runId: this.id, version }, async (claim) => {
       const log = await GroupLog.open(tree, claim.hold.guard ?? {});
+      this.#log = log;
       const ear = new LogEar(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));
       const unhear = ear.listen();
       const outcome = await this.#work(tree, log, claim).finally(unhear);

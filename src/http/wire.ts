@@ -1,8 +1,7 @@
 import type { CallerRights } from "./caller-rights.ts";
-import type { Approval, RunEvent } from "../agent/run-event.ts";
-import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
+import type { OpenRunStatus } from "./run-wire.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
 import type { PathSummary, SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
@@ -89,7 +88,7 @@ export interface PathView extends Omit<PathSummary, "settings"> {
 /** The run that has a session, here or in another process. */
 export interface RunningInfo {
   readonly runId: string;
-  /** Whether this server has it, so that its events can be read and it can be steered. */
+  /** Whether this server has it, so that its deltas can be read here. */
   readonly here: boolean;
 }
 
@@ -99,6 +98,8 @@ export interface ListSessions {
   readonly cwd?: string;
   readonly status?: SessionStatus | readonly SessionStatus[];
   readonly parentId?: string;
+  /** Only sessions with a run that stands there. */
+  readonly runs?: OpenRunStatus;
   readonly deleted?: boolean;
   readonly limit?: number;
   readonly cursor?: string;
@@ -349,40 +350,6 @@ export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
 
 /** What a session may be exported as. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
-
-/** Starts a run. */
-export interface RunRequest {
-  readonly input: Content;
-  readonly agent?: string;
-  /** Instead of the agent's own, as `provider/id`. */
-  readonly model?: string;
-  readonly ifBusy?: "reject" | "enqueue" | "interrupt";
-  /** The group that answers, instead of an agent. */
-  readonly group?: string;
-}
-
-/** A run that this server has, or had lately. */
-export interface RunView {
-  readonly runId: string;
-  readonly sessionId: string;
-  readonly agent: string | null;
-  readonly group: string | null;
-  readonly status: "running" | "finished" | "failed" | "aborted";
-  readonly startedAt: string;
-  readonly endedAt: string | null;
-  readonly approvals: readonly Approval[];
-  /** How the run failed. */
-  readonly problem: Problem | null;
-}
-
-/** An event of a run as it is sent; what its errors say names nothing of the server. */
-export type WireRunEvent = RunEvent | GroupEvent;
-
-/** The answer to a call that waits for approval. */
-export interface ApprovalRequest {
-  readonly approve: boolean;
-  readonly reason?: string;
-}
 
 /** What was found by a search. */
 export interface SearchView {

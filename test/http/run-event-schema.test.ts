@@ -108,15 +108,19 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
   const { client, sessionId, manager } = server;
   const old = "An old question, long enough to be left out?";
   await manager.addTurn(sessionId, { role: "user", content: old }, { actor: { userId: "ann", admin: false } });
-  const { runId } = await client.runs.start(sessionId, { input: "Go on." });
-  const { approval } = await nextOf(client, runId, "approval-required");
-  await client.runs.approve(runId, approval.callId);
-  const told = await allOf(client, runId);
-  expect(told).toEqual(heard);
+  const run = await client.runs.start(sessionId, { input: "Go on." });
+  const { approval } = await nextOf(client, run, "approval-required");
+  const reading = allOf(client, run);
+  await client.runs.approve(sessionId, approval.question);
+  const told = await reading;
+  // What lasts is told as the log has it: the answer when it is on record, and with the claim that it began under.
+  expect(told).toHaveLength(heard.length);
+  for (const event of heard) expect(told).toContainEqual(event.type === "run-started" ? { ...event, claim: 1 } : event);
   expect(JSON.parse(JSON.stringify(heard))).toEqual(heard);
   const { validate } = await contractOf(server);
   told.forEach(validate);
-  expect(told[0]).toEqual({ type: "run-started", runId });
+  const { runId } = run;
+  expect(told[0]).toEqual({ type: "run-started", runId, claim: 1 });
   expect(new Set(told.map((event) => event.runId))).toEqual(new Set([runId]));
   expect(new Set(told.map(({ type }) => type))).toEqual(
     new Set<WireRunEvent["type"]>([
@@ -162,10 +166,11 @@ test("how a run or a group failed keeps its code, message and details in JSON", 
     details: { kind: "authentication", provider: "sample", status: 401, retryAfterMs: null },
   };
   const alone = await client.runs.start(sessionId, { input: "Hi." });
-  const failed = await allOf(client, alone.runId);
+  const failed = await allOf(client, alone);
   expect(failed.at(-1)).toEqual({ type: "run-failed", error, runId: alone.runId });
-  const { runId } = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
-  const told = await allOf(client, runId);
+  const run = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
+  const told = await allOf(client, run);
+  const { runId } = run;
   expect(told.slice(-3)).toEqual([
     { type: "run-failed", error, agent: "lost", runId },
     { type: "agent-failed", error, agent: "lost", runId },
@@ -206,7 +211,7 @@ test("arguments of which a schema makes something else than JSON are told as the
 test("the document names every type of event, also those of which a reader hears that it missed some or was stopped", async () => {
   const { mapping, validate, document } = await contractOf(await openRunServer());
   expect(Object.keys(mapping).sort()).toEqual(Object.keys(TYPES).sort());
-  const stream = document.paths["/api/runs/{runId}/events"]?.get;
+  const stream = document.paths["/api/sessions/{id}/runs/{runId}/events"]?.get;
   expect(stream).toHaveProperty(["responses", "200", "content", "text/event-stream", "schema"], {
     $ref: "#/components/schemas/RunEvent",
   });
