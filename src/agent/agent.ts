@@ -9,7 +9,8 @@ import type { Tool } from "./tool.ts";
 import { checkUnasked, stricterOf } from "./unasked.ts";
 
 /** What an agent is made of. Everything else that a loop takes can be given too, and holds for every run. */
-export interface AgentInit extends Omit<LoopOptions, "signal" | "onEvent" | "persist" | "agentName"> {
+export interface AgentInit
+  extends Omit<LoopOptions, "signal" | "onEvent" | "persist" | "agentName" | "runId" | "deadline"> {
   /** What it is called where several speak; goes on every answer as `agent`. */
   readonly name?: string;
   /** Its instructions. */

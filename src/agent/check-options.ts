@@ -1,5 +1,6 @@
 import { shouldCompact } from "../session/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
+import { checkName } from "../session/id.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
 import { type OfferedTools, offerTools } from "./offer-tools.ts";
 import { checkUnasked } from "./unasked.ts";
@@ -7,6 +8,9 @@ import { checkUnasked } from "./unasked.ts";
 /** A shorter lease would be lost to an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;
 const LEASE_MS_MAX = 3_600_000;
+/** The longest time that a timer can wait. */
+const PARK_AFTER_MS_MAX = 2 ** 31 - 1;
+const PARK_EXPIRE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
 const RETRY_LIMITS = {
   attempts: { least: 1, most: 20 },
@@ -36,6 +40,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
     shouldCompact(0, 0, compaction.settings);
   }
   checkContext(options.context);
+  checkPark(options.park);
   return offerTools(options);
 }
 
@@ -60,6 +65,8 @@ export function checkRunOptions(options: RunOptions): void {
   if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
   checkPersist(options.persist);
   checkLeaseMs(options.leaseMs);
+  if (options.runId !== undefined) checkName(options.runId, "a run's");
+  checkDeadline(options.deadline);
   checkRetry(options.retry);
 }
 
@@ -78,21 +85,35 @@ function checkPersist(persist: unknown): void {
 }
 
 function checkLeaseMs(leaseMs: unknown): void {
-  if (leaseMs === undefined || (Number.isInteger(leaseMs) && isLeaseTime(leaseMs as number))) return;
+  if (leaseMs === undefined || isWhole(leaseMs, LEASE_MS_MIN, LEASE_MS_MAX)) return;
   throw invalid(
     `leaseMs is ${show(leaseMs)}; give a whole number of milliseconds from ${LEASE_MS_MIN} to ${LEASE_MS_MAX}.`,
   );
 }
 
-function isLeaseTime(leaseMs: number): boolean {
-  return leaseMs >= LEASE_MS_MIN && leaseMs <= LEASE_MS_MAX;
+function checkDeadline(deadline: unknown): void {
+  if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
+  throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
+}
+
+function checkPark(park: LoopOptions["park"]): void {
+  if (park === undefined) return;
+  const { afterMs, expireMs = 1 } = park ?? {};
+  if (isWhole(afterMs, 0, PARK_AFTER_MS_MAX) && isWhole(expireMs, 1, PARK_EXPIRE_MS_MAX)) return;
+  throw invalid(
+    `park is ${show(park)}; give afterMs from 0 to ${PARK_AFTER_MS_MAX}, and expireMs from 1 to ${PARK_EXPIRE_MS_MAX} if at all.`,
+  );
+}
+
+function isWhole(value: unknown, least: number, most: number): boolean {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
 }
 
 function checkRetry(retry: RunOptions["retry"]): void {
   for (const field of ["attempts", "baseDelayMs", "delayMaxMs"] as const) {
     const value = retry?.[field];
     const { least, most } = RETRY_LIMITS[field];
-    if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) continue;
+    if (value === undefined || isWhole(value, least, most)) continue;
     throw invalid(`retry.${field} is ${show(value)}; give a whole number from ${least} to ${most}.`);
   }
 }

@@ -14,6 +14,7 @@ export type {
   Budget,
   LoopCompaction,
   LoopOptions,
+  ParkOptions,
   RequestParameters,
   RunOptions,
   Spending,
@@ -27,7 +28,7 @@ export type { Approval, RunEvent } from "./run-event.ts";
 export { type CompressOptions, runSessionCompress } from "./run-session-compress.ts";
 export { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 export type { Persist } from "./run-sink.ts";
-export type { SessionRun } from "./session-run.ts";
+export type { RunStatus, SessionRun } from "./session-run.ts";
 export type { StandardSchema } from "./standard-schema.ts";
 export { summarizeBranch } from "./summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";

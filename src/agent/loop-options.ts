@@ -37,6 +37,14 @@ export interface LoopCompaction {
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 
+/** When a run lets go of its session while it waits for a person's word. */
+export interface ParkOptions {
+  /** How long it waits with the session in hand. */
+  readonly afterMs: number;
+  /** From when on its questions count as denied (default: 7 days after it parked). */
+  readonly expireMs?: number;
+}
+
 /** What every operation that asks a model takes. */
 export interface RunOptions extends RequestParameters {
   /** The model to ask; not needed with an executor. */
@@ -55,6 +63,10 @@ export interface RunOptions extends RequestParameters {
   /** What to record as the sandbox's handle instead of its own. */
   readonly sandboxHandleId?: string;
   readonly signal?: AbortSignal;
+  /** The id that the log has the run under (default: that of the run which was resumed, else a new one). */
+  readonly runId?: string;
+  /** When the run is stopped at the latest with `DEADLINE`, as an ISO time. */
+  readonly deadline?: string;
   /** Goes on every answer as `agent`, and into spans. */
   readonly agentName?: string;
   readonly retry?: RetryOptions;
@@ -75,6 +87,11 @@ export interface LoopOptions extends RunOptions {
    * stricter.
    */
   readonly unasked?: Unasked;
+  /**
+   * Lets a kept run park while it waits for approval and nothing else is under way: it puts on record what it asks, lets go
+   * of its session, and goes on when it is resumed after the answer (default: it waits). Not inside of a tool or a group.
+   */
+  readonly park?: ParkOptions;
   /** How many rounds may call tools (default 64). */
   readonly maxToolRounds?: number;
   readonly budget?: Budget;

@@ -9,17 +9,20 @@ import { sessionRegistry } from "../session/session-registry.ts";
 import type { Transcript } from "../session/transcript.ts";
 import { trackRun } from "./active-runs.ts";
 import { describeThrown } from "./describe-thrown.ts";
-import { EventLog } from "./event-log.ts";
+import { EventLog, type Unsigned } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
+import { resumedRunId } from "./open-run-sink.ts";
 import { RunApprovals } from "./run-approvals.ts";
+import { RunDeadline } from "./run-deadline.ts";
 import { runErrorOf } from "./run-error.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
+import { keepsFiles, parkingOf, RunParked } from "./run-parked.ts";
 import { RunProgress } from "./run-progress.ts";
-import type { RunOutcome } from "./run-sink.ts";
-import type { SessionRun } from "./session-run.ts";
+import type { HeardFact, RunOutcome, RunSink } from "./run-sink.ts";
+import type { RunStatus, SessionRun } from "./session-run.ts";
 import { stricterOf, type Unasked } from "./unasked.ts";
 
 /** What a run does once its input is there. */
@@ -35,7 +38,10 @@ export interface RunStart {
   /** The session that the run starts from. */
   readonly source: Session;
   readonly output: Session;
-  readonly options: Pick<LoopOptions, "onEvent" | "signal" | "persist" | "register" | "unasked">;
+  readonly options: Pick<
+    LoopOptions,
+    "onEvent" | "signal" | "persist" | "register" | "unasked" | "runId" | "deadline" | "park"
+  >;
   readonly work: RunWork;
 }
 
@@ -50,12 +56,14 @@ export class LoopRun implements SessionRun {
   readonly #done: Promise<Session>;
   readonly #work: RunWork;
   readonly #source: Session;
-  #pending = true;
+  readonly #deadline: RunDeadline;
+  readonly #admission = admission();
+  #status: RunStatus = "running";
   #abandoned = false;
 
   constructor({ source, output, options, work }: RunStart) {
     const { onEvent, signal: callersSignal, persist = false, register = true } = options;
-    const runId = uuidv7();
+    const runId = options.runId ?? resumedRunId(persist, source.transcript) ?? uuidv7();
     const events = new EventLog(runId, onEvent, (error) =>
       process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
     );
@@ -68,7 +76,10 @@ export class LoopRun implements SessionRun {
     this.inputs = new RunInputs(this.progress);
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
     this.unasked = stricterOf(options.unasked, around?.unasked);
-    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null);
+    // A run inside of a tool cannot let go: the run of that tool waits for it.
+    const parking = options.park === undefined || around !== null ? null : parkingOf(this.progress, options.park);
+    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, parking);
+    this.#deadline = new RunDeadline(options.deadline, (error) => this.#controller.abort(error));
     this.#work = work;
     this.#source = source;
     if (register) sessionRegistry.register(output);
@@ -97,8 +108,20 @@ export class LoopRun implements SessionRun {
     return this.progress.output.transcript;
   }
 
+  get runId(): string {
+    return this.progress.runId;
+  }
+
+  get status(): RunStatus {
+    return this.#status;
+  }
+
+  get admitted(): Promise<void> {
+    return this.#admission.admitted;
+  }
+
   get pending(): boolean {
-    return this.#pending;
+    return this.#status === "running";
   }
 
   get pendingApprovals(): readonly Approval[] {
@@ -114,7 +137,7 @@ export class LoopRun implements SessionRun {
   }
 
   synchronize(): Promise<Session> {
-    if (!this.#pending || !isInside(this)) return this.#done;
+    if (!this.pending || !isInside(this)) return this.#done;
     return Promise.reject(
       new SessionError(
         "DEADLOCK",
@@ -135,12 +158,20 @@ export class LoopRun implements SessionRun {
   /** Stops the run, whose session is another's by now. */
   readonly lose = (error: SessionError): void => this.#controller.abort(error);
 
-  async approve(callId: string): Promise<void> {
-    await this.approvals.settle(callId, { approved: true });
+  /** From here on the run is kept, and hears what others say about it. */
+  keepIn(sink: RunSink): void {
+    this.progress.keepIn(sink);
+    this.#admission.admit();
+    sink.listen?.((fact) => this.#hear(fact));
+    this.#deadline.check();
   }
 
-  async deny(callId: string, reason?: string): Promise<void> {
-    await this.approvals.settle(callId, { approved: false, reason: reason ?? null });
+  async approve(questionOrCallId: string): Promise<void> {
+    await this.approvals.settle(questionOrCallId, { approved: true });
+  }
+
+  async deny(questionOrCallId: string, reason?: string): Promise<void> {
+    await this.approvals.settle(questionOrCallId, { approved: false, reason: reason ?? null });
   }
 
   async steer(content: Content): Promise<void> {
@@ -154,6 +185,12 @@ export class LoopRun implements SessionRun {
   /** Runs code that the run waits for, which is told when it waits for the run in turn; see `runInside`. */
   readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
+  #hear(fact: HeardFact): void {
+    if (fact.type === "queued") this.inputs.hear(fact);
+    else if (fact.type === "approval") this.approvals.hear(fact);
+    else this.abort(fact.reason ?? "It was cancelled.");
+  }
+
   async #run(callersSignal: AbortSignal | undefined): Promise<Session> {
     const unfollow =
       callersSignal === undefined ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
@@ -161,10 +198,16 @@ export class LoopRun implements SessionRun {
     await null;
     try {
       this.progress.signal.throwIfAborted();
+      this.#deadline.start();
+      if (!this.progress.kept) {
+        this.#admission.admit();
+        this.#deadline.check();
+      }
       const { truncated } = await this.#work.perform(this);
       await this.#finish(truncated);
       return this.progress.output;
     } catch (error) {
+      if (error instanceof RunParked) return await this.#parked(error);
       await this.#fail(error);
       throw error;
     } finally {
@@ -173,45 +216,57 @@ export class LoopRun implements SessionRun {
   }
 
   async #finish(truncated: boolean): Promise<void> {
-    const { output, sink, events } = this.progress;
+    const { output, sink } = this.progress;
     this.#close();
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
     await this.progress.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
     await sink?.end({ phase: "finished", ...usage, ...(truncated ? { truncated } : {}), ...this.progress.openPlace });
-    this.progress.settleOrigin();
-    this.#pending = false;
-    events.add({ type: "run-finished", truncated, usage: output.usage });
-    events.end();
+    this.#ended("finished", { type: "run-finished", truncated, usage: output.usage });
+  }
+
+  /** The session is not the run's any more. What it said stays, and so does the place of its tools. */
+  async #parked({ questions, expiresAt }: RunParked): Promise<Session> {
+    const { output } = this.progress;
+    this.#close();
+    if (output.sandbox === this.#source.sandbox || (await keepsFiles(output)))
+      await output.closeSandbox().catch(() => {});
+    this.#ended("parked", { type: "run-parked", questions, expiresAt });
+    return output;
   }
 
   async #fail(error: unknown): Promise<void> {
-    const { output, sink, events, signal } = this.progress;
+    const { output, sink, signal } = this.progress;
     this.#close();
-    this.progress.giveUp(new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error }));
+    const ended = new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error });
+    this.progress.giveUp(ended);
+    this.#admission.refuse(error);
     if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
     await this.progress.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
-    const outcome: RunOutcome = {
-      phase: signal.aborted ? "cancelled" : "failed",
-      error: recordOf(error),
-      ...usage,
-      ...this.progress.openPlace,
-    };
+    const stopped = signal.aborted && !this.#deadline.isOver;
+    const phase = stopped ? "cancelled" : "failed";
+    const outcome: RunOutcome = { phase, error: recordOf(error), ...usage, ...this.progress.openPlace };
     // The run has failed already; that its end cannot be recorded leaves it as a crash would.
     const ending = this.#abandoned ? sink?.abandon() : sink?.end(outcome);
     await ending?.catch(() => sink?.abandon()).catch(() => {});
     // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
     if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
+    this.#ended(stopped ? "aborted" : "failed", { type: "run-failed", error: runErrorOf(error) });
+  }
+
+  #ended(status: RunStatus, event: Unsigned<RunEvent>): void {
+    const { events } = this.progress;
     this.progress.settleOrigin();
-    this.#pending = false;
-    events.add({ type: "run-failed", error: runErrorOf(error) });
+    this.#status = status;
+    events.add(event);
     events.end();
   }
 
   #close(): void {
     this.inputs.close();
     this.approvals.end();
+    this.#deadline.stop();
   }
 
   async #abandon(ended: Promise<void>): Promise<void> {
@@ -219,6 +274,18 @@ export class LoopRun implements SessionRun {
     this.abort("The process is about to end.");
     await ended;
   }
+}
+
+/** Settles when a run has its session; often nobody waits for it. */
+function admission(): { readonly admitted: Promise<void>; admit(): void; refuse(error: unknown): void } {
+  let admit: () => void = () => {};
+  let refuse: (error: unknown) => void = () => {};
+  const admitted = new Promise<void>((resolve, reject) => {
+    admit = resolve;
+    refuse = reject;
+  });
+  admitted.catch(() => {});
+  return { admitted, admit, refuse };
 }
 
 /** What of an error goes on record. */

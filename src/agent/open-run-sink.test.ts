@@ -74,7 +74,7 @@ describe.each(backends)("in a $name store", ({ open: openBackend }) => {
     // The instructions are the same, so that they are not said again.
     expect(typesOf(own)).toEqual(["message", "started"]);
     expect(own[0]).toMatchObject({ id: question.id, parentId: reply.id });
-    expect(head?.openRuns).toEqual([request.runId]);
+    expect(head?.openRuns).toEqual([{ runId: request.runId, state: "started" }]);
     expect(await store.head(first.request.output.id)).toEqual(source);
     await sink.end({ phase: "finished" });
     await checkHeadIsFold(store, request.output.id);

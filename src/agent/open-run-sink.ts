@@ -5,6 +5,7 @@ import { SessionTree } from "../tree/session-tree.ts";
 import { openFileSink } from "./persist/file-sink.ts";
 import { openStoreSink } from "./persist/store-sink.ts";
 import { openTreeSink } from "./persist/tree-sink.ts";
+import { resumeStateOf } from "./resume-state.ts";
 import type { OpenedSink, Persist, SinkRequest } from "./run-sink.ts";
 
 /**
@@ -32,11 +33,28 @@ export async function openRunSink(persist: Persist, request: SinkRequest): Promi
   );
 }
 
+/** The run that was interrupted, where a resume of its session goes on in the same place: it keeps its id. */
+export function resumedRunId(persist: Persist, transcript: Transcript): string | null {
+  const { runId = null, sessionId } = resumeStateOf(transcript) ?? {};
+  if (runId === null || typeof persist === "boolean") return null;
+  if (typeof persist === "string") return runId;
+  if (persist instanceof SessionTree) return persist.id === sessionId ? runId : null;
+  if ("sessionId" in persist) return persist.sessionId === sessionId ? runId : null;
+  return isStore(persist) && isResumedIn(persist, transcript) ? runId : null;
+}
+
+function isResumedIn(store: SessionStore, transcript: Transcript): boolean {
+  const origin = Transcript.originOf(transcript);
+  return origin?.store === store && origin.resumedAt !== undefined;
+}
+
 /** What was resumed from the store goes on where it was: of all who resumed it, the lease lets one run. */
 async function openInStore(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
-  const origin = Transcript.originOf(request.user.transcript);
-  if (origin === null || origin.store !== store || origin.resumedAt === undefined) return openFork(store, request);
-  return openTreeSink(await SessionTree.on(store, origin.sessionId), request);
+  const { transcript } = request.user;
+  const origin = isResumedIn(store, transcript) ? Transcript.originOf(transcript) : null;
+  return origin === null
+    ? openFork(store, request)
+    : openTreeSink(await SessionTree.on(store, origin.sessionId), request);
 }
 
 async function openFork(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {

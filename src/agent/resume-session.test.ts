@@ -192,17 +192,17 @@ describe("the state", () => {
     );
     expect(state.effects).toEqual(new Set(["c1"]));
     expect([...state.approvals].sort()).toEqual([
-      ["c3", null],
-      ["c4", { approved: true }],
-      ["c5", { approved: false, reason: "too much" }],
+      ["c3", { question: expect.any(String), decision: null }],
+      ["c4", { question: expect.any(String), decision: { approved: true } }],
+      ["c5", { question: null, decision: { approved: false, reason: "too much" } }],
     ]);
   });
 
   test("keeps a decision though the call was asked about again, and takes nothing but a clear yes for one", async () => {
     const yes = await stateOf(message("a", calls("c1")), approval("c1", { approved: true } as never), approval("c1"));
-    expect(yes.approvals).toEqual(new Map([["c1", { approved: true }]]));
+    expect(yes.approvals.get("c1")).toMatchObject({ decision: { approved: true } });
     const unclear = await stateOf(message("a", calls("c1")), approval("c1", "yes" as never));
-    expect(unclear.approvals).toEqual(new Map([["c1", { approved: false, reason: null }]]));
+    expect(unclear.approvals.get("c1")).toMatchObject({ decision: { approved: false, reason: null } });
   });
 
   test("does not take the effect of an earlier call for that of a later one with the same id", async () => {

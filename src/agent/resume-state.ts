@@ -1,3 +1,4 @@
+import type { JsonValue } from "../internal/json.ts";
 import type { SandboxPlacement } from "../session/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Transcript } from "../session/transcript.ts";
@@ -6,6 +7,22 @@ import type { Transcript } from "../session/transcript.ts";
 export type ApprovalDecision =
   | { readonly approved: true }
   | { readonly approved: false; readonly reason: string | null };
+
+/** Only a clear yes lets a call run. */
+export function decisionOf(decision: JsonValue, note?: string): ApprovalDecision {
+  const given = (typeof decision === "object" && decision !== null ? decision : {}) as Record<string, unknown>;
+  if (given.approved === true) return { approved: true };
+  return { approved: false, reason: typeof given.reason === "string" ? given.reason : (note ?? null) };
+}
+
+/** What a log says of a call that a person was asked about. */
+export interface AskedBefore {
+  /** The entry that asks; null where another one is to ask anew. */
+  readonly question: string | null;
+  readonly decision: ApprovalDecision | null;
+  /** The decision is that nobody answered in time, which is not on record yet. */
+  readonly expired?: true;
+}
 
 /** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
 export interface QueuedInput {
@@ -19,12 +36,14 @@ export interface ResumeState {
   /** The session, and how long its log was when this was read. */
   readonly sessionId: string;
   readonly version: number;
+  /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
+  readonly runId: string | null;
   /** Whether the calls without a result came with a fork or an import: they are another's, and never run here. */
   readonly inherited: boolean;
   /** Calls without a result whose effect may have happened. */
   readonly effects: ReadonlySet<string>;
-  /** Calls without a result that a person was asked about, with the decision once there is one. */
-  readonly approvals: ReadonlyMap<string, ApprovalDecision | null>;
+  /** Calls without a result that a person was asked about. */
+  readonly approvals: ReadonlyMap<string, AskedBefore>;
   /** Input that was never delivered, in order. */
   readonly queued: readonly QueuedInput[];
   /** Where its tools acted, if it said so. */
@@ -47,7 +66,10 @@ export function resumeStateOf(transcript: Transcript): ResumeState | null {
 export function forgetConsent(transcript: Transcript): void {
   const state = resumeStateOf(transcript);
   if (state === null) return;
-  const approvals = [...state.approvals].map(([id, word]) => [id, word?.approved === true ? null : word] as const);
+  const anew: AskedBefore = { question: null, decision: null };
+  const approvals = [...state.approvals].map(
+    ([id, word]) => [id, word.decision?.approved === true ? anew : word] as const,
+  );
   setResumeState(transcript, { ...state, approvals: new Map(approvals) });
 }
 

@@ -39,6 +39,7 @@ describe("a call that needs approval", () => {
     const run = runOf([callOf("small", "pay", { amount: 5 }), callOf("large", "pay", { amount: 50 })], [pay]);
     const { approval } = await nextEvent(run, "approval-required");
     expect(approval).toEqual({
+      question: expect.any(String),
       callId: "large",
       name: "pay",
       arguments: { amount: 50 },

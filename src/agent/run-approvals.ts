@@ -1,13 +1,20 @@
-import type { JsonValue } from "../internal/json.ts";
+import type { JsonObject, JsonValue } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
-import type { ApprovalDecision } from "./resume-state.ts";
+import { answerIdOf } from "../session/open-runs.ts";
+import { type ApprovalDecision, type AskedBefore, decisionOf } from "./resume-state.ts";
 import type { Approval } from "./run-event.ts";
+import type { Parking } from "./run-parked.ts";
 import type { RunProgress } from "./run-progress.ts";
+
+const PARK_TRIES_MAX = 100;
 
 interface Waiting {
   readonly approval: Approval;
   readonly decided: Promise<ApprovalDecision>;
   readonly decide: (decision: ApprovalDecision) => void;
+  readonly fail: (error: unknown) => void;
   deciding: boolean;
 }
 
@@ -18,123 +25,172 @@ interface Relayed {
 }
 
 /**
- * The calls of a run that a person must agree to.
- *
- * A run that a tool starts asks in the run of that tool too, and so on outwards, since whoever can answer follows the
- * outermost one. There, the id of the inner run stands before the call's, as both may have a call of one id.
+ * The calls of a run that a person must agree to. A run that a tool starts asks in the run of that tool too, and so on
+ * outwards, since whoever can answer follows the outermost one.
  */
 export class RunApprovals {
   /** The round that the run is in. */
   round = 0;
   readonly #progress: RunProgress;
   readonly #around: RunApprovals | null;
+  readonly #parking: Parking | null;
+  /** By their questions. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #relayed = new Map<string, Relayed>();
+  #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  constructor(progress: RunProgress, around: RunApprovals | null = null) {
+  constructor(progress: RunProgress, around: RunApprovals | null, parking: Parking | null) {
     this.#progress = progress;
     this.#around = around;
+    this.#parking = parking;
   }
 
   get pending(): readonly Approval[] {
-    const own = [...this.#waiting.values()].filter(({ deciding }) => !deciding);
-    return [...own, ...this.#relayed.values()].map(({ approval }) => approval);
+    return [...this.#open, ...this.#relayed.values()].map(({ approval }) => approval);
   }
 
-  /** Asks for a person's word; what an earlier run was told already counts. */
-  async ask(approval: Approval, earlier: ApprovalDecision | null | undefined): Promise<void> {
-    const { runId } = this.#progress;
-    // What was decided already waits for nobody, also while that is being put on record anew.
-    const waiting = waitingFor(approval, earlier != null);
-    this.#waiting.set(approval.callId, waiting);
-    await this.#progress.note([{ type: "approval", runId, callId: approval.callId }]);
-    if (earlier != null) {
-      await this.#decide(waiting, earlier);
-    } else {
-      this.#progress.events.add({ type: "approval-required", round: this.round, approval });
-      this.#tellAround(approval);
+  /** Asks for a person's word, unless an earlier run was told already; what it asked is not asked again. */
+  async ask(asked: Omit<Approval, "question">, before: AskedBefore | undefined): Promise<void> {
+    const { runId, events } = this.#progress;
+    const approval: Approval = { ...asked, question: before?.question ?? uuidv7() };
+    const waiting = waitingFor(approval);
+    this.#waiting.set(approval.question, waiting);
+    if (before?.decision != null) {
+      if (before.expired === true) await this.#decide(waiting, before.decision);
+      else this.#settled(waiting, before.decision);
+      return;
     }
+    if (before?.question == null) {
+      const { callId, question: id, ...shown } = approval;
+      await this.#progress.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
+    }
+    events.add({ type: "approval-required", round: this.round, approval });
+    this.#tellAround(approval);
   }
 
-  /** The word on a call that was asked about. */
+  /** The word on a call that was asked about. @throws {RunParked} when none came and the run has let go of its session. */
   async decisionOn(callId: string): Promise<ApprovalDecision> {
-    const waiting = this.#waiting.get(callId) as Waiting;
-    const decision = await waiting.decided;
-    this.#waiting.delete(callId);
-    return decision;
+    const waiting = [...this.#waiting.values()].find(({ approval }) => approval.callId === callId) as Waiting;
+    if (this.#parking !== null && !waiting.deciding) this.#parkLater(waiting, this.#parking);
+    try {
+      return await waiting.decided;
+    } finally {
+      clearTimeout(this.#timer);
+      this.#waiting.delete(waiting.approval.question);
+    }
   }
 
-  /** Resolves once the word is on record. */
-  async settle(callId: string, decision: ApprovalDecision): Promise<void> {
-    const waiting = this.#waiting.get(callId);
+  /** Answers a question, by its id or that of its call; resolves once the word is on record. */
+  async settle(questionOrCallId: string, decision: ApprovalDecision): Promise<void> {
     if (this.#ended) throw new SessionError("RUN_ENDED", `Run ${this.#progress.runId} has ended; resume it first.`);
-    const relayed = this.#relayed.get(callId);
-    if (waiting === undefined && relayed !== undefined) return relayed.settle(decision);
-    if (waiting === undefined || waiting.deciding) {
-      throw new SessionError(
-        "INVALID_OPTION",
-        `No call ${show(callId)} waits for approval in run ${this.#progress.runId}; see pendingApprovals.`,
-      );
+    const own = this.#waiting.get(questionOrCallId) ?? this.#relayed.get(questionOrCallId);
+    const found = own === undefined ? this.#openFor(questionOrCallId) : [own];
+    const [only] = found;
+    if (only === undefined || ("deciding" in only && only.deciding)) {
+      throw this.#refusal(`No call ${show(questionOrCallId)} waits for approval`);
     }
-    await this.#decide(waiting, decision);
+    if (found.length > 1)
+      throw this.#refusal(`${found.length} calls ${show(questionOrCallId)} wait: name the question`);
+    await ("settle" in only ? only.settle(decision) : this.#decide(only, decision));
+  }
+
+  /** Takes an answer that someone else has put on record. */
+  hear({ question, decision, note }: EntryOf<"approval">): void {
+    const waiting = question === undefined ? undefined : this.#waiting.get(question);
+    if (waiting !== undefined && decision !== undefined) this.#settled(waiting, decisionOf(decision, note));
   }
 
   /** Nothing waits any longer. What was asked stays on record, for a resume. */
   end(): void {
     this.#ended = true;
-    for (const callId of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(callId);
+    clearTimeout(this.#timer);
+    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(question);
     this.#waiting.clear();
     this.#relayed.clear();
   }
 
+  get #open(): readonly Waiting[] {
+    return [...this.#waiting.values()].filter(({ deciding }) => !deciding);
+  }
+
+  #openFor(callId: string): readonly (Waiting | Relayed)[] {
+    return [...this.#open, ...this.#relayed.values()].filter(({ approval }) => approval.callId === callId);
+  }
+
+  #refusal(problem: string): SessionError {
+    return new SessionError("INVALID_OPTION", `${problem} in run ${this.#progress.runId}; see pendingApprovals.`);
+  }
+
   #tellAround(approval: Approval): void {
-    const { callId } = approval;
-    const settle = (decision: ApprovalDecision): Promise<void> => this.settle(callId, decision);
+    const { question } = approval;
     if (this.#around === null) return;
     const innerRunId = approval.innerRunId ?? this.#progress.runId;
-    this.#around.#relay({ approval: { ...approval, callId: this.#idAround(callId), innerRunId }, settle });
+    const settle = (decision: ApprovalDecision): Promise<void> => this.settle(question, decision);
+    this.#around.#relay({ approval: { ...approval, innerRunId }, settle });
   }
 
   #relay(relayed: Relayed): void {
     if (this.#ended) return;
-    this.#relayed.set(relayed.approval.callId, relayed);
+    this.#relayed.set(relayed.approval.question, relayed);
     this.#progress.events.add({ type: "approval-required", round: this.round, approval: relayed.approval });
     this.#tellAround(relayed.approval);
   }
 
-  #settledAround(callId: string): void {
+  #settledAround(question: string): void {
     const around = this.#around;
-    const id = this.#idAround(callId);
-    if (around === null || !around.#relayed.delete(id)) return;
-    around.#progress.events.add({ type: "approval-settled", round: around.round, callId: id });
-    around.#settledAround(id);
+    if (around === null) return;
+    const callId = around.#relayed.get(question)?.approval.callId;
+    if (callId === undefined || !around.#relayed.delete(question)) return;
+    around.#progress.events.add({ type: "approval-settled", round: around.round, callId, question });
+    around.#settledAround(question);
   }
 
-  #idAround(callId: string): string {
-    return `${this.#progress.runId}/${callId}`;
+  #parkLater(waiting: Waiting, parking: Parking): void {
+    this.#timer = setTimeout(() => void this.#park(waiting, parking).catch(waiting.fail), parking.afterMs);
+  }
+
+  async #park(waiting: Waiting, parking: Parking): Promise<void> {
+    if (this.#relayed.size > 0 || !(await parking.isPossible())) return;
+    // What others say at the same moment may be the answer.
+    for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
+      const questions = this.#open.map(({ approval }) => approval);
+      const parked = await parking.park(questions);
+      if (parked !== null) return waiting.fail(parked);
+    }
   }
 
   async #decide(waiting: Waiting, decision: ApprovalDecision): Promise<void> {
     const { runId } = this.#progress;
+    const { callId, question } = waiting.approval;
+    const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as unknown as JsonValue };
     waiting.deciding = true;
     try {
-      await this.#progress.note([
-        { type: "approval", runId, callId: waiting.approval.callId, decision: decision as unknown as JsonValue },
-      ]);
+      await this.#progress.note([{ type: "approval", ...answer }], { alone: true });
     } catch (error) {
       waiting.deciding = false;
+      // Where someone else has answered before, that counts.
+      await this.#progress.sink?.look?.().catch(() => {});
       throw error;
     }
-    this.#settledAround(waiting.approval.callId);
+    this.#settled(waiting, decision);
+  }
+
+  #settled(waiting: Waiting, decision: ApprovalDecision): void {
+    waiting.deciding = true;
+    this.#settledAround(waiting.approval.question);
     waiting.decide(decision);
   }
 }
 
-function waitingFor(approval: Approval, deciding: boolean): Waiting {
-  let decide: (decision: ApprovalDecision) => void = () => {};
-  const decided = new Promise<ApprovalDecision>((resolve) => {
+function waitingFor(approval: Approval): Waiting {
+  let decide: Waiting["decide"] = () => {};
+  let fail: Waiting["fail"] = () => {};
+  const decided = new Promise<ApprovalDecision>((resolve, reject) => {
     decide = resolve;
+    fail = reject;
   });
-  return { approval, decided, decide, deciding };
+  // A run that ends meanwhile leaves nobody to wait for it.
+  decided.catch(() => {});
+  return { approval, decided, decide, fail, deciding: false };
 }

@@ -8,6 +8,8 @@ import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */
 export interface Approval {
+  /** What an answer names: the id of the entry that asks, where the run is kept. */
+  readonly question: string;
   readonly callId: string;
   readonly name: string;
   /** The arguments, checked. */
@@ -52,7 +54,7 @@ export type RunEvent = { readonly runId: string } & (
    * What a run inside of a tool asked has its answer, or needs none any more. Of a run's own calls, `tool-started` and
    * `tool-finished` tell that.
    */
-  | { readonly type: "approval-settled"; readonly round: number; readonly callId: string }
+  | { readonly type: "approval-settled"; readonly round: number; readonly callId: string; readonly question: string }
   /** The older part of the context was replaced by a summary; the transcript keeps it. */
   | {
       readonly type: "compaction";
@@ -72,6 +74,8 @@ export type RunEvent = { readonly runId: string } & (
   | { readonly type: "leaf-moved"; readonly leafId: string | null }
   /** The reader was too slow, or came too late, for this many events, and goes on after them. */
   | { readonly type: "events-dropped"; readonly count: number }
+  /** The run waits for answers and has let go of its session; nothing follows. */
+  | { readonly type: "run-parked"; readonly questions: readonly Approval[]; readonly expiresAt: string }
   | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }
   | { readonly type: "run-failed"; readonly error: RunError }
 );

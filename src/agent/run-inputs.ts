@@ -9,6 +9,7 @@ import type { RunProgress } from "./run-progress.ts";
 export class RunInputs {
   readonly #progress: RunProgress;
   readonly #waiting: QueuedInput[] = [];
+  readonly #known = new Set<string>();
   #writing = 0;
   #settled: (() => void)[] = [];
   #closed = false;
@@ -19,7 +20,16 @@ export class RunInputs {
 
   /** Takes over what an interrupted run never delivered. */
   restore(queued: readonly QueuedInput[]): void {
-    this.#waiting.unshift(...queued);
+    const news = queued.filter(({ id }) => !this.#known.has(id));
+    for (const { id } of news) this.#known.add(id);
+    this.#waiting.unshift(...news);
+  }
+
+  /** Takes what someone else has put on record; what was taken before is nothing new. */
+  hear({ id, kind, content }: QueuedInput): void {
+    if (this.#known.has(id)) return;
+    this.#known.add(id);
+    this.#waiting.push({ id, kind, content });
   }
 
   /** Queues input; resolves once it is on record. */
@@ -28,6 +38,7 @@ export class RunInputs {
     const content = messageFor({ id, kind, content: given }).content as Content;
     if (this.#closed) throw this.#ended();
     this.#writing += 1;
+    this.#known.add(id);
     try {
       await this.#progress.note([{ type: "queued", id, runId: this.#progress.runId, kind, content }]);
       // The run failed meanwhile. What is on record is for whoever resumes it; anything else is lost.

@@ -1,4 +1,5 @@
 import { messagesOf } from "../session/context.ts";
+import { SessionError } from "../session/errors.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Message } from "../session/message.ts";
@@ -9,8 +10,7 @@ import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { KeptEntries, RunSink } from "./run-sink.ts";
-import { RunWriter } from "./run-writer.ts";
+import type { KeptEntries, ParkedFact, RunSink } from "./run-sink.ts";
 
 /** What a run's progress starts with. */
 export interface ProgressInit {
@@ -22,47 +22,45 @@ export interface ProgressInit {
   readonly kept: boolean;
 }
 
-/** How far a run has come: its rows, durable before they count, what it spent, and who is told. */
+/**
+ * How far a run has come: its rows, durable before they count, what it spent, and who is told.
+ *
+ * Its entries go to the sink in order, one append at a time. What comes while one is under way, or before the sink is open,
+ * goes together in the next, so that many tools that start at once cost one write.
+ */
 export class RunProgress {
   readonly runId: string;
   /** The session that the run makes. */
   readonly output: Session;
   readonly events: EventLog;
   readonly signal: AbortSignal;
-  readonly #writer: RunWriter | null;
+  readonly kept: boolean;
   #sink: RunSink | null = null;
+  #waiting: Waiting[] = [];
+  #writing: Promise<unknown> | null = null;
+  #failure: { readonly error: unknown } | null = null;
   #notedHandleId: string | null = null;
   #moved = false;
-  #opened: (sink: RunSink) => void = () => {};
-  #refused: (error: unknown) => void = () => {};
 
   constructor({ runId, output, events, signal, kept }: ProgressInit) {
     this.runId = runId;
     this.output = output;
     this.events = events;
     this.signal = signal;
-    const opening = new Promise<RunSink>((resolve, reject) => {
-      this.#opened = resolve;
-      this.#refused = reject;
-    });
-    // Whoever waits to write hears of it; often nobody does.
-    opening.catch(() => {});
-    this.#writer = kept ? new RunWriter(opening) : null;
+    this.kept = kept;
   }
 
   /** From here on everything is kept. */
   keepIn(sink: RunSink): void {
     this.#sink = sink;
-    this.#opened(sink);
+    this.#writeWaiting();
   }
 
   /** Fails what waits for a place to be kept in, where there is none yet. */
   giveUp(error: unknown): void {
-    this.#refused(error);
-  }
-
-  get kept(): boolean {
-    return this.#writer !== null;
+    if (this.#sink !== null) return;
+    this.#failure ??= { error };
+    this.#writeWaiting();
   }
 
   /**
@@ -82,13 +80,13 @@ export class RunProgress {
       Session.grow(this.output, { transcript: this.output.transcript.appendAll(rows) });
       for (const row of rows) onRow(row);
     };
-    if (this.#writer === null) {
+    if (!this.kept) {
       grow({ entries: [] });
       return Promise.resolve();
     }
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
     const drafts: EntryDraft[] = messages.map((message) => ({ type: "message", message }));
-    return this.#writer.write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
+    return this.#write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
   }
 
   /** Once, as what follows stays on the run's own branch anyway. */
@@ -97,9 +95,18 @@ export class RunProgress {
     this.#moved = true;
   }
 
-  /** Puts facts on record, where the run is kept. */
-  async note(facts: readonly EntryDraft[]): Promise<void> {
-    if (facts.length > 0) await this.#writer?.write(facts);
+  /** Puts facts on record, where the run is kept; with `alone`, in an append of their own, so that only they are refused. */
+  async note(facts: readonly EntryDraft[], { alone = false }: { readonly alone?: boolean } = {}): Promise<void> {
+    if (this.kept && facts.length > 0) await this.#write(facts, alone);
+  }
+
+  /** Lets go of the session until questions are answered; false when others have said something meanwhile. */
+  async park(fact: ParkedFact): Promise<boolean> {
+    await this.idle();
+    const parking = (this.#sink as Required<RunSink>).park(fact);
+    const settled = (): void => this.#next();
+    this.#writing = parking.then(settled, settled);
+    return parking;
   }
 
   /** The session's sandbox; where it is goes on record before a tool acts in it, so that a resume finds it again. */
@@ -135,9 +142,9 @@ export class RunProgress {
     Session.grow(this.output, { transcript: Transcript.withCompaction(transcript, compaction) });
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when nothing is being written; never rejects. */
   async idle(): Promise<void> {
-    await this.#writer?.idle();
+    while (this.#writing !== null) await this.#writing.catch(() => {});
   }
 
   /** Notes with the transcript where its rows are kept, so that the next run can build on them by reference. */
@@ -154,6 +161,75 @@ export class RunProgress {
 
   get sink(): RunSink | null {
     return this.#sink;
+  }
+
+  /** Resolves to the entries once they are durable. After one failure everything fails the same way. */
+  #write(drafts: readonly EntryDraft[], alone = false): Promise<KeptEntries> {
+    // Most of the time nothing else is being written, and then nobody has to stand in a line.
+    if (this.#writing === null && this.#sink !== null && this.#failure === null)
+      return this.#writeNow(this.#sink, drafts);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ drafts, alone, resolve, reject });
+      if (this.#writing === null) this.#writeWaiting();
+    });
+  }
+
+  #writeNow(sink: RunSink, drafts: readonly EntryDraft[]): Promise<KeptEntries> {
+    const writing = sink.append(drafts).then(this.#written, this.#failed);
+    this.#writing = writing;
+    return writing;
+  }
+
+  readonly #written = (kept: KeptEntries): KeptEntries => {
+    this.#next();
+    return kept;
+  };
+
+  readonly #failed = (error: unknown): never => {
+    // What follows would build on an entry that is not there. An answer that someone else gave before is none of these.
+    if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) this.#failure ??= { error };
+    this.#next();
+    throw error;
+  };
+
+  #next(): void {
+    this.#writing = null;
+    this.#writeWaiting();
+  }
+
+  #writeWaiting(): void {
+    if (this.#waiting.length === 0 || (this.#sink === null && this.#failure === null)) return;
+    if (this.#failure !== null || this.#sink === null) {
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#failure?.error);
+      return;
+    }
+    const together = this.#waiting.findIndex(({ alone }) => alone);
+    const batch = this.#waiting.splice(0, together < 0 ? this.#waiting.length : Math.max(together, 1));
+    this.#writeNow(
+      this.#sink,
+      batch.flatMap(({ drafts }) => drafts),
+    ).then(
+      (kept) => share(kept, batch),
+      (error) => batch.forEach(({ reject }) => void reject(error)),
+    );
+  }
+}
+
+/** Drafts that are to be written, and whoever waits for them. */
+interface Waiting {
+  readonly drafts: readonly EntryDraft[];
+  readonly alone: boolean;
+  readonly resolve: (kept: KeptEntries) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Gives each its own entries of one append. What others added stands before all of them. */
+function share({ entries, ...rest }: KeptEntries, batch: readonly Waiting[]): void {
+  let from = 0;
+  for (const { drafts, resolve } of batch) {
+    const own = entries.slice(from, from + drafts.length);
+    resolve(from === 0 ? { ...rest, entries: own } : { entries: own });
+    from += drafts.length;
   }
 }
 

@@ -79,7 +79,7 @@ async function compress(
       ...(leaseMs === undefined ? {} : { leaseMs }),
       ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
     });
-    progress.keepIn(sink);
+    run.keepIn(sink);
   }
   await progress.add([{ role: "user", content: text }]);
   return { truncated: false };

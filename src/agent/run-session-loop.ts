@@ -151,7 +151,7 @@ async function keep(run: LoopRun, input: Session, agent: Session, options: LoopO
     ...(leaseMs === undefined ? {} : { leaseMs }),
     ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
   });
-  progress.keepIn(sink);
+  run.keepIn(sink);
   if (user !== input) Session.place(progress.output, user);
   return user;
 }

@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft, EntryOf, FactBody } from "../session/entry.ts";
 import type { SandboxPlacement } from "../session/header.ts";
 import type { SessionError } from "../session/errors.ts";
 import type { Session } from "../session/session.ts";
@@ -72,6 +72,12 @@ export interface KeptEntries {
   readonly movedTo?: { readonly leafId: string | null };
 }
 
+/** What others may say about a run while it goes on. */
+export type HeardFact = EntryOf<"cancel" | "queued" | "approval">;
+
+/** What goes on record when a run parks. */
+export type ParkedFact = Omit<Extract<FactBody, { type: "run_parked" }>, "type" | "runId">;
+
 /**
  * Keeps what happens in a run, so that it survives the process. One run writes to it, one call at a time.
  *
@@ -84,6 +90,15 @@ export interface RunSink {
   /** The session that holds the run. */
   readonly sessionId: string;
   append(drafts: readonly EntryDraft[]): Promise<KeptEntries>;
+  /** From here on tells what others say about the run, in order, once each; what the run says itself may be told too. */
+  listen?(tell: (fact: HeardFact) => void): void;
+  /** Reads now what others have said. */
+  look?(): Promise<void>;
+  /**
+   * Records that the run waits for answers, and lets go of the session. False, with nothing written, when others have said
+   * something meanwhile, which was told. Left out where a run cannot park.
+   */
+  park?(fact: ParkedFact): Promise<boolean>;
   /** Records how the run ended and lets go of the session. */
   end(outcome: RunOutcome): Promise<void>;
   /** Lets go without a word, as a crash would: the run can be resumed. */
@@ -99,6 +114,8 @@ export interface RunSink {
 /** What a sink must know before the first row. */
 export interface SinkRequest {
   readonly runId: string;
+  /** What whoever starts the run knew of the session's log; what others did about a run since then is a conflict. */
+  readonly version?: number;
   /** The session that the run makes. */
   readonly output: Session;
   /** The session that it started from; its rows are written first, unless they are there already. */

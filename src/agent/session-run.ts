@@ -5,8 +5,11 @@ import type { Session } from "../session/session.ts";
 import type { Transcript } from "../session/transcript.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 
+/** How a run stands. */
+export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted";
+
 /**
- * A run that goes on. `await run` gives the finished session; `for await (const event of run)` tells what happens.
+ * A run that goes on. `await run` gives the finished session, or that of a parked run as far as it came; `for await (const event of run)` tells what happens.
  *
  * - A run that fails rejects everyone who awaits it with the same error, and nobody has to.
  * - Every reader of events starts at the beginning, as far as events are kept (the last 10,000 at least).
@@ -15,6 +18,12 @@ import type { Approval, RunEvent } from "./run-event.ts";
 export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent> {
   /** The id of the session that the run makes. */
   readonly id: string;
+  /** The id that the log has the run under; one that goes on after a resume keeps it. */
+  readonly runId: string;
+  /** How it stands. A parked one has let go of its session and goes on when its questions are answered and it is resumed. */
+  readonly status: RunStatus;
+  /** Resolves once the run has its session, where it is kept; rejects where it failed before. */
+  readonly admitted: Promise<void>;
   readonly lineage: Lineage;
   readonly sandbox: Sandbox | null;
   /** What was said, as far as the run has come. */
@@ -26,10 +35,10 @@ export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent
   synchronize(): Promise<Session>;
   /** Stops the run at once. What was said stays. */
   abort(reason?: unknown): void;
-  /** Lets a call that waits for approval run; resolves once that is on record. */
-  approve(callId: string): Promise<void>;
+  /** Lets a call that waits for approval run, by its question or its own id; resolves once that is on record. */
+  approve(questionOrCallId: string): Promise<void>;
   /** Answers a call that waits for approval with a refusal; resolves once that is on record. */
-  deny(callId: string, reason?: string): Promise<void>;
+  deny(questionOrCallId: string, reason?: string): Promise<void>;
   /** Says something before the model's next turn; resolves once it is on record. */
   steer(content: Content): Promise<void>;
   /** Says something when the model would stop; resolves once it is on record. */

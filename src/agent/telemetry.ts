@@ -4,6 +4,7 @@ import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { SandboxError } from "../session/sandbox.ts";
 import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply, ModelRequest } from "./model.ts";
+import { RunParked } from "./run-parked.ts";
 import { GEN_AI } from "./telemetry-names.ts";
 import { failureOf } from "./tool-result.ts";
 
@@ -112,8 +113,10 @@ export class RunTelemetry {
     try {
       return await context.with(inner, () => work(span, inner));
     } catch (error) {
-      span.setAttribute(GEN_AI.errorType, errorTypeOf(error));
-      span.setStatus({ code: SpanStatusCode.ERROR });
+      if (!(error instanceof RunParked)) {
+        span.setAttribute(GEN_AI.errorType, errorTypeOf(error));
+        span.setStatus({ code: SpanStatusCode.ERROR });
+      }
       throw error;
     } finally {
       span.end();

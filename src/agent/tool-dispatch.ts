@@ -59,7 +59,7 @@ export class ToolDispatch {
     resume: ResumeState | null = null,
   ): ToolDispatch | Promise<ToolDispatch> {
     const { tools, unasked } = host;
-    const rules = { tools, unasked, isDecided: (callId: string) => resume?.approvals.get(callId) != null };
+    const rules = { tools, unasked, isDecided: (callId: string) => resume?.approvals.get(callId)?.decision != null };
     const checks = calls.map((call) => host.inside(() => prepareCall(call, rules), tools.get(call.name)));
     const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
       new ToolDispatch(
@@ -116,7 +116,6 @@ export class ToolDispatch {
     for (const prepared of this.#prepared) {
       if (!("tool" in prepared) || !prepared.needsApproval) continue;
       const { call, tool } = prepared;
-      const earlier = this.#resume?.approvals.get(call.id);
       // Who runs tools in another way may do so anywhere.
       const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
       const reach = known ? await progress.output.sandboxReach() : null;
@@ -127,7 +126,7 @@ export class ToolDispatch {
         effects: effectsOf(tool),
         reach,
       };
-      await approvals.ask(asked, earlier);
+      await approvals.ask(asked, this.#resume?.approvals.get(call.id));
     }
   }
 

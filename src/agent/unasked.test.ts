@@ -122,11 +122,11 @@ describe("a run that a tool starts", () => {
     ran.length = 0;
     const run = outer(inner(), "reads");
     const { approval } = await nextEvent(run, "approval-required");
-    expect(approval).toMatchObject({ name: "shell", effects: "commands", callId: expect.stringMatching(/^.+\/1$/) });
+    expect(approval).toMatchObject({ name: "shell", effects: "commands", callId: "1", innerRunId: expect.any(String) });
     expect(run.pendingApprovals).toEqual([approval]);
     expect(ran).toEqual([]);
-    await run.approve(approval.callId);
-    expect(await nextEvent(run, "approval-settled")).toMatchObject({ callId: approval.callId });
+    await run.approve(approval.question);
+    expect(await nextEvent(run, "approval-settled")).toMatchObject({ question: approval.question });
     expect(resultsOf((await run).transcript)).toEqual(["Ran it."]);
     expect(ran).toEqual(["1"]);
     await expect(run.approve(approval.callId)).rejects.toMatchObject({ code: "RUN_ENDED" });
@@ -137,8 +137,7 @@ describe("a run that a tool starts", () => {
     const middle = toolOf("ask_helper", async () => (await outer(inner())).text(), { effects: "reads" });
     const run = outer(middle, "writes");
     const { approval } = await nextEvent(run, "approval-required");
-    expect(approval.callId.split("/")).toHaveLength(3);
-    await run.deny(approval.callId, "No.");
+    await run.deny(approval.question, "No.");
     await run;
     expect([ran, run.pendingApprovals]).toEqual([[], []]);
   });
@@ -156,7 +155,7 @@ describe("a run that a tool starts", () => {
     });
     const run = outer({ ...stopped, timeoutMs: 100 });
     const { approval } = await nextEvent(run, "approval-required");
-    expect(await nextEvent(run, "approval-settled")).toMatchObject({ callId: approval.callId });
+    expect(await nextEvent(run, "approval-settled")).toMatchObject({ question: approval.question });
     expect(resultsOf((await run).transcript)).toMatchObject([{ error_kind: "timeout" }]);
     expect([ran, run.pendingApprovals]).toEqual([[], []]);
   });

@@ -3,7 +3,7 @@ import { trackRun } from "../agent/active-runs.ts";
 import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
-import { endDrafts } from "../agent/persist/start-drafts.ts";
+import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
@@ -127,26 +127,34 @@ export class RunningGroup implements GroupRun {
     signal.throwIfAborted();
     // Nobody waits for a session that takes no turns, or that is not theirs to know of.
     await this.#open();
-    const hold = await takeSession(manager.store, sessionId, this.id, {
-      waitMs,
-      signal,
-      onLost: (error) => this.#controller.abort(error),
-    });
-    try {
-      const tree = await this.#open();
-      const log = await GroupLog.open(tree, hold.guard);
-      const outcome = await this.#work(tree, log);
+    let tree!: SessionTree;
+    const place: Claimable = {
+      store: manager.store,
+      append: (drafts, how) => manager.store.append(sessionId, drafts, how),
+      hold: () =>
+        takeSession(manager.store, sessionId, this.id, {
+          waitMs,
+          signal,
+          onLost: (error) => this.#controller.abort(error),
+        }),
+      head: async () => {
+        tree = await this.#open();
+        return tree.refresh();
+      },
+    };
+    return claimRun(place, { runId: this.id }, async (claim) => {
+      const log = await GroupLog.open(tree, claim.hold.guard ?? {});
+      const outcome = await this.#work(tree, log, claim);
       if (outcome.reason !== "agent-failed") this.#tellEnd(log);
+      await claim.hold.letGo();
       return outcome;
-    } finally {
-      await hold.letGo();
-    }
+    });
   }
 
-  async #work(tree: SessionTree, log: GroupLog): Promise<GroupOutcome> {
+  async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {
     const place = sessionOf(tree.head, Transcript.empty);
     await using _held = await this.#holdPlace(place);
-    const resumed = await this.#begin(tree, log);
+    const resumed = await this.#begin(tree, log, claim);
     try {
       const { messageId, ended } = log.progress as GroupProgress;
       log.answer(messageId);
@@ -196,10 +204,10 @@ export class RunningGroup implements GroupRun {
   }
 
   /** Puts the message on record with the start of the run; whether it was there before. */
-  async #begin(tree: SessionTree, log: GroupLog): Promise<boolean> {
+  async #begin(tree: SessionTree, log: GroupLog, { ends, started }: Claim): Promise<boolean> {
     const { message, sessionId, options } = this.#start;
     const { turnId } = options;
-    const start = [...interrupted(tree), this.#fact("started")];
+    const start = [...ends, started];
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
       await log.append([questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 }), ...start]);
@@ -239,7 +247,7 @@ export class RunningGroup implements GroupRun {
     return state;
   }
 
-  #fact(phase: "started" | "finished" | "failed" | "cancelled"): Extract<EntryDraft, { type: "run" }> {
+  #fact(phase: "finished" | "failed" | "cancelled"): Extract<EntryDraft, { type: "run" }> {
     return { type: "run", runId: this.id, phase };
   }
 
@@ -253,11 +261,6 @@ export class RunningGroup implements GroupRun {
     this.abort("The process is about to end.");
     await ended;
   }
-}
-
-/** The end of runs that never said how they ended: whoever has the session is alone with it. */
-function interrupted({ head }: SessionTree): readonly EntryDraft[] {
-  return endDrafts(head.openRuns, "", { phase: "failed", error: "The run was interrupted." });
 }
 
 function taken(sessionId: string, turnId: string): SessionError {

@@ -43,6 +43,7 @@ export type SessionErrorCode =
   | "NO_SESSION"
   | "RUN_ENDED"
   | "ABORTED"
+  | "DEADLINE"
   | "DEADLOCK";
 
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */

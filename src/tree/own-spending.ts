@@ -59,10 +59,12 @@ class Tally implements OwnSpending {
       this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
   }
 
-  #takeRun({ runId, phase, usage }: Extract<Entry, { type: "run" }>): void {
+  #takeRun({ runId, phase, usage, sandbox }: Extract<Entry, { type: "run" }>): void {
     this.ran = true;
     if (phase === "started") {
-      if (this.#open.size === 0) this.#before = this.usage;
+      // One that goes on is counted once: its end says what it spent since.
+      const begins = this.#open.size === 0 || (this.#open.has(runId) && sandbox === undefined);
+      if (begins) this.#before = this.usage;
       this.#open.add(runId);
       return;
     }

@@ -1,7 +1,7 @@
 import { createHeader, type SessionHeader } from "../session/header.ts";
+import type { SessionHead } from "../session/fold.ts";
 import type { Session } from "../session/session.ts";
 import { type RowInit, rowOf } from "../session/transcript.ts";
-import { EntryChain } from "./entry-chain.ts";
 import { RunFile } from "./run-file.ts";
 
 /** How a session's file is written. */
@@ -25,14 +25,14 @@ export interface SessionWriterOptions {
  */
 export class SessionWriter implements AsyncDisposable {
   readonly #file: RunFile;
-  readonly #chain: EntryChain;
+  #last: { readonly id: string | null; readonly version: number };
   #rowsWritten: number;
   #closing: Promise<void> | null = null;
 
-  private constructor(file: RunFile, chain: EntryChain, rowsWritten: number) {
+  private constructor(file: RunFile, { leafId, version, path }: SessionHead) {
     this.#file = file;
-    this.#chain = chain;
-    this.#rowsWritten = rowsWritten;
+    this.#last = { id: leafId, version };
+    this.#rowsWritten = path.turnCount;
   }
 
   /** The same as `openSessionWriter`. */
@@ -40,9 +40,7 @@ export class SessionWriter implements AsyncDisposable {
     const { sandboxHandleId, ...place } = options;
     const file = await RunFile.open({ ...place, header: headerOf(session, sandboxHandleId), entries: [] });
     try {
-      const { leafId, version, path } = await file.head();
-      const chain = new EntryChain(file, { lastId: leafId, version });
-      return new SessionWriter(file, chain, path.turnCount);
+      return new SessionWriter(file, await file.head());
     } catch (error) {
       await file.leave();
       throw error;
@@ -67,9 +65,10 @@ export class SessionWriter implements AsyncDisposable {
   /** Resolves once the row is durable. A row that the file holds already is not written again. */
   async writeRow(row: RowInit): Promise<void> {
     const { id, message } = rowOf(row);
-    const before = this.#chain.lastId;
-    await this.#chain.append([{ type: "message", id, message }]);
-    if (this.#chain.lastId !== before) this.#rowsWritten += 1;
+    const { entries, version } = await this.#file.append([{ type: "message", id, message }], { below: this.#last.id });
+    if ((entries[0]?.seq ?? 0) < this.#last.version) return;
+    this.#last = { id, version };
+    this.#rowsWritten += 1;
   }
 
   /** Writes the trailer and gives the file its final name; safe to call twice. */

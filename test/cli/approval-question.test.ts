@@ -6,6 +6,7 @@ const reach = { directory: "/w", isolated: false, network: true };
 
 function asking(args: Approval["arguments"], more: Partial<Approval> = {}): ReturnType<typeof approvalQuestion> {
   return approvalQuestion({
+    question: "q",
     callId: "1",
     name: "run_shell_command",
     arguments: args,

@@ -32,6 +32,7 @@ const TYPES: Readonly<Record<WireRunEvent["type"], true>> = {
   "round-finished": true,
   "leaf-moved": true,
   "events-dropped": true,
+  "run-parked": true,
   "run-finished": true,
   "run-failed": true,
   "group-started": true,

@@ -1,13 +1,15 @@
-import type { EntryDraft } from "../../session/entry.ts";
-import { SessionError } from "../../session/errors.ts";
-import type { AppendOptions, Guard } from "../../session/store.ts";
+import { type Entry, type EntryDraft, isNode } from "../../session/entry.ts";
+import { SessionConflictError, SessionError } from "../../session/errors.ts";
+import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
-import type { ChainedEntries, ChainOptions, EntryChain } from "../../tree/entry-chain.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import { listenTo } from "./run-ears.ts";
 
 /** The guard of appends that are not refused for want of room. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
+
+const NOBODY: readonly Entry[] = Object.freeze([]);
 
 /** What keeps other runs away from a session. */
 export interface RunHold {
@@ -21,87 +23,194 @@ export interface RunHold {
   letGo(): Promise<void>;
 }
 
-/** Keeps a run in a session's log. */
-export class LogSink implements RunSink {
+/** Where a sink appends to, and where it begins. */
+export interface LogSinkInit {
+  readonly store: SessionStore;
   readonly sessionId: string;
-  readonly #runId: string;
-  readonly #chain: EntryChain;
-  readonly #hold: RunHold;
-  readonly #store: object | null;
-  readonly #options: Pick<AppendOptions, "guard">;
-  readonly #room: () => SessionRoom | null;
+  readonly runId: string;
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
+  readonly hold: RunHold;
+  readonly start: {
+    /** The node that the first entry follows. */
+    readonly lastId: string | null;
+    readonly version: number;
+    /** Up to where the log is known to the run (default: all of it). */
+    readonly heard?: number | undefined;
+    /** Whether the leaf is that node (default). */
+    readonly atLeaf?: boolean;
+  };
+  /** Whether later sessions can build on the rows by reference. */
+  readonly shared: boolean;
+  /** What room the session has; left out where its turns are not limited. */
+  readonly room?: () => SessionRoom | null;
+}
+
+/**
+ * Keeps a run in a session's log, one entry after the other, where the session is: what others add meanwhile comes in
+ * between. Only where someone moves the leaf elsewhere does the run go on by itself.
+ */
+export class LogSink implements RunSink {
+  readonly #init: LogSinkInit;
+  readonly #guard: Pick<AppendOptions, "guard">;
+  #lastId: string | null;
+  #version: number;
+  #heard: number;
+  /** Whether the leaf was at the run's end when it last appended. */
+  #atLeaf: boolean;
+  /** What was said before anyone listened. */
+  readonly #untold: HeardFact[] = [];
+  #tell = (fact: HeardFact): void => void this.#untold.push(fact);
+  #stopListening: () => void = () => {};
   #ended = false;
 
-  /** `store` is where later sessions can build on the rows by reference; null where they cannot. */
-  constructor(init: {
-    sessionId: string;
-    runId: string;
-    chain: EntryChain;
-    hold: RunHold;
-    store: object | null;
-    room?: () => SessionRoom | null;
-  }) {
-    this.sessionId = init.sessionId;
-    this.#runId = init.runId;
-    this.#chain = init.chain;
-    this.#hold = init.hold;
-    this.#store = init.store;
-    this.#room = init.room ?? (() => null);
-    this.#options = init.room === undefined ? guardOf(init.hold) : { guard: { ...init.hold.guard, ...UNLIMITED } };
+  constructor(init: LogSinkInit) {
+    this.#init = init;
+    const guard = init.room === undefined ? init.hold.guard : { ...init.hold.guard, ...UNLIMITED };
+    this.#guard = guard === null ? {} : { guard };
+    const { lastId, version, heard = version, atLeaf = true } = init.start;
+    this.#lastId = lastId;
+    this.#version = version;
+    this.#heard = heard;
+    this.#atLeaf = atLeaf;
+  }
+
+  get sessionId(): string {
+    return this.#init.sessionId;
   }
 
   get room(): SessionRoom | null {
-    return this.#room();
+    return this.#init.room?.() ?? null;
   }
 
   get lease(): RunLease | null {
-    return this.#hold.lease ?? null;
+    return this.#init.hold.lease ?? null;
   }
 
-  append(drafts: readonly EntryDraft[]): Promise<ChainedEntries> {
+  /** The first append, which may be refused for want of room; with `beside`, it begins a branch wherever the leaf is. */
+  async begin(drafts: readonly EntryDraft[], { beside }: { readonly beside: boolean }): Promise<void> {
+    const { guard } = this.#init.hold;
+    const where = beside ? { onto: this.#lastId } : { below: this.#lastId };
+    await this.#append(drafts, { ...where, verbatim: true, ...(guard === null ? {} : { guard }) });
+  }
+
+  append(drafts: readonly EntryDraft[]): Promise<KeptEntries> {
     if (this.#ended) return Promise.reject(this.#endedError());
-    return this.#chain.append(drafts, this.#options);
+    return this.#append(drafts, { below: this.#lastId, ...this.#guard });
+  }
+
+  listen(tell: (fact: HeardFact) => void): void {
+    const { store, sessionId } = this.#init;
+    this.#tell = tell;
+    const heard = (): number => this.#heard;
+    this.#stopListening = listenTo({
+      store,
+      sessionId,
+      get heard() {
+        return heard();
+      },
+      hear: (entry) => this.#hear(entry),
+      look: () => this.look(),
+    });
+    for (const fact of this.#untold.splice(0)) tell(fact);
+  }
+
+  look(): Promise<void> {
+    return this.#hearFrom(this.#heard);
+  }
+
+  async park(fact: ParkedFact): Promise<boolean> {
+    if (this.#ended) throw this.#endedError();
+    const { runId, hold, append } = this.#init;
+    try {
+      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#heard, ...this.#guard });
+    } catch (error) {
+      if (!(error instanceof SessionConflictError)) throw error;
+      await this.look();
+      return false;
+    }
+    this.#close();
+    await hold.letGo();
+    return true;
   }
 
   async end(outcome: RunOutcome): Promise<void> {
     if (this.#ended) throw this.#endedError();
-    this.#ended = true;
+    this.#close();
+    const { runId, hold } = this.#init;
     try {
-      await this.#chain.append([{ type: "run", runId: this.#runId, ...outcome }], this.#options);
-      await this.#hold.finish(outcome.phase);
+      await this.#append([{ type: "run", runId, ...outcome }], { below: this.#lastId, ...this.#guard });
+      await hold.finish(outcome.phase);
     } catch (error) {
-      await this.#hold.letGo().catch(() => {});
+      await hold.letGo().catch(() => {});
       throw error;
     }
   }
 
   async abandon(): Promise<void> {
     if (this.#ended) return;
-    this.#ended = true;
-    await this.#hold.letGo();
+    this.#close();
+    await this.#init.hold.letGo();
   }
 
   origin(): Omit<TranscriptOrigin, "length"> | null {
-    const entryId = this.#chain.lastId;
-    if (this.#store === null || entryId === null) return null;
-    return { store: this.#store, sessionId: this.sessionId, entryId };
+    const { store, sessionId, shared } = this.#init;
+    return !shared || this.#lastId === null ? null : { store, sessionId, entryId: this.#lastId };
+  }
+
+  #close(): void {
+    this.#ended = true;
+    this.#stopListening();
+  }
+
+  async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
+    const { entries, version, head } = await this.#init.append(drafts, options);
+    // An entry that was there before this call is a repetition, and the run has gone on since.
+    const fresh = entries.find(({ seq }) => seq >= this.#heard);
+    if (fresh !== undefined && fresh.seq > this.#heard) await this.#hearFrom(this.#heard, fresh.seq);
+    this.#heard = Math.max(this.#heard, version);
+    const added = entries.filter((entry) => isNode(entry) && entry.seq >= this.#version);
+    const [first] = added;
+    if (first === undefined) return { entries };
+    const others = first.parentId === this.#lastId ? NOBODY : await this.#othersBefore(first);
+    this.#lastId = (added.at(-1) as Entry).id;
+    this.#version = version;
+    // A run that began beside the leaf was never left.
+    const moved = this.#atLeaf && head.leafId !== this.#lastId;
+    this.#atLeaf = head.leafId === this.#lastId;
+    return moved ? { entries, others, movedTo: { leafId: head.leafId } } : { entries, others };
+  }
+
+  /** The nodes between the last one and a new one. They came after the run last appended. */
+  async #othersBefore({ seq, parentId }: Entry): Promise<readonly Entry[]> {
+    const { store, sessionId } = this.#init;
+    const above = new Map<string, Entry>();
+    for await (const entry of store.read(sessionId, { after: this.#version - 1, before: seq }))
+      above.set(entry.id, entry);
+    const others: Entry[] = [];
+    for (let entry = above.get(parentId ?? ""); entry !== undefined; entry = above.get(entry.parentId ?? ""))
+      others.unshift(entry);
+    return others;
+  }
+
+  async #hearFrom(from: number, before?: number): Promise<void> {
+    const { store, sessionId } = this.#init;
+    const range = { after: from - 1, ...(before === undefined ? {} : { before }) };
+    for await (const entry of store.read(sessionId, range)) this.#hear(entry);
+  }
+
+  /** Whoever brings entries brings all from a known position on, in order; the same one may come in several ways. */
+  #hear(entry: Entry): void {
+    if (entry.seq < this.#heard) return;
+    this.#heard = entry.seq + 1;
+    if (this.#ended || entry.inherited === true) return;
+    if (isHeardFact(entry) && entry.runId === this.#init.runId) this.#tell(entry);
   }
 
   #endedError(): SessionError {
-    return new SessionError("RUN_ENDED", `Run ${this.#runId} has ended and takes no more entries.`);
+    return new SessionError("RUN_ENDED", `Run ${this.#init.runId} has ended and takes no more entries.`);
   }
 }
 
-/** Appends to the chain while the hold is the session's. A first append may carry any number of entries. */
-export function appendHeld(
-  chain: EntryChain,
-  hold: RunHold,
-  drafts: readonly EntryDraft[],
-  options: Pick<ChainOptions, "verbatim" | "beside"> = {},
-): Promise<ChainedEntries> {
-  return chain.append(drafts, { ...options, ...guardOf(hold) });
-}
-
-function guardOf({ guard }: RunHold): Pick<AppendOptions, "guard"> {
-  return guard === null ? {} : { guard };
+function isHeardFact(entry: Entry): entry is HeardFact {
+  return entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
 }

@@ -2,27 +2,22 @@ import { sameJson } from "../../internal/json.ts";
 import { messagesOf } from "../../session/context.ts";
 import type { EntryDraft } from "../../session/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
-import { SessionError } from "../../session/errors.ts";
+import { inputIdOf } from "../../session/open-runs.ts";
 import { operation, Session } from "../../session/session.ts";
-import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
-import { EntryChain } from "../../tree/entry-chain.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import { resumeStateOf } from "../resume-state.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { SinkRequest } from "../run-sink.ts";
-import { appendHeld, LogSink, type RunHold } from "./log-sink.ts";
-import { endDrafts, missingRows, startDrafts } from "./start-drafts.ts";
+import { type Claimable, claimRun } from "./claim-run.ts";
+import { LogSink } from "./log-sink.ts";
+import { missingRows, startDrafts } from "./start-drafts.ts";
 
 /** A session that a run goes on in. */
-export interface RunLog {
-  readonly store: SessionStore;
-  readonly head: SessionHead;
-  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
-  /** What keeps other runs away; it is held already. */
-  readonly hold: RunHold;
+export interface RunLog extends Claimable {
   /** Whether later sessions can build on the rows by reference. */
   readonly shared: boolean;
   /** What room the session has; left out where its turns are not limited. */
@@ -37,54 +32,56 @@ export interface RunLog {
  * - A user session that comes from an earlier entry is written below that entry. The leaf stays where it is, unless the
  *   same rows stand there already: then this is another try, and the leaf goes along.
  */
-export async function continueLog(log: RunLog, request: SinkRequest): Promise<{ sink: LogSink; user: Session }> {
-  const { store, head, hold } = log;
-  const sessionId = head.header.id;
-  await checkStillResumable(log, request.user.transcript);
-  const { user, from } = await placeOf(log, request.user);
-  const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
-  const chain = new EntryChain(
-    {
+export function continueLog(
+  log: RunLog,
+  sessionId: string,
+  request: SinkRequest,
+): Promise<{ sink: LogSink; user: Session }> {
+  const { store, room } = log;
+  const { runId, systemPrompt } = request;
+  const version = request.version ?? knownVersion(request.user.transcript, sessionId);
+  return claimRun(log, { runId, version }, async (claim) => {
+    const { head, hold, ends, started, by } = claim;
+    const { user, from } = await placeOf(store, head, request.user);
+    const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
+    const atLeaf = onto === head.leafId;
+    const sink = new LogSink({
+      store,
+      sessionId,
+      runId,
       append: (entries, options) => log.append(entries, options),
-      read: (options) => store.read(sessionId, options),
-    },
-    { lastId: onto, version: head.version, atLeaf: onto === head.leafId || repeated },
-  );
-  const moves: EntryDraft[] = repeated && onto !== head.leafId ? [{ type: "leaf", targetId: onto }] : [];
-  const path = onto === head.leafId ? head.path : await pathAt(store, sessionId, onto);
-  // Whoever runs a session is alone with it, so that a run without an end is one that died.
-  const ended = endDrafts(head.openRuns, request.runId, { phase: "failed", error: "The run was interrupted." });
-  const start = [...ended, ...moves, ...drafts, ...startDrafts(request, await store.settings(sessionId, path))];
-  await appendHeld(chain, hold, start, { verbatim: true, beside: onto !== head.leafId });
-  const { room } = log;
-  const sink = new LogSink({
-    sessionId,
-    runId: request.runId,
-    chain,
-    hold,
-    store: log.shared ? store : null,
-    ...(room === undefined ? {} : { room }),
+      hold,
+      start: { lastId: onto, version: head.version, heard: version, atLeaf: atLeaf || repeated },
+      shared: log.shared,
+      ...(room === undefined ? {} : { room }),
+    });
+    const moves: EntryDraft[] = repeated && !atLeaf ? [{ type: "leaf", targetId: onto }] : [];
+    const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
+    const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
+    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...start], { beside: !atLeaf });
+    return { sink, user };
   });
-  return { sink, user };
 }
 
-/**
- * Of several that found the same run interrupted, the one that has the session first goes on with it. The others would
- * repeat what that one has done.
- */
-async function checkStillResumable({ store, head }: RunLog, transcript: Transcript): Promise<void> {
+/** The version of a session's log that a resume of it read; who says something more after that has resumed all the same. */
+function knownVersion(transcript: Transcript, sessionId: string): number | undefined {
   const origin = Transcript.originOf(transcript);
-  // Who says something more after a resume has resumed all the same.
-  const { sessionId, version } = resumeStateOf(transcript) ?? { ...origin, version: origin?.resumedAt };
-  if (version === undefined || sessionId !== head.header.id || version === head.version) return;
-  for await (const entry of store.read(sessionId, { after: version - 1 })) {
-    if (entry.type !== "run") continue;
-    throw new SessionError("CONFLICT", `Another run went on in session ${sessionId} meanwhile; resume it again.`);
-  }
+  const known = resumeStateOf(transcript) ?? { sessionId: origin?.sessionId, version: origin?.resumedAt };
+  return known.sessionId === sessionId ? known.version : undefined;
+}
+
+/** The rows, with the name of who asked for the run on the one that is its input. */
+function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | null): readonly EntryDraft[] {
+  if (by === null) return drafts;
+  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? { ...draft, by } : draft));
 }
 
 /** The user session to run on, and how much of it the log has. */
-async function placeOf({ store, head }: RunLog, user: Session): Promise<{ user: Session; from: LogPlace }> {
+async function placeOf(
+  store: SessionStore,
+  head: SessionHead,
+  user: Session,
+): Promise<{ user: Session; from: LogPlace }> {
   // A log without rows may still say where its session's tools act.
   const isEnough = (from: LogPlace | null): from is LogPlace =>
     from !== null && (from.length > 0 || head.header.sandbox === null);

@@ -1,33 +1,19 @@
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { EntryDraft, EntryOf } from "../../session/entry.ts";
-import type { OpenRun } from "../../session/open-runs.ts";
+import type { EntryDraft } from "../../session/entry.ts";
 import type { Settings } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/transcript.ts";
-import type { SinkRequest } from "../run-sink.ts";
 
-/**
- * What a run writes before its first own row: the agent's instructions, where they are not those that the path has, and
- * that it has started.
- */
-export function startDrafts(request: SinkRequest, settings: Settings): EntryDraft[] {
-  const { runId, systemPrompt } = request;
-  const drafts: EntryDraft[] = [{ type: "run", runId, phase: "started" }];
-  if (systemPrompt !== settings.systemPrompt) {
-    drafts.unshift({ type: "variables", set: {}, unset: [], systemPrompt });
-  }
-  return drafts;
+/** What a run writes before its first own row: that it started, after the agent's instructions where the path has others. */
+export function startDrafts(started: EntryDraft, systemPrompt: string | null, settings: Settings): EntryDraft[] {
+  if (systemPrompt === settings.systemPrompt) return [started];
+  return [{ type: "variables", set: {}, unset: [], systemPrompt }, started];
 }
 
-/** The end of runs that started and never said how they ended. */
-export function endDrafts(
-  openRuns: readonly OpenRun[],
-  runId: string,
-  how: Pick<EntryOf<"run">, "phase" | "error">,
-): EntryDraft[] {
-  const dead = openRuns.filter((open) => open.state === "started" && open.runId !== runId);
-  return dead.map((open) => ({ type: "run", runId: open.runId, ...how }));
+/** That a run started in a log of its own, which nobody else can know of yet. */
+export function startedFirst(runId: string): EntryDraft {
+  return { type: "run", runId, phase: "started", claim: 0 };
 }
 
 /** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */

@@ -3,14 +3,14 @@ import type { Session } from "../../session/session.ts";
 import { NO_SETTINGS } from "../../session/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/transcript.ts";
-import { EntryChain } from "../../tree/entry-chain.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { SinkRequest } from "../run-sink.ts";
+import { type Claimable, claimRun } from "./claim-run.ts";
 import { LeaseHold } from "./lease-hold.ts";
-import { appendHeld, LogSink } from "./log-sink.ts";
+import { LogSink, type LogSinkInit } from "./log-sink.ts";
 import { commonRows } from "./run-log.ts";
-import { missingRows, rowDrafts, startDrafts } from "./start-drafts.ts";
+import { missingRows, rowDrafts, startDrafts, startedFirst } from "./start-drafts.ts";
 
 /** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
 export async function openStoreSink(store: SessionStore, request: SinkRequest): Promise<LogSink> {
@@ -25,32 +25,38 @@ interface Source {
   readonly length: number;
 }
 
+/** Nobody else knows of a session that is just being made, so that making it is its claim. */
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<LogSink> {
-  const entries = [...rowDrafts(request.user.transcript), ...startDrafts(request, NO_SETTINGS)];
-  const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
-  const hold = await LeaseHold.take(store, head.header.id, request.runId, request);
-  const { id: sessionId } = head.header;
-  const chain = chainOf(store, sessionId, { lastId: head.leafId, version: head.version });
-  return new LogSink({ sessionId, runId: request.runId, chain, hold, store });
+  const { runId, systemPrompt, user } = request;
+  const start = startDrafts(startedFirst(runId), systemPrompt, NO_SETTINGS);
+  const entries = [...rowDrafts(user.transcript), ...start];
+  const { header, leafId, version } = await store.create(headerOf(request.output, request.sandboxHandleId), {
+    entries,
+  });
+  const hold = await LeaseHold.take(store, header.id, runId, request);
+  return sinkOf(store, { sessionId: header.id, runId, hold, start: { lastId: leafId, version } });
 }
 
 async function forkOutput(store: SessionStore, request: SinkRequest, source: Source): Promise<LogSink> {
-  const { output, runId, sandboxHandleId, user } = request;
+  const { output, runId, sandboxHandleId, systemPrompt, user } = request;
+  const { id: sessionId } = output;
   const { header } = source.head;
-  const head = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
-  const hold = await LeaseHold.take(store, output.id, runId, request);
-  try {
-    const { onto, drafts } = await missingRows(store, output.id, user.transcript, source);
-    const chain = chainOf(store, output.id, { lastId: onto, version: head.version });
-    const path = (onto === null ? null : await store.path(output.id, onto)) ?? EMPTY_PATH;
+  const fork = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
+  const place: Claimable = {
+    store,
+    append: (drafts, options) => store.append(sessionId, drafts, options),
+    hold: () => LeaseHold.take(store, sessionId, runId, request),
+    head: async () => fork,
+  };
+  return claimRun(place, { runId }, async ({ head, hold, started }) => {
+    const { onto, drafts } = await missingRows(store, sessionId, user.transcript, source);
+    const sink = sinkOf(store, { sessionId, runId, hold, start: { lastId: onto, version: head.version } });
+    const path = (onto === null ? null : await store.path(sessionId, onto)) ?? EMPTY_PATH;
     const moves = head.leafId === onto ? [] : [{ type: "leaf", targetId: onto } as const];
-    const start = [...moves, ...drafts, ...startDrafts(request, await store.settings(output.id, path))];
-    await appendHeld(chain, hold, start, { verbatim: true, beside: true });
-    return new LogSink({ sessionId: output.id, runId, chain, hold, store });
-  } catch (error) {
-    await hold.letGo().catch(() => {});
-    throw error;
-  }
+    const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
+    await sink.begin([...moves, ...drafts, ...start], { beside: true });
+    return sink;
+  });
 }
 
 /** The store's session that a user session comes from, or that has its id and says what it begins with. */
@@ -67,16 +73,7 @@ async function findSource(store: SessionStore, { id, transcript }: Session): Pro
   return length > 0 && commonRows(transcript, stored) === length ? { head, entryId: head.leafId, length } : null;
 }
 
-function chainOf(
-  store: SessionStore,
-  sessionId: string,
-  start: { readonly lastId: string | null; readonly version: number },
-): EntryChain {
-  return new EntryChain(
-    {
-      append: (drafts, options) => store.append(sessionId, drafts, options),
-      read: (options) => store.read(sessionId, options),
-    },
-    start,
-  );
+function sinkOf(store: SessionStore, init: Pick<LogSinkInit, "sessionId" | "runId" | "hold" | "start">): LogSink {
+  const append: LogSinkInit["append"] = (drafts, options) => store.append(init.sessionId, drafts, options);
+  return new LogSink({ ...init, store, append, shared: true });
 }

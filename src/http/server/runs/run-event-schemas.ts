@@ -54,7 +54,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       event("tool-started", { ...inRound, callId: text, name: text, arguments: json }),
       event("tool-finished", { ...inRound, callId: text, message: result }),
       event("approval-required", { ...inRound, approval }),
-      event("approval-settled", { ...inRound, callId: text }),
+      event("approval-settled", { ...inRound, callId: text, question: text }),
       event("compaction", {
         ...inRound,
         entryId: text,
@@ -69,6 +69,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       }),
       event("leaf-moved", { ...ofRun, leafId: text.nullable() }),
       event("events-dropped", { ...ofRun, count: z.int() }),
+      event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
       event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable() }),
       event("run-failed", { ...ofRun, error }),
       event("group-started", { sessionId: text, messageId: text, agents: z.array(text), resumed: z.boolean() }),

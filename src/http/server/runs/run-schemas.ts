@@ -31,6 +31,7 @@ const reach = named<SandboxReach>(
 export const approval: z.ZodType<Approval> = named<Approval>(
   "Approval",
   z.object({
+    question: text,
     callId: text,
     name: text,
     arguments: json,

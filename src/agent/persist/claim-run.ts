@@ -1,0 +1,117 @@
+import { describeOpen } from "../../session/append-guard.ts";
+import type { EntryDraft } from "../../session/entry.ts";
+import { SessionBusyError, SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
+import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
+import type { RunHold } from "./log-sink.ts";
+
+/** How often a run is claimed in a row without a new row before it counts as failed. */
+const CLAIMS_MAX = 5;
+
+/** Facts that change what is to be done about a run. */
+const RUN_FACTS: ReadonlySet<string> = new Set(["run", "run_parked", "cancel"]);
+
+/** A session that a run is to begin or to go on in. */
+export interface Claimable {
+  readonly store: SessionStore;
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
+  /** Keeps all others away. @throws {SessionBusyError} while someone else does. */
+  hold(): Promise<RunHold>;
+  /** The session as it is, once it is held. */
+  head(): Promise<SessionHead>;
+}
+
+/** Which run claims a session. */
+export interface ClaimRequest {
+  readonly runId: string;
+  /** The version of the log that whoever claims knew; left out where that does not matter. */
+  readonly version?: number | undefined;
+}
+
+/** A session that a run has to itself. */
+export interface Claim {
+  readonly head: SessionHead;
+  readonly hold: RunHold;
+  /** What the run writes before its first row: the end of runs whose process is gone. */
+  readonly ends: readonly EntryDraft[];
+  /** What it writes after its input. */
+  readonly started: EntryDraft;
+  /** Who asked for it; null where nobody did, or that was the program itself. */
+  readonly by: string | null;
+}
+
+/**
+ * Claims a session for a run: the only way to begin one or to go on with it. `begin` writes the ends, the run's input and
+ * that it started, in one append; what it throws lets go of the session.
+ *
+ * - Of several who claim, one has the session: the others are refused with `SESSION_BUSY` while it does.
+ * - What another did about a run since the caller looked is a `CONFLICT`.
+ * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
+ * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
+ */
+export async function claimRun<T>(
+  place: Claimable,
+  request: ClaimRequest,
+  begin: (claim: Claim) => Promise<T>,
+): Promise<T> {
+  const hold = await place.hold();
+  try {
+    const head = await place.head();
+    await checkKnown(place.store, head, request.version);
+    const { runId } = request;
+    const mine = head.openRuns.find((run) => run.runId === runId);
+    checkTurn(head, runId, mine);
+    const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
+    const end = mine === undefined ? null : endOfClaims(mine);
+    if (end !== null) {
+      await place.append([...ends, end.draft], hold.guard === null ? {} : { guard: hold.guard });
+      throw end.error;
+    }
+    const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
+    const by = mine?.state === "requested" ? await askerOf(place.store, head, runId) : null;
+    return await begin({ head, hold, ends, started, by });
+  } catch (error) {
+    await hold.letGo().catch(() => {});
+    throw error;
+  }
+}
+
+/** Of several that found the same run, the one that has the session first goes on with it; the others would repeat it. */
+async function checkKnown(store: SessionStore, head: SessionHead, version: number | undefined): Promise<void> {
+  if (version === undefined || version >= head.version) return;
+  const { id } = head.header;
+  for await (const { type } of store.read(id, { after: version - 1 })) {
+    if (!RUN_FACTS.has(type)) continue;
+    throw new SessionError("CONFLICT", `Another run went on in session ${id} meanwhile; resume it again.`);
+  }
+}
+
+/** Runs that have begun go on before others begin, and those that were asked for begin in the order of the log. */
+function checkTurn({ header, openRuns }: SessionHead, runId: string, mine: OpenRun | undefined): void {
+  const begun = mine !== undefined && mine.state !== "requested";
+  const now = new Date().toISOString();
+  const isDue = ({ notBefore = "" }: OpenRun): boolean => notBefore <= now;
+  const before = openRuns.slice(0, mine === undefined ? openRuns.length : openRuns.indexOf(mine));
+  const first =
+    openRuns.find((run) => run.runId !== runId && (run.state === "parked" || run.state === "answered")) ??
+    (begun ? undefined : before.find((run) => run.state === "requested" && isDue(run)));
+  if (first !== undefined) throw new SessionBusyError(header.id, describeOpen(first));
+}
+
+function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error: SessionError } | null {
+  const exhausted = (run.claims ?? 0) >= CLAIMS_MAX;
+  if (run.cancelled !== true && !exhausted) return null;
+  const why = exhausted ? `was begun ${CLAIMS_MAX} times without getting anywhere` : "was cancelled";
+  return { draft: endOf(run), error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
+}
+
+/** The end of a run that never said how it ended: whoever has the session is alone with it. */
+function endOf({ runId, cancelled }: OpenRun): EntryDraft {
+  const phase = cancelled === true ? "cancelled" : "failed";
+  return { type: "run", runId, phase, error: "The run was interrupted." };
+}
+
+async function askerOf(store: SessionStore, { header }: SessionHead, runId: string): Promise<string | null> {
+  return (await store.getEntry(header.id, requestIdOf(runId)))?.by ?? null;
+}
