@@ -3,7 +3,7 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
 import type { GroupMove } from "./group-run-state.ts";
 import type { WatchedRun } from "./use-group-run.ts";

@@ -37,10 +37,12 @@ test("keeps a call waiting until it runs or the group ends", () => {
     type: "approval-required",
     agent: "writer",
     round: 1,
-    approval: { callId: "1", name: "rm", arguments: {}, effects: "commands", reach: null },
+    approval: { question: "q", callId: "1", name: "rm", arguments: {}, effects: "commands", reach: null },
   };
   expect(after(selected, asked).waiting).toEqual([{ agent: "writer", approval: asked.approval }]);
-  expect(after(selected, asked, { type: "approval-settled", agent: "writer", callId: "1" }).waiting).toEqual([]);
+  expect(
+    after(selected, asked, { type: "approval-settled", agent: "writer", callId: "1", question: "q" }).waiting,
+  ).toEqual([]);
   expect(after(selected, asked, { type: "tool-started", agent: "writer", callId: "1", name: "rm" }).waiting).toEqual(
     [],
   );

@@ -70,7 +70,7 @@ export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRu
       return { ...state, waiting: [...state.waiting, call] };
     }
     case "approval-settled":
-      return decided(state, event.callId);
+      return { ...state, waiting: state.waiting.filter(({ approval }) => approval.question !== event.question) };
     case "agent-finished":
       return change(state, event, (move) => ({
         ...move,

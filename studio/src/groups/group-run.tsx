@@ -3,7 +3,7 @@ import type { GroupInfo, SessionView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { GroupRunMoves } from "./group-run-moves.tsx";
 import { useGroupRun } from "./use-group-run.ts";
 import "./group-run.css";

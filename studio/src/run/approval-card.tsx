@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { type CallParts, callParts, shownText } from "../../../src/agent/approval-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { formatTime } from "../transcript/format.ts";
 import { answerQuestion, type Asked } from "./asked.ts";
 import "./run.css";

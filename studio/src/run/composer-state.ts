@@ -1,5 +1,5 @@
 import type { Catalogue, SessionView } from "skein/client";
-import { MAY_NOT } from "../request/use-may.ts";
+import { MAY_NOT } from "../request/use-me.ts";
 import type { Run } from "./use-run.ts";
 
 /** What sending does now: start a run, have a say in the one that goes on, or nothing, for a reason. */

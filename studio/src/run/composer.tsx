@@ -3,7 +3,7 @@ import type { Content } from "../../../src/session/message.ts";
 import type { SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 import { AttachmentList } from "./attachment-list.tsx";
 import { contentOf } from "./attachment.ts";

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { SessionView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { barOf } from "./run-bar-state.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
@@ -63,7 +63,7 @@ function LastProblem({
   const may = useMay();
   const again = useAction(async () => onRetry?.());
   if (run.problem === null) return problem === null ? null : <div className="run-bar run-bar-bad">{problem}</div>;
-  const stopped = STOPPED.includes(run.problem.code);
+  const stopped = STOPPED.has(run.problem.code);
   return (
     <div className={stopped ? "run-bar" : "run-bar run-bar-bad"} role={stopped ? "status" : "alert"}>
       <span className="run-bar-text">
@@ -84,4 +84,4 @@ function LastProblem({
 }
 
 /** How a run ends that someone stopped. */
-const STOPPED: readonly string[] = ["ABORTED", "CANCELLED"];
+const STOPPED: ReadonlySet<string | null> = new Set(["ABORTED", "CANCELLED"]);

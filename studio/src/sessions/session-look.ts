@@ -1,7 +1,15 @@
 import type { ListedSession } from "skein/client";
 
 /** How a session stands, as one word. */
-export type SessionMark = "active" | "running" | "parked" | "requested" | "interrupted" | "suspended" | "closed" | "expired";
+export type SessionMark =
+  | "active"
+  | "running"
+  | "parked"
+  | "requested"
+  | "interrupted"
+  | "suspended"
+  | "closed"
+  | "expired";
 
 /** The words for the marks, as people read them. */
 export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
