@@ -122,6 +122,8 @@ export interface SinkRequest {
   readonly user: Session;
   /** The agent's instructions, kept as a setting so that a resume has them. */
   readonly systemPrompt: string | null;
+  /** Who says the run's input, where no request on record names them. */
+  readonly by?: string;
   /** What to record as the sandbox's handle instead of its own. */
   readonly sandboxHandleId?: string;
   /** Aborts when the run is to stop. */

@@ -42,7 +42,7 @@ const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
  * - Ids, order, parents, times, labels and entry types that this version does not know stay as they are.
  * - All lines are read and checked first, and the session is made in one step: it is there as a whole, or not at all.
  * - A log that comes in is words. The header's `inherited` says so of every entry of it: what they approved, ran or left
- *   waiting does not count, and a call without a result never runs. Where tools acted and which sessions it came from
+ *   waiting does not count, a call without a result never runs, and nobody is named as the one who caused them. Where tools acted and which sessions it came from
  *   becomes a note, a `custom` entry at the end. `trust` takes the log as it is instead.
  *
  * @throws {SessionError} `NOT_A_SESSION` when the first line is no session's header, `UNSUPPORTED_VERSION` for a later
@@ -91,6 +91,8 @@ function wordsOf(
   entries: readonly Entry[],
 ): { readonly header: SessionHeader; readonly entries: readonly EntryDraft[] } {
   const { sandbox, forkedFrom, lineage } = header;
+  // Who caused an entry is for this store to say: a file could name anyone.
+  const said = entries.map(({ by: _by, ...entry }): EntryDraft => entry);
   // What has neither parents nor anything that refers to them says only who began it.
   const began = lineage.parents.length === 0 && lineage.extras.length === 0 && !lineage.kind.startsWith("op_");
   const taken: JsonObject = {
@@ -98,10 +100,10 @@ function wordsOf(
     ...(forkedFrom === null ? {} : { forkedFrom: { ...forkedFrom } }),
     ...(began ? {} : { lineage: { ...lineage } }),
   };
-  if (Object.keys(taken).length === 0) return { header, entries };
+  if (Object.keys(taken).length === 0) return { header, entries: said };
   const words = { ...header, sandbox: null, forkedFrom: null, lineage: began ? lineage : UNKNOWN_LINEAGE };
   const note: EntryDraft = { type: "custom", customType: IMPORTED_NOTE, data: taken, parentId: leafOf(entries) };
-  return { header: words, entries: [...entries, note] };
+  return { header: words, entries: [...said, note] };
 }
 
 /** Where a log's leaf is at its end. */

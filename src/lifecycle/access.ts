@@ -42,6 +42,12 @@ export function viewerOf(options: ActorOptions): Viewer {
   return admin ? null : userId;
 }
 
+/** The stamp of what is appended on an actor's behalf; none where the call is the program's own. */
+export function byOf({ actor }: ActorOptions): { readonly by?: string } {
+  if (actor === undefined) return {};
+  return { by: typeof actor === "string" ? actor : actor.userId };
+}
+
 /** Whether a session is one that the viewer may know of. */
 export function isVisible(head: SessionHead, viewer: Viewer): boolean {
   return viewer === null || head.header.userId === viewer;

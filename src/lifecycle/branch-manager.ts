@@ -51,6 +51,8 @@ export interface BranchForkOptions extends StateOptions {
   readonly maxOpenPerUser?: number;
   /** Refuse a branch whose variables take more bytes as JSON. */
   readonly variablesBytesMax?: number;
+  /** Who forks; left out, it is the program itself. */
+  readonly by?: string;
 }
 
 /** How a branch is merged. */
@@ -63,6 +65,8 @@ export interface MergeOptions extends StateOptions {
   readonly maxTurns?: number;
   /** Refuse a merge after which the parent's variables would take more bytes as JSON. */
   readonly variablesBytesMax?: number;
+  /** Who merges; left out, it is the program itself. */
+  readonly by?: string;
 }
 
 /**
@@ -101,7 +105,7 @@ export class BranchManager {
     const start = await startOf(this.#store, sessionId, options);
     const header = this.#headerOf(source.header, branchName, options);
     const at = start.at === undefined ? {} : { at: start.at };
-    const { maxOpenPerUser, variablesBytesMax } = options;
+    const { maxOpenPerUser, variablesBytesMax, by } = options;
     const room = maxOpenPerUser === undefined ? {} : { maxOpenPerUser };
     const fork = await this.#store.fork(sessionId, header, { maxForks: this.#max, ...room, ...at });
     const drafts: EntryDraft[] = [];
@@ -110,7 +114,7 @@ export class BranchManager {
     }
     if (fork.status !== "active") drafts.push({ type: "status", status: "active" });
     try {
-      const { head } = await this.#store.append(header.id, drafts);
+      const { head } = await this.#store.append(header.id, drafts, by === undefined ? {} : { by });
       if (variablesBytesMax !== undefined)
         checkSettingsBytes(await this.#store.settings(head.header.id, head.path), variablesBytesMax);
       if (fork.status !== head.status) await this.#checkRoom(head, maxOpenPerUser);
@@ -301,13 +305,15 @@ function checkStrategy(strategy: unknown): asserts strategy is MergeStrategy {
   );
 }
 
-function appendOptions(drafts: readonly EntryDraft[], { maxTurns, variablesBytesMax }: MergeOptions): AppendOptions {
+function appendOptions(drafts: readonly EntryDraft[], options: MergeOptions): AppendOptions {
+  const { maxTurns, variablesBytesMax, by } = options;
   return {
     guard: {
       status: "active",
       ...(maxTurns === undefined ? {} : { maxTurns }),
       ...(variablesBytesMax === undefined ? {} : { variablesBytesMax }),
     },
+    ...(by === undefined ? {} : { by }),
     // A copy of another log may be of any length; the drafts name no parents, so that they chain as always.
     ...(drafts.length > APPEND_ENTRIES_MAX ? { verbatim: true } : {}),
   };

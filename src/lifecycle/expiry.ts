@@ -1,5 +1,6 @@
 import { SessionConflictError, SessionNotFoundError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
+import { hasWaitingRun } from "../session/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 
 const TRIES_MAX = 5;
@@ -35,10 +36,14 @@ export class Expiry {
     return this.#cutoff;
   }
 
-  /** Whether a session has expired and its log does not say so yet. */
+  /**
+   * Whether a session has expired and its log does not say so yet. One with a run that waits, to begin or for an answer, is
+   * not idle.
+   */
   isDue(head: SessionHead): boolean {
     const cutoff = this.cutoff();
-    return cutoff !== null && (head.status === "active" || head.status === "suspended") && head.updatedAt < cutoff;
+    if (cutoff === null || head.updatedAt >= cutoff) return false;
+    return (head.status === "active" || head.status === "suspended") && !hasWaitingRun(head.openRuns);
   }
 
   /** The head as a reader is to see it: a session that is due has expired, whether or not that is on record. */

@@ -23,7 +23,11 @@ export {
 } from "./checkpoint-manager.ts";
 export { sessionConfigFromEnvironment } from "./config-from-environment.ts";
 export type { CreateSession } from "./create-session.ts";
+export type { DueRun } from "./due-run.ts";
+export type { OpenQuestion, OpenRunView, RunsPage, RunsQuery } from "./list-runs.ts";
 export type { ManagedRunOptions } from "./manage-run.ts";
+export type { ManagedForkOptions, ManagedStateOptions, SessionManagerInit } from "./manager-options.ts";
+export type { ApprovalWord, CancelRun, DenialWord, IfBusy, RunName, RunRequest } from "./managed-runs.ts";
 export type {
   MergeConflict,
   MergeContext,
@@ -33,6 +37,7 @@ export type {
   SkippedTurn,
 } from "./merge-strategy.ts";
 export type { StateOptions } from "./read-state.ts";
+export type { AgentsByName, RecoveredRun, RecoverOptions } from "./recover-run.ts";
 export type { FailureContext, ReportFailure } from "./report-failure.ts";
 export {
   applyRetention,
@@ -41,7 +46,6 @@ export {
   type RetentionReport,
   type RetentionRule,
 } from "./retention.ts";
-export type { IfBusy } from "./run-line.ts";
 export { SelectiveMerge } from "./selective-merge.ts";
 export {
   type ConfigIssue,
@@ -54,12 +58,7 @@ export {
 } from "./session-config.ts";
 export { type ContextToken, type RequestBinding, SessionContext } from "./session-context.ts";
 export { type SessionEvent, type SessionEventDetails, SessionEvents, type SessionEventType } from "./session-events.ts";
-export {
-  type ManagedForkOptions,
-  type ManagedStateOptions,
-  SessionManager,
-  type SessionManagerInit,
-} from "./session-manager.ts";
+export { SessionManager } from "./session-manager.ts";
 export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./summary-merge.ts";
 export type { SweepOptions } from "./sweeper.ts";
 export type { TurnInput } from "./turn-input.ts";

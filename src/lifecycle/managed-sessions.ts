@@ -1,10 +1,11 @@
 import type { EntryOf, SessionStatus } from "../session/entry.ts";
-import { SessionError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
+import { SessionCapacityError, SessionError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { turnOf } from "../session/state.ts";
+import { statusError } from "../session/append-guard.ts";
 import { SessionStateMachine } from "../session/state-machine.ts";
 import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
-import { type ActorOptions, isVisible, viewerOf } from "./access.ts";
+import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
 import type { CheckpointManager } from "./checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
@@ -88,16 +89,45 @@ export class ManagedSessions {
   }
 
   /** @throws {SessionTransitionError} unless the session may go there; of two that try at once, one gets it. */
-  async transition(head: SessionHead, to: SessionStatus, reason?: string): Promise<SessionHead> {
+  async transition(
+    head: SessionHead,
+    to: SessionStatus,
+    { reason, ...as }: ActorOptions & { readonly reason?: string },
+  ): Promise<SessionHead> {
     const { id } = head.header;
     SessionStateMachine.validate(id, head.status, to);
     const status = STATUSES.filter((from) => SessionStateMachine.canTransition(from, to));
     try {
       const draft = { type: "status", status: to, ...(reason === undefined ? {} : { reason }) } as const;
-      return (await this.#init.store.append(id, [draft], { guard: { status } })).head;
+      return (await this.#init.store.append(id, [draft], { guard: { status }, ...byOf(as) })).head;
     } catch (error) {
       const from = statusIn(error);
       throw from === null ? error : new SessionTransitionError(id, from, to);
+    }
+  }
+
+  /** Makes a suspended session active again. */
+  async resume(head: SessionHead, options: ActorOptions): Promise<SessionHead> {
+    const { id } = head.header;
+    if (head.status === "closed" || head.status === "expired") throw statusError(id, head.status);
+    try {
+      const resumed = await this.transition(head, "active", options);
+      this.announce("resumed", resumed, {});
+      return resumed;
+    } catch (error) {
+      const ended = error instanceof SessionTransitionError && error.from !== "active" ? error.from : null;
+      throw ended === null ? error : statusError(id, ended);
+    }
+  }
+
+  /** Makes a session; sessions whose expiry nobody has recorded yet must not keep their user out. */
+  async withRoom<T>(userId: string | null, make: () => Promise<T>): Promise<T> {
+    try {
+      return await make();
+    } catch (error) {
+      const full = error instanceof SessionCapacityError && userId !== null;
+      if (!full || !(await this.#expireOf(userId))) throw error;
+      return make();
     }
   }
 
@@ -109,8 +139,12 @@ export class ManagedSessions {
     events.emit(Object.freeze(event) as unknown as SessionEvent);
   }
 
-  /** What follows turns that are durable now. */
+  /** What follows entries that are durable now. */
   async appended({ head, entries }: AppendResult): Promise<void> {
+    for (const entry of entries) {
+      if (entry.type === "run_parked")
+        this.announce("parked", head, { runId: entry.runId, questions: entry.questions });
+    }
     const messages = entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message");
     for (const entry of messages) {
       const turn = turnOf(entry);
@@ -130,6 +164,22 @@ export class ManagedSessions {
   /** How long a session has lasted up to a time. */
   durationSeconds({ header }: SessionHead, until: Date): number {
     return Math.max(0, until.getTime() - Date.parse(header.createdAt)) / 1000;
+  }
+
+  /** Records the expiry of a user's sessions that is due; whether there was any. */
+  async #expireOf(userId: string): Promise<boolean> {
+    const { expiry } = this;
+    let [due, cursor] = [false, null as string | null];
+    do {
+      const from = cursor === null ? {} : { cursor };
+      const page = await this.#init.store.list({ userId, status: ["active", "suspended"], ...from });
+      for (const head of page.items.filter((item) => expiry.isDue(item))) {
+        due = true;
+        await expiry.record(head);
+      }
+      cursor = page.next;
+    } while (cursor !== null);
+    return due;
   }
 
   #expired(before: SessionHead, after: SessionHead): void {

@@ -18,6 +18,11 @@ export interface SessionEventDetails {
   readonly merged: { readonly branchId: string; readonly appended: number };
   /** Also told of a session that expired, with the reason `"expired"`. */
   readonly closed: { readonly durationSeconds: number; readonly reason: string | null };
+  /** A run of this manager waits for answers and has let go of the session; each question is the entry that asks. */
+  readonly parked: {
+    readonly runId: string;
+    readonly questions: readonly { readonly callId: string; readonly question: string }[];
+  };
   readonly expired: { readonly idleSeconds: number };
 }
 

@@ -2,70 +2,48 @@ import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-guard.ts";
-import {
-  CheckpointNotFoundError,
-  SessionCapacityError,
-  SessionError,
-  SessionNotFoundError,
-  SessionTransitionError,
-} from "../session/errors.ts";
+import { CheckpointNotFoundError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { type SessionState, stateOf } from "../session/state.ts";
-import type { Checkpoint, CreateOptions, SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
+import type {
+  AppendResult,
+  Checkpoint,
+  CreateOptions,
+  SessionPage,
+  SessionQuery,
+  SessionStore,
+} from "../session/store.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { type ActorOptions, viewerOf } from "./access.ts";
-import { AfterWrite, type Consolidator, type WorkingMemory } from "./after-write.ts";
+import { type ActorOptions, byOf, viewerOf } from "./access.ts";
+import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager } from "./checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
+import { type DueRun, type DueRunInit, findDueRun } from "./due-run.ts";
+import { listRuns, type RunsPage, type RunsQuery } from "./list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
-import { type ManagedRunOptions, manageRun } from "./manage-run.ts";
+import { type ManagedRun, type ManagedRunOptions, manageRun } from "./manage-run.ts";
+import { type ApprovalWord, type CancelRun, type DenialWord, ManagedRuns, type RunName, type RunRequest } from "./managed-runs.ts";
+import {
+  checkInit,
+  type ManagedForkOptions,
+  type ManagedStateOptions,
+  type SessionManagerInit,
+} from "./manager-options.ts";
 import type { MergeResult, MergeStrategy } from "./merge-strategy.ts";
-import { readState, type StateOptions } from "./read-state.ts";
+import { readState } from "./read-state.ts";
+import { type AgentsByName, type RecoveredRun, type RecoverOptions, recoverRun } from "./recover-run.ts";
 import { type ReportFailure, safeReport, warnOfFailure } from "./report-failure.ts";
-import { RunLine } from "./run-line.ts";
 import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { SessionEvents } from "./session-events.ts";
 import { Sweeper, type SweepOptions } from "./sweeper.ts";
 import { type TurnInput, turnDraft } from "./turn-input.ts";
 
 const SETTLE_MS_DEFAULT = 10_000;
-
-/** What a manager is made of. */
-export interface SessionManagerInit {
-  readonly store: SessionStore;
-  /** Limits and times; what is not given has its default. */
-  readonly config?: Partial<SessionConfig>;
-  /** Gets every turn once it is durable. */
-  readonly memory?: WorkingMemory;
-  /** Gets every session that was closed or expired. */
-  readonly consolidator?: Consolidator;
-  /** Where events go (default: a set of listeners of this manager's own). */
-  readonly events?: SessionEvents;
-  /** Told when memory, consolidator, a listener or a sweep fails (default: a process warning). */
-  readonly onError?: ReportFailure;
-  /** What time it is; the system's clock unless given. */
-  readonly clock?: () => Date;
-  /** Makes ids of sessions, branches and checkpoints (default: UUIDv7). */
-  readonly ids?: () => string;
-}
-
-/** On whose behalf, and what is to come back: without turns, a state costs the same whatever the session's length. */
-export interface ManagedStateOptions extends ActorOptions, StateOptions {}
-
-/** Where a fork begins. */
-export interface ManagedForkOptions extends ManagedStateOptions {
-  /** A checkpoint of the session, instead of where it stands now. */
-  readonly fromCheckpoint?: string;
-  /** The last entry that the fork takes over (null: none), instead of where the session stands now. */
-  readonly at?: string | null;
-  /** Whether it counts as a session of its user, so that `maxSessionsPerUser` holds for it (default false). */
-  readonly counted?: boolean;
-}
 
 /**
  * Sessions of many users on one store.
@@ -87,7 +65,7 @@ export class SessionManager implements AsyncDisposable {
   readonly #branches: BranchManager;
   readonly #sessions: ManagedSessions;
   readonly #sweeper: Sweeper;
-  readonly #line = new RunLine();
+  readonly #runs: ManagedRuns;
 
   constructor(init: SessionManagerInit) {
     const { store, clock = () => new Date(), ids = uuidv7, memory = null, consolidator = null } = checkInit(init);
@@ -113,6 +91,7 @@ export class SessionManager implements AsyncDisposable {
       report,
       clock,
     });
+    this.#runs = new ManagedRuns({ store, sessions: this.#sessions, clock });
     const { expiry } = this.#sessions;
     this.#sweeper = new Sweeper({ store, expiry, report, intervalSeconds: config.cleanupInterval });
   }
@@ -122,7 +101,7 @@ export class SessionManager implements AsyncDisposable {
     const viewer = viewerOf(options);
     const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock });
     const { systemPrompt = this.config.defaultSystemPrompt } = init;
-    const settings = { type: "variables", set: {}, unset: [], systemPrompt } as const;
+    const settings = { type: "variables", set: {}, unset: [], systemPrompt, ...byOf(options) } as const;
     const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = this.config;
     const limits = { maxOpenPerUser, variablesBytesMax };
     const create = (): Promise<SessionHead> =>
@@ -130,7 +109,7 @@ export class SessionManager implements AsyncDisposable {
         header,
         systemPrompt === null ? limits : ({ ...limits, entries: [settings] } satisfies CreateOptions),
       );
-    const head = await this.#withRoom(init.userId, create);
+    const head = await this.#sessions.withRoom(init.userId, create);
     this.#sessions.announce("created", head, {});
     return stateOf(head, await this.store.settings(header.id, head.path), [], { checkpointId: null });
   }
@@ -140,7 +119,7 @@ export class SessionManager implements AsyncDisposable {
     const found = await this.#sessions.find(id, options);
     if (found === null) return null;
     try {
-      const head = await this.#resume(await this.#sessions.expiry.settle(found));
+      const head = await this.#sessions.resume(await this.#sessions.expiry.settle(found), options);
       return await readState(this.store, head, options);
     } catch (error) {
       if (error instanceof SessionNotFoundError) return null;
@@ -157,20 +136,20 @@ export class SessionManager implements AsyncDisposable {
     if (head.status !== "active") {
       if (options.resume === false) throw statusError(id, head.status);
       try {
-        await this.#resume(head);
+        await this.#sessions.resume(head, options);
       } catch (error) {
         // Someone else resumed it at the same moment.
         if (!(error instanceof SessionTransitionError)) throw error;
       }
     }
-    return this.#tree(id);
+    return this.#tree(id, options);
   }
 
   /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
     const draft = turnDraft(turn);
     const { version } = await this.#sessions.prepare(id, options);
-    const result = await this.store.append(id, [draft], { guard: this.#sessions.guard });
+    const result = await this.store.append(id, [draft], { guard: this.#sessions.guard, ...byOf(options) });
     const entries = result.entries.filter(({ seq }) => seq >= version);
     await this.#sessions.appended({ ...result, entries });
   }
@@ -194,7 +173,7 @@ export class SessionManager implements AsyncDisposable {
 
   /** Pauses an active session: it takes no turns until it is resumed. */
   async suspend(id: string, options: ManagedStateOptions = {}): Promise<SessionState> {
-    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "suspended");
+    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "suspended", options);
     this.#sessions.announce("suspended", head, {});
     return readState(this.store, head, options);
   }
@@ -202,7 +181,7 @@ export class SessionManager implements AsyncDisposable {
   /** Ends an active or suspended session for good. */
   async close(id: string, options: ActorOptions & { readonly reason?: string } = {}): Promise<void> {
     const { reason } = options;
-    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", reason);
+    const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", options);
     const durationSeconds = this.#sessions.durationSeconds(head, this.#clock());
     this.#sessions.ended(head, { durationSeconds, reason: reason ?? null });
   }
@@ -252,6 +231,7 @@ export class SessionManager implements AsyncDisposable {
     if (sandbox !== undefined) await this.#checkpoints.restore(checkpointId, { sandbox, turns: false });
     const moved = await this.store.append(sessionId, [{ type: "leaf", targetId: leafId }], {
       guard: { status: "active" },
+      ...byOf(options),
     });
     this.#sessions.announce("restored", moved.head, { checkpointId });
     return readState(this.store, moved.head, options);
@@ -266,12 +246,13 @@ export class SessionManager implements AsyncDisposable {
     const fork = (): Promise<SessionState> =>
       this.#branches.fork(id, branchName, {
         variablesBytesMax,
+        ...byOf(options),
         ...(counted ? { maxOpenPerUser: maxSessionsPerUser } : {}),
         ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
         ...(at === undefined ? {} : { at }),
         ...(turns === undefined ? {} : { turns }),
       });
-    const branch = await (counted ? this.#withRoom(head.header.userId, fork) : fork());
+    const branch = await (counted ? this.#sessions.withRoom(head.header.userId, fork) : fork());
     this.#sessions.announce("forked", head, { branchId: branch.sessionId, branchName });
     return branch;
   }
@@ -288,7 +269,12 @@ export class SessionManager implements AsyncDisposable {
     const parent = await (dryRun ? this.#sessions.read(parentId, options) : this.#sessions.prepare(parentId, options));
     await this.#sessions.read(branchId, options);
     if (parent.status !== "active") throw statusError(parentId, parent.status);
-    const result = await this.#branches.merge(parentId, branchId, { ...rest, maxTurns, variablesBytesMax });
+    const result = await this.#branches.merge(parentId, branchId, {
+      ...rest,
+      ...byOf(options),
+      maxTurns,
+      variablesBytesMax,
+    });
     if (!dryRun) this.#sessions.announce("merged", parent, { branchId, appended: result.appended.length });
     return result;
   }
@@ -297,16 +283,78 @@ export class SessionManager implements AsyncDisposable {
    * Runs the session through an agent, with what is said as its next turn. Every row is durable before the run goes on.
    *
    * The run comes back at once. A session that is missing, not active, full or busy is how it fails; a set-up that cannot
-   * work throws here.
+   * work throws here. With a `runId`, or where it waits, it is a request like any other: another process takes it up if
+   * this one dies, and the same `runId` again is the same run.
    */
   run(id: string, agent: Agent, input: Content, options: ManagedRunOptions = {}): SessionRun {
     viewerOf(options);
-    const check = async (): Promise<void> => {
-      const { status } = await this.#sessions.prepare(id, options);
-      if (status !== "active") throw statusError(id, status);
-    };
-    const open = (): Promise<SessionTree> => this.#tree(id);
-    return manageRun({ sessionId: id, line: this.#line, check, open }, agent, input, options);
+    return manageRun(this.#inSession(id, options), agent, input, options);
+  }
+
+  /**
+   * Asks for a run, which `recover` begins in any process. The same request under the same `runId` is the same run, however
+   * it stands by now.
+   *
+   * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
+   * @throws {SessionError} `CONFLICT` for another request under a `runId` that is taken.
+   */
+  async request(id: string, request: RunRequest, options: ActorOptions = {}): Promise<RunName> {
+    const { runId, sessionId } = await this.#runs.request(id, request, options);
+    return { runId, sessionId };
+  }
+
+  /**
+   * Stops a run in whatever process: the one that has begun, else the first that waits, unless one is named. False where
+   * there is none. One that has begun ends by itself soon after.
+   */
+  async cancel(id: string, which: CancelRun = {}, options: ActorOptions = {}): Promise<boolean> {
+    return this.#runs.cancel(id, which, options);
+  }
+
+  /** Says something before the model's next turn. @throws {SessionError} `RUN_ENDED` where no run has begun. */
+  async steer(id: string, content: Content, options: ActorOptions = {}): Promise<void> {
+    await this.#runs.say(id, "steer", content, options);
+  }
+
+  /** Says something when the model would stop. @throws {SessionError} `RUN_ENDED` where no run has begun. */
+  async followUp(id: string, content: Content, options: ActorOptions = {}): Promise<void> {
+    await this.#runs.say(id, "followUp", content, options);
+  }
+
+  /**
+   * Lets a call run that waits for a person's word, by the entry that asks, in whatever process. The first answer counts.
+   *
+   * @throws {SessionError} `QUESTION_NOT_FOUND` unless an open run of the session asks that, `CONFLICT` where it was
+   * answered otherwise or has expired.
+   */
+  async approve(id: string, question: string, word: ApprovalWord = {}, options: ActorOptions = {}): Promise<void> {
+    await this.#runs.answer(id, question, { ...word, decision: { approved: true } }, options);
+  }
+
+  /** Refuses a call that waits for a person's word; likewise. The model is told the reason. */
+  async deny(id: string, question: string, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
+    const { reason = null, ...rest } = word;
+    await this.#runs.answer(id, question, { ...rest, decision: { approved: false, reason } }, options);
+  }
+
+  /** One page of runs that have not ended, by how they stand; for an actor, of their own sessions. */
+  async runs(query: RunsQuery, options: ActorOptions = {}): Promise<RunsPage> {
+    return listRuns(this.store, query, viewerOf(options));
+  }
+
+  /** The run of a session that nobody has and that could begin or go on now; null where there is none. */
+  async due(id: string, options: ActorOptions = {}): Promise<DueRun | null> {
+    return findDueRun(this.#inSession(id, options), id, options);
+  }
+
+  /**
+   * Takes up the run that is due in a session: one whose process is gone or whose questions have answers goes on under its
+   * id, one that was asked for begins. Null where none is due, or someone else has it.
+   *
+   * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs what is not here; it stays.
+   */
+  async recover(id: string, agents: AgentsByName, options: RecoverOptions = {}): Promise<RecoveredRun | null> {
+    return recoverRun(this.#inSession(id, options), agents, options);
   }
 
   /** Records the expiry of sessions that were idle for too long; how many it was. */
@@ -341,53 +389,14 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
-  #tree(id: string): Promise<SessionTree> {
+  #inSession(sessionId: string, options: ActorOptions): ManagedRun & DueRunInit {
+    const [store, sessions, runs] = [this.store, this.#sessions, this.#runs];
+    return { store, sessions, runs, clock: this.#clock, sessionId, open: () => this.#tree(sessionId, options) };
+  }
+
+  #tree(id: string, options: ActorOptions): Promise<SessionTree> {
     const { guard } = this.#sessions;
-    return SessionTree.on(this.store, id, { guard, onAppend: (result) => this.#sessions.appended(result) });
+    const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
+    return SessionTree.on(this.store, id, { guard, onAppend, ...byOf(options) });
   }
-
-  async #resume(head: SessionHead): Promise<SessionHead> {
-    const { id } = head.header;
-    if (head.status === "closed" || head.status === "expired") throw statusError(id, head.status);
-    try {
-      const resumed = await this.#sessions.transition(head, "active");
-      this.#sessions.announce("resumed", resumed, {});
-      return resumed;
-    } catch (error) {
-      const ended = error instanceof SessionTransitionError && error.from !== "active" ? error.from : null;
-      throw ended === null ? error : statusError(id, ended);
-    }
-  }
-
-  /** Makes a session; sessions whose expiry nobody has recorded yet must not keep their user out. */
-  async #withRoom<T>(userId: string | null, make: () => Promise<T>): Promise<T> {
-    try {
-      return await make();
-    } catch (error) {
-      const full = error instanceof SessionCapacityError && userId !== null;
-      if (!full || !(await this.#expireOf(userId))) throw error;
-      return make();
-    }
-  }
-
-  /** Records the expiry of a user's sessions that is due; whether there was any. */
-  async #expireOf(userId: string): Promise<boolean> {
-    const { expiry } = this.#sessions;
-    let [due, cursor] = [false, null as string | null];
-    do {
-      const from = cursor === null ? {} : { cursor };
-      const page = await this.store.list({ userId, status: ["active", "suspended"], ...from });
-      for (const head of page.items.filter((item) => expiry.isDue(item))) {
-        due = true;
-        await expiry.record(head);
-      }
-      cursor = page.next;
-    } while (cursor !== null);
-    return due;
-  }
-}
-
-function checkInit(init: SessionManagerInit): SessionManagerInit {
-  if (typeof init?.store?.append === "function") return init;
-  throw new SessionError("INVALID_OPTION", "A session manager needs a store; open one with openStore.");
 }

@@ -42,6 +42,9 @@ export type SessionErrorCode =
   | "ISOLATION_MISSING"
   | "NO_SESSION"
   | "RUN_ENDED"
+  | "QUESTION_NOT_FOUND"
+  | "AGENT_NOT_FOUND"
+  | "MODEL_NOT_FOUND"
   | "ABORTED"
   | "DEADLINE"
   | "DEADLOCK";

@@ -82,6 +82,11 @@ export function isExpired({ state, expiresAt }: OpenRun, now: string): boolean {
   return state === "parked" && expiresAt !== undefined && expiresAt <= now;
 }
 
+/** Whether a run waits to begin, to go on or for an answer: a session with one is not idle. */
+export function hasWaitingRun(open: readonly OpenRun[]): boolean {
+  return open.some(({ state }) => state !== "started");
+}
+
 /** What a listing keeps of open runs, so that sessions are found by them. */
 export interface RunsIndex {
   readonly requested: boolean;

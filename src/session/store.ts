@@ -242,7 +242,10 @@ export interface SessionStore extends AsyncDisposable {
   /** Oldest first. */
   listCheckpoints(sessionId: string): Promise<Checkpoint[]>;
   deleteCheckpoint(id: string): Promise<boolean>;
-  /** Active and suspended sessions whose `updatedAt` is before that time, the longest idle first. */
+  /**
+   * Active and suspended sessions whose `updatedAt` is before that time, the longest idle first. One with a run that waits,
+   * to begin or for an answer, is not idle.
+   */
   listExpired(before: string, limit: number): Promise<SessionHead[]>;
   /** Yields entries after position `after` (default: from now on) as they come, until the signal aborts. */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<Entry>;

@@ -6,6 +6,7 @@ import { emptyHead, type PathSummary, type SessionHead } from "../session/fold.t
 import { checkHeader, type SessionHeader } from "../session/header.ts";
 import { checkName, checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
+import { hasWaitingRun } from "../session/open-runs.ts";
 import { parseSearch } from "../session/search.ts";
 import { NO_SETTINGS, type Settings } from "../session/settings.ts";
 import type { DriverQuery, LeaseTable, StoreDriver } from "../session/store-driver.ts";
@@ -272,7 +273,11 @@ class DrivenStore implements SessionStore {
     const driver = this.#openDriver();
     checkTime(before, "before");
     checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
-    return driver.listExpired(before, limit);
+    for (let most = limit; ; most *= 2) {
+      const heads = await driver.listExpired(before, most);
+      const idle = heads.filter(({ openRuns }) => !hasWaitingRun(openRuns));
+      if (idle.length >= limit || heads.length < most) return idle.slice(0, limit);
+    }
   }
 
   watch(sessionId: string, options: WatchOptions = {}): AsyncIterable<Entry> {

@@ -14,6 +14,8 @@ export interface TreeOptions {
 export interface StoreTreeOptions extends TreeOptions {
   /** What must hold for every append of the tree; only how a run ended goes on record whatever the status. */
   readonly guard?: Guard;
+  /** The user who causes what the tree appends; what a run writes under its lease is the run's own. */
+  readonly by?: string;
   /** Called after each append with the entries that are new; the append waits for it. It must not fail. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
 }

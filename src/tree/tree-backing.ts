@@ -39,11 +39,11 @@ export class StoreBacking implements TreeBacking {
   readonly store: SessionStore;
   readonly path = null;
   readonly damage: readonly Damage[] = [];
-  readonly #options: Pick<StoreTreeOptions, "guard" | "onAppend">;
+  readonly #options: Pick<StoreTreeOptions, "guard" | "by" | "onAppend">;
   #version: number;
 
   /** `version` is the session's when it was opened. */
-  constructor(store: SessionStore, options: Pick<StoreTreeOptions, "guard" | "onAppend"> = {}, version = 0) {
+  constructor(store: SessionStore, options: Pick<StoreTreeOptions, "guard" | "by" | "onAppend"> = {}, version = 0) {
     this.store = store;
     this.#options = options;
     this.#version = version;
@@ -62,11 +62,16 @@ export class StoreBacking implements TreeBacking {
     const { guard, onAppend } = this.#options;
     const known = this.#version;
     const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
-    const result = await this.store.append(sessionId, drafts, guarded);
+    const result = await this.store.append(sessionId, drafts, { ...this.#stamp(options), ...guarded });
     this.#version = Math.max(this.#version, result.version);
     // An entry that this tree has known of before is a repetition.
     await onAppend?.({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
     return result;
+  }
+
+  #stamp(options: AppendOptions | undefined): Pick<AppendOptions, "by"> {
+    const { by } = this.#options;
+    return by === undefined || options?.guard?.leaseToken !== undefined ? {} : { by };
   }
 
   async flush(): Promise<null> {

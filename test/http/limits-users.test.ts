@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import { createServer, type ServerLimits } from "../../src/http/index.ts";
-import { SessionManager, type SessionManagerInit } from "../../src/lifecycle/session-manager.ts";
+import type { SessionManagerInit } from "../../src/lifecycle/manager-options.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";

@@ -3,7 +3,8 @@ import type { SessionError } from "../../src/session/errors.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import type { SessionEvent, SessionEventType } from "../../src/lifecycle/session-events.ts";
-import { SessionManager, type SessionManagerInit } from "../../src/lifecycle/session-manager.ts";
+import type { SessionManagerInit } from "../../src/lifecycle/manager-options.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 
 /** What a case of the lifecycle works with. */
 export interface LifecycleContext {

@@ -41,7 +41,7 @@ export function continueLog(
   const { runId, systemPrompt } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
   return claimRun(log, { runId, version }, async (claim) => {
-    const { head, hold, ends, started, by } = claim;
+    const { head, hold, ends, started } = claim;
     const { user, from } = await placeOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
@@ -58,7 +58,9 @@ export function continueLog(
     const moves: EntryDraft[] = repeated && !atLeaf ? [{ type: "leaf", targetId: onto }] : [];
     const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
     const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
-    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...start], { beside: !atLeaf });
+    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, claim.by ?? request.by ?? null), ...start], {
+      beside: !atLeaf,
+    });
     return { sink, user };
   });
 }

@@ -149,7 +149,7 @@ function describeMessage(message: Message): string {
 /** The calls that a run asked about before it was interrupted. */
 async function undecidedCalls({ id: sessionId, store }: SessionTree): Promise<readonly ToolCall[]> {
   const { transcript } = (await resumeSession({ store, sessionId })).user;
-  const undecided = [...(resumeStateOf(transcript)?.approvals ?? [])].filter(([, decision]) => decision === null);
+  const undecided = [...(resumeStateOf(transcript)?.approvals ?? [])].filter(([, { decision }]) => decision === null);
   const ids = new Set(undecided.map(([callId]) => callId));
   const answer = transcript.rows.findLast(({ message }) => message.role === "assistant")?.message;
   return answer?.role === "assistant" ? (answer.toolCalls ?? []).filter(({ id }) => ids.has(id)) : [];

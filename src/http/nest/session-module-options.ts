@@ -1,5 +1,5 @@
 import type { FactoryProvider, ModuleMetadata } from "@nestjs/common";
-import type { SessionManagerInit } from "../../lifecycle/session-manager.ts";
+import type { SessionManagerInit } from "../../lifecycle/manager-options.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { NodeRequest } from "../middleware/node-request.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";

@@ -128,7 +128,9 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
         ...(onto === undefined ? {} : { onto }),
       };
       const tree = await openTree(services, param("id"), caller);
-      const { version, entries } = await tree.appendAll(body.entries, options);
+      // Who causes them is the caller, whoever else they name.
+      const drafts = body.entries.map(({ by: _by, ...draft }: EntryDraft): EntryDraft => draft);
+      const { version, entries } = await tree.appendAll(drafts, options);
       return answer({ version, entries }, { status: 201 });
     },
   });

@@ -32,6 +32,23 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "counts no session as idle in which a run waits to begin, to go on or for an answer",
+    async run({ store }) {
+      for (const id of ["a", "b", "c", "d", "e"]) await make(store, id);
+      await store.append("a", [request("r")]);
+      await store.append("b", [run("r", "started"), question("q", "c"), parked("r", ["q"])]);
+      await store.append("c", [run("r", "started"), question("q", "c"), parked("r", ["q"]), answer("q", "c", true)]);
+      await store.append("d", [run("r", "started")]);
+      const idle = async (limit: number): Promise<string[]> =>
+        (await store.listExpired("9999-01-01T00:00:00.000Z", limit)).map(({ header }) => header.id);
+      assert.deepEqual((await idle(10)).sort(), ["d", "e"]);
+      // Those that wait have been idle for longest, and must not hide the others.
+      assert.equal((await idle(1)).length, 1);
+      await store.append("a", [cancel("r")]);
+      assert.deepEqual((await idle(10)).sort(), ["a", "d", "e"]);
+    },
+  },
+  {
     name: "lets a fork take no run of its source for its own",
     async run({ store }) {
       await make(store, "a");

@@ -97,13 +97,16 @@ export class HostedRun {
   }
 
   /** @throws {HttpError} `CALL_NOT_FOUND` when no such call waits for a word. */
-  async decide(callId: string, { approve, reason }: { approve: boolean; reason?: string }): Promise<void> {
+  async decide(questionOrCallId: string, { approve, reason }: { approve: boolean; reason?: string }): Promise<void> {
     const run = this.#running();
-    if (!this.#approvals.has(callId)) {
-      throw new HttpError("CALL_NOT_FOUND", `No call ${show(callId)} of run ${this.runId} waits for approval.`);
+    const asked = [...this.#approvals.values()];
+    const approval = asked.find(({ question, callId }) => [question, callId].includes(questionOrCallId));
+    if (approval === undefined) {
+      const call = show(questionOrCallId);
+      throw new HttpError("CALL_NOT_FOUND", `No call ${call} of run ${this.runId} waits for approval.`);
     }
-    await (approve ? run.approve(callId) : run.deny(callId, reason));
-    this.#approvals.delete(callId);
+    await (approve ? run.approve(questionOrCallId) : run.deny(questionOrCallId, reason));
+    this.#approvals.delete(approval.question);
   }
 
   /** Says something while it goes on; resolves once that is on record. */
@@ -140,10 +143,16 @@ export class HostedRun {
     }
   }
 
+  /** A call of the run itself waits no longer. */
+  #started(id: string): void {
+    for (const { question, callId, innerRunId } of this.#approvals.values())
+      if (callId === id && innerRunId === undefined) this.#approvals.delete(question);
+  }
+
   #take(event: RunEvent | GroupEvent, report: (error: unknown) => void): void {
-    if (event.type === "approval-required") this.#approvals.set(event.approval.callId, event.approval);
-    if (event.type === "approval-settled") this.#approvals.delete(event.callId);
-    if (event.type === "tool-started" || event.type === "tool-finished") this.#approvals.delete(event.callId);
+    if (event.type === "approval-required") this.#approvals.set(event.approval.question, event.approval);
+    if (event.type === "approval-settled") this.#approvals.delete(event.question);
+    if (event.type === "tool-started" || event.type === "tool-finished") this.#started(event.callId);
     // What an agent of a group does is not the end of the group.
     if ("agent" in event) return;
     if (event.type === "run-finished") this.#status = "finished";
