@@ -22,7 +22,7 @@ import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
-import { openManager } from "../open-manager.ts";
+import { LOCAL_USER, openManager } from "../open-manager.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
 import { addressWithToken } from "../address-with-token.ts";
@@ -150,7 +150,7 @@ async function initOf({ values, fail }: CommandContext, { file, token }: ServeDo
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== null && { tokens: file }),
-    ...(token !== null && { tokens: [{ token, userId: "local", admin: true }], limits: { rate: null } }),
+    ...(token !== null && { tokens: [{ token, userId: LOCAL_USER, admin: true }], limits: { rate: null } }),
     ...(workspace !== null && {
       place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== null },
     }),
