@@ -286,7 +286,7 @@ describe("calls that write or run", () => {
     const outputs = await tell(chat, "go", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
       calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.callId, { approved: true });
+      await chat.decide(output.event.approval.question, { approved: true });
     });
     expect(calls).toEqual(asked);
     expect(await readFile(join(chat.workspace, "a.txt"), "utf8")).toBe("hi");
@@ -298,9 +298,10 @@ describe("calls that write or run", () => {
     const chat = await makeChat(scripted([calling(write), "then not"]));
     await tell(chat, "go", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await chat.decide("w", { approved: false, reason: "Not today." });
+        const { question } = output.event.approval;
+        await chat.decide(question, { approved: false, reason: "Not today." });
         // A word that comes too late changes nothing.
-        await chat.decide("w", { approved: true });
+        await chat.decide(question, { approved: true });
       }
     });
     expect((await contextOf(chat))[2]).toContain("Not today.");
@@ -322,11 +323,13 @@ describe("calls that write or run", () => {
       "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
     ]);
     expect(wordsOf(await tell(chat, "/approvals"))).toEqual([
-      'write_workspace_file {"path":"a.txt","content":"hi"}\n/recover goes on with the run and asks about them.',
+      expect.stringMatching(
+        /^write_workspace_file:\n│ hi\n1 Allow write_workspace_file `a\.txt` in \S+\? \(asked [-\d: ]+\)\nThe run waits for your word: \/approve or \/deny, and it goes on\.$/,
+      ),
     ]);
     await tell(chat, "/recover", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await chat.decide("w", { approved: true });
+        await chat.decide(output.event.approval.question, { approved: true });
       }
     });
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
@@ -342,10 +345,11 @@ describe("a word that was given before a crash", () => {
   const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
 
-  test.for<[attended: boolean, asked: string[], written: boolean]>([
-    [true, [], true],
-    [false, ["w"], false],
-  ])("counts where someone is there (%s), and is nobody's in a pipe", async ([attended, asked, written]) => {
+  test.for<[questions: "asked" | "refused" | "parked", asked: string[], written: boolean]>([
+    ["asked", [], true],
+    ["refused", ["w"], false],
+    ["parked", [], true],
+  ])("counts where questions are %s: those that are asked again are %j", async ([questions, asked, written]) => {
     const store = await openMemoryStore();
     const workspace = await makeWorkspace();
     const dying = await makeChat(scripted([calling(sleep, write)]), { store, workspace });
@@ -355,16 +359,16 @@ describe("a word that was given before a crash", () => {
       if (event.type === "tool-started") await drainRuns({ timeoutMs: 0 });
       // Both are asked about before the first one runs.
       if (event.type === "approval-required" && event.approval.callId === "w") {
-        for (const callId of ["w", "r"]) await dying.decide(callId, { approved: true });
+        for (const { question } of dying.pendingApprovals) await dying.decide(question, { approved: true });
       }
     });
-    const chat = await makeChat(scripted(["done"]), { store, workspace, attended });
+    const chat = await makeChat(scripted(["done"]), { store, workspace, questions });
     for await (const _output of chat.open(treeOf(dying).id));
     const calls: string[] = [];
     await tell(chat, "/recover", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
       calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.callId, { approved: false });
+      await chat.decide(output.event.approval.question, { approved: false });
     });
     expect(calls).toEqual(asked);
     const file = await readFile(join(workspace, "a.txt"), "utf8").catch(() => null);
