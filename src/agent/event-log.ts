@@ -10,33 +10,61 @@ export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
 /** An event as it is told to a log, which adds whose it is. */
 export type Unsigned<Event> = Event extends unknown ? Omit<Event, "runId"> : never;
 
+/** Told of an event, with the position of the run's last entry in its log then, or -1. */
+export type EventListener<Event> = (event: Event, position: number) => void;
+
+/** What a log of events starts with. */
+export interface EventLogInit<Event> {
+  readonly runId: string;
+  readonly listener: ((event: Event) => void) | undefined;
+  /** Told when a listener fails. */
+  readonly report: (error: unknown) => void;
+  /** The position of the run's last entry in its log; -1 before the first, and where it is not kept. */
+  readonly position: () => number;
+}
+
 /** The events of one run. Every reader starts at the first one that is still kept. */
 export class EventLog<Event extends { readonly type: string; readonly runId: string } = RunEvent> {
   readonly #runId: string;
   readonly #report: (error: unknown) => void;
-  readonly #listener: ((event: Event) => void) | undefined;
+  readonly #position: () => number;
+  readonly #listeners = new Set<EventListener<Event>>();
   #events: Event[] = [];
+  #positions: number[] = [];
   /** How many events were dropped from the front. */
   #dropped = 0;
   #ended = false;
   #waiting: (() => void)[] = [];
 
-  constructor(runId: string, listener: ((event: Event) => void) | undefined, report: (error: unknown) => void) {
+  constructor({ runId, listener, report, position }: EventLogInit<Event>) {
     this.#runId = runId;
-    this.#listener = listener;
     this.#report = report;
+    this.#position = position;
+    if (listener !== undefined) this.#listeners.add(listener);
+  }
+
+  /** Tells the events that are kept, and from then on each at once; what comes back ends that. */
+  listen(listener: EventListener<Event>): () => void {
+    this.#events.forEach((event, index) => {
+      this.#tell(listener, event, this.#positions[index] as number);
+    });
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   add(told: Unsigned<Event>): void {
     if (this.#ended) return;
     const event = Object.freeze({ ...told, runId: this.#runId }) as unknown as Event;
+    const position = this.#position();
     this.#events.push(event);
+    this.#positions.push(position);
     // Dropping half at a time keeps the cost of an event constant.
     if (this.#events.length >= EVENTS_MAX * 2) {
       this.#dropped += EVENTS_MAX;
       this.#events = this.#events.slice(EVENTS_MAX);
+      this.#positions = this.#positions.slice(EVENTS_MAX);
     }
-    this.#tell(event);
+    for (const listener of this.#listeners) this.#tell(listener, event, position);
     if (this.#waiting.length > 0) this.#wake();
   }
 
@@ -63,10 +91,9 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     }
   }
 
-  #tell(event: Event): void {
-    if (this.#listener === undefined) return;
+  #tell(listener: EventListener<Event>, event: Event, position: number): void {
     try {
-      const returned: unknown = this.#listener(event);
+      const returned: unknown = listener(event, position);
       // A listener may be an async function, whatever its type says.
       if (isThenable(returned)) Promise.resolve(returned).catch(this.#report);
     } catch (error) {

@@ -64,9 +64,12 @@ export class LoopRun implements SessionRun {
   constructor({ source, output, options, work }: RunStart) {
     const { onEvent, signal: callersSignal, persist = false, register = true } = options;
     const runId = options.runId ?? resumedRunId(persist, source.transcript) ?? uuidv7();
-    const events = new EventLog(runId, onEvent, (error) =>
-      process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
-    );
+    const events = new EventLog<RunEvent>({
+      runId,
+      listener: onEvent,
+      report: (error) => process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
+      position: () => (this.progress.sink?.version ?? 0) - 1,
+    });
     const { signal } = this.#controller;
     // Every tool of a round waits for this signal, and there may be any number of them.
     setMaxListeners(0, signal);
@@ -134,6 +137,10 @@ export class LoopRun implements SessionRun {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.synchronize().then(fulfilled, rejected);
+  }
+
+  listen(listener: (event: RunEvent, position: number) => void): () => void {
+    return this.progress.events.listen(listener);
   }
 
   synchronize(): Promise<Session> {

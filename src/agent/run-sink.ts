@@ -105,6 +105,8 @@ export interface RunSink {
   abandon(): Promise<void>;
   /** How much room the session had after the last append, and how many turns it may have; null where that is not limited. */
   readonly room: SessionRoom | null;
+  /** The version of the session's log as far as the run knows it; left out where that is not known. */
+  readonly version?: number;
   /** The lease that the run holds; left out where it holds its place in another way. */
   readonly lease?: RunLease | null;
   /** Where the rows written so far can be built on by reference; null where they cannot. */

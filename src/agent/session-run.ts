@@ -9,7 +9,8 @@ import type { Approval, RunEvent } from "./run-event.ts";
 export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted";
 
 /**
- * A run that goes on. `await run` gives the finished session, or that of a parked run as far as it came; `for await (const event of run)` tells what happens.
+ * A run that goes on. `await run` gives the finished session, or that of a parked run as far as it came; `for await (const
+ * event of run)` tells what happens.
  *
  * - A run that fails rejects everyone who awaits it with the same error, and nobody has to.
  * - Every reader of events starts at the beginning, as far as events are kept (the last 10,000 at least).
@@ -31,6 +32,11 @@ export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent
   /** Whether the run still goes on. */
   readonly pending: boolean;
   readonly pendingApprovals: readonly Approval[];
+  /**
+   * Tells what happened and what happens, each event at once, with the position of the run's last entry in its log (-1
+   * where it has none); what comes back ends that.
+   */
+  listen(listener: (event: RunEvent, position: number) => void): () => void;
   /** The finished session; the same as awaiting the run. */
   synchronize(): Promise<Session>;
   /** Stops the run at once. What was said stays. */

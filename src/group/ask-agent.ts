@@ -105,9 +105,8 @@ async function runLoop(
       persist: { openSink: async () => ({ sink, user }) },
     });
     atWork(run);
-    const telling = tell(run, name, emit);
+    run.listen((event) => emit({ ...event, agent: name }));
     const output = await run.synchronize();
-    await telling;
     await output.closeSandbox();
   } finally {
     atWork(null);
@@ -120,10 +119,6 @@ async function runLoop(
   // Cut short by its rounds or its budget, the agent has nothing for the group.
   if (!sink.passed) await log.append([passDraft(name)]);
   return finished(name, "passed");
-}
-
-async function tell(run: SessionRun, agent: string, emit: Asking["emit"]): Promise<void> {
-  for await (const event of run) emit({ ...event, agent });
 }
 
 function finished(agent: string, kind: Finished["kind"]): Finished {

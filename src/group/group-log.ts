@@ -49,6 +49,11 @@ export class GroupLog {
     return this.#items;
   }
 
+  /** The version of the session's log as far as it is known here. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** Why nothing can be appended any more: the session is closed or full, the lease or the store is lost. */
   get broken(): unknown {
     return this.#broken;

@@ -26,7 +26,7 @@ export interface GroupProgress {
 
 /** The progress after one more entry of the path. Only the entries since the latest message of a group matter. */
 export function stepProgress(progress: GroupProgress | null, entry: Entry): GroupProgress | null {
-  const mark = markOf(entry);
+  const mark = groupMarkOf(entry);
   if (mark?.kind === "message" && typeof mark.maxRounds === "number") {
     return { messageId: entry.id, maxRounds: mark.maxRounds, moves: [], ended: null };
   }
@@ -39,7 +39,8 @@ export function stepProgress(progress: GroupProgress | null, entry: Entry): Grou
   return { ...progress, moves: [...progress.moves, { agent, kind }] };
 }
 
-function markOf(entry: Entry): JsonObject | null {
+/** The mark of a group on an entry; null where there is none. */
+export function groupMarkOf(entry: Entry): JsonObject | null {
   if (entry.type === "message") return objectOf(entry.message.metadata?.[GROUP_KEY]);
   return entry.type === "custom" && entry.customType === GROUP_KEY ? objectOf(entry.data) : null;
 }

@@ -17,6 +17,8 @@ export interface GroupRun extends PromiseLike<SessionState>, AsyncIterable<Group
   readonly pending: boolean;
   /** How the group came to its end; null before that, and for a run that failed. */
   readonly outcome: GroupOutcome | null;
+  /** Tells what happened and what happens, each event at once, with the position of the log as far as the group knows it. */
+  listen(listener: (event: GroupEvent, position: number) => void): () => void;
   /** Stops the run at once. */
   abort(reason?: unknown): void;
   /** Lets a call of the agent at work run that waits for approval. */

@@ -45,6 +45,7 @@ export class RunningGroup implements GroupRun {
   readonly #controller = new AbortController();
   readonly #events: EventLog<GroupEvent>;
   readonly #done: Promise<SessionState>;
+  #log: GroupLog | null = null;
   #current: SessionRun | null = null;
   #outcome: GroupOutcome | null = null;
   #pending = true;
@@ -54,9 +55,12 @@ export class RunningGroup implements GroupRun {
     const { sessionId, options } = start;
     this.sessionId = sessionId;
     this.#start = start;
-    this.#events = new EventLog(this.id, options.onEvent, (error) =>
-      process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
-    );
+    this.#events = new EventLog<GroupEvent>({
+      runId: this.id,
+      listener: options.onEvent,
+      report: (error) => process.emitWarning(`A listener of group run ${this.id} failed: ${describeThrown(error)}`),
+      position: () => (this.#log?.version ?? 0) - 1,
+    });
     setMaxListeners(0, this.#controller.signal);
     this.#done = this.#run(options.signal);
     const ended = this.#done.then(
@@ -80,6 +84,10 @@ export class RunningGroup implements GroupRun {
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#done.then(fulfilled, rejected);
+  }
+
+  listen(listener: (event: GroupEvent, position: number) => void): () => void {
+    return this.#events.listen(listener);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<GroupEvent> {
@@ -144,6 +152,7 @@ export class RunningGroup implements GroupRun {
     };
     return claimRun(place, { runId: this.id }, async (claim) => {
       const log = await GroupLog.open(tree, claim.hold.guard ?? {});
+      this.#log = log;
       const outcome = await this.#work(tree, log, claim);
       if (outcome.reason !== "agent-failed") this.#tellEnd(log);
       await claim.hold.letGo();

@@ -1,5 +1,7 @@
 import type { Agent } from "../agent/agent.ts";
+import type { ParkOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model.ts";
+import type { Approval } from "../agent/run-event.ts";
 import type { Unasked } from "../agent/unasked.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
@@ -54,6 +56,21 @@ export interface ServerPlace {
   readonly perUser?: boolean;
 }
 
+/** A run that waits for an answer, and that nobody has meanwhile. */
+export interface ParkedRun {
+  readonly sessionId: string;
+  /** Whose session it is. */
+  readonly userId: string | null;
+  readonly runId: string;
+  readonly questions: readonly Approval[];
+}
+
+/** Where to post that a run has parked; what it asks about is not said there, as arguments may hold secrets. */
+export interface ServerWebhook {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** What a server is made of. */
 export interface ServerInit {
   /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
@@ -72,6 +89,17 @@ export interface ServerInit {
    * stricter one holds.
    */
   readonly unasked?: Unasked;
+  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
+  readonly park?: ParkOptions;
+  /** Told of each run that parks on this server, so that somebody can be asked. */
+  readonly onParked?: (parked: ParkedRun) => void;
+  /** Where that is posted to, too. */
+  readonly webhook?: ServerWebhook;
+  /**
+   * How often the server looks for runs that were asked for, answered or interrupted and that nobody has (default 30,000
+   * ms; 0 for never). What comes in through this server it takes up at once.
+   */
+  readonly recoverMs?: number;
   /**
    * Who may come in, by API token. Left out together with `authenticate`, everyone on this machine may, and the server
    * listens on loopback only.

@@ -428,7 +428,7 @@ export interface ListRuns {
  *   the last `round-finished` is void, so that a reader clears a partial answer.
  * - After `run-parked` nothing follows until its questions are answered; then it goes on with such a `run-started`.
  */
-export type WireRunEvent = (RunEvent & { readonly claim?: number }) | GroupEvent;
+export type WireRunEvent = (RunEvent | GroupEvent) & { readonly claim?: number };
 
 /** The answer to a question of a run. */
 export interface AnswerRequest {

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
-import { type OpenRun, requestIdOf, type RunsWord } from "../session/open-runs.ts";
+import { inputIdOf, type OpenRun, requestIdOf, type RunsWord } from "../session/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { Viewer } from "./access.ts";
 
@@ -43,7 +43,11 @@ export interface OpenRunView {
   /** Who is to answer, when that was asked for and by whom; null for a run that began without a request. */
   readonly agent: string | null;
   readonly group: string | null;
+  /** The model that it is to use instead of the agent's own, as `provider/id`. */
+  readonly model: string | null;
   readonly requestedAt: string | null;
+  /** When it first began; null also for a run that began without a request. */
+  readonly startedAt: string | null;
   readonly by: string | null;
   readonly notBefore?: string;
   /** Those without an answer. */
@@ -128,6 +132,7 @@ async function viewOf(
 ): Promise<OpenRunView> {
   const entry = await store.getEntry(header.id, requestIdOf(runId));
   const request = entry?.type === "run_request" ? entry : null;
+  const input = await store.getEntry(header.id, inputIdOf(runId));
   const asked = await Promise.all(questions.map((question) => store.getEntry(header.id, question)));
   return {
     sessionId: header.id,
@@ -136,7 +141,9 @@ async function viewOf(
     state,
     agent: request?.agent ?? null,
     group: request?.group ?? null,
+    model: request?.model ?? null,
     requestedAt: request?.timestamp ?? null,
+    startedAt: input?.timestamp ?? null,
     by: request?.by ?? null,
     ...(notBefore === undefined ? {} : { notBefore }),
     questions: asked.flatMap((question) => (question?.type === "approval" ? questionOf(question) : [])),

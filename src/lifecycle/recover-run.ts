@@ -21,7 +21,7 @@ export type AgentsByName =
   | ((name: string | null) => Agent | null | undefined);
 
 /** How a run is taken up. What a loop takes goes before what the request says, which goes before the agent's own. */
-export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId" | "model">, ActorOptions {
+export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId">, ActorOptions {
   /** The models that a request may name, as `provider/id`. */
   readonly models?: (id: string) => Model | null;
   /** Gives what the run begins with another place for its tools. */
@@ -70,7 +70,8 @@ async function start(
   const { head, request, run } = due;
   const { actor: _actor, models, place = (session) => session, ...loop } = options;
   const agent = agentFor(due, agents);
-  const model = request?.model === undefined ? {} : { model: modelFor(due, request.model, models) };
+  const named = request?.model;
+  const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
   const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
   const input = await inputOf(init, due);
   if (input === null) return null;

@@ -27,7 +27,14 @@ import { listRuns, type RunsPage, type RunsQuery } from "./list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
 import { type ManagedRun, type ManagedRunOptions, manageRun } from "./manage-run.ts";
-import { type ApprovalWord, type CancelRun, type DenialWord, ManagedRuns, type RunName, type RunRequest } from "./managed-runs.ts";
+import {
+  type ApprovalWord,
+  type CancelRun,
+  type DenialWord,
+  ManagedRuns,
+  type RunName,
+  type RunRequest,
+} from "./managed-runs.ts";
 import {
   checkInit,
   type ManagedForkOptions,
@@ -80,17 +87,8 @@ export class SessionManager implements AsyncDisposable {
     this.#afterWrite = new AfterWrite({ store, memory, consolidator, report });
     this.#checkpoints = new CheckpointManager(store, { maxPerSession: config.maxCheckpointsPerSession, clock, ids });
     this.#branches = new BranchManager(store, { maxPerSession: config.maxBranchesPerSession, clock, ids });
-    const { events } = this;
-    const checkpoints = this.#checkpoints;
-    this.#sessions = new ManagedSessions({
-      store,
-      config,
-      events,
-      afterWrite: this.#afterWrite,
-      checkpoints,
-      report,
-      clock,
-    });
+    const [events, checkpoints, afterWrite] = [this.events, this.#checkpoints, this.#afterWrite];
+    this.#sessions = new ManagedSessions({ store, config, events, afterWrite, checkpoints, report, clock });
     this.#runs = new ManagedRuns({ store, sessions: this.#sessions, clock });
     const { expiry } = this.#sessions;
     this.#sweeper = new Sweeper({ store, expiry, report, intervalSeconds: config.cleanupInterval });

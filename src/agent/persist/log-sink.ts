@@ -82,6 +82,10 @@ export class LogSink implements RunSink {
     return this.#init.room?.() ?? null;
   }
 
+  get version(): number {
+    return this.#heard;
+  }
+
   get lease(): RunLease | null {
     return this.#init.hold.lease ?? null;
   }

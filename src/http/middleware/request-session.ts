@@ -1,5 +1,4 @@
 import type { Agent } from "../../agent/agent.ts";
-import type { SinkOpener } from "../../agent/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import type { ManagedRunOptions } from "../../lifecycle/manage-run.ts";
 import type { StateOptions } from "../../lifecycle/read-state.ts";
@@ -71,13 +70,13 @@ export class RequestSession {
   }
 
   /** Runs the session through an agent. The run comes back at once; whatever keeps the session from it is how it fails. */
-  run(agent: Agent, input: Content, options: Omit<ManagedRunOptions, "actor"> = {}): SessionRun {
+  run(agent: Agent, input: Content, options: Omit<ManagedRunOptions, "actor" | "before"> = {}): SessionRun {
     const { manager, id } = this.#source;
     let ready: Promise<unknown> | null = null;
-    const prepare = (): Promise<unknown> => (ready ??= this.#ready());
-    const run = manager.run(id, afterwards(prepare, agent), input, { ...options, actor: this.userId });
+    const before = (): Promise<unknown> => (ready ??= this.#ready());
+    const run = manager.run(id, agent, input, { ...options, before, actor: this.userId });
     // Begun here and not when the run wants it, so that an answer which begins meanwhile names the session.
-    prepare().catch(() => undefined);
+    before().catch(() => undefined);
     return run;
   }
 
@@ -86,21 +85,4 @@ export class RequestSession {
     if (status === "suspended") await this.#source.manager.open(sessionId, { actor: this.userId });
     return sessionId;
   }
-}
-
-/** The agent, whose runs look for their session only once it is there. */
-function afterwards(prepare: () => Promise<unknown>, agent: Agent): Agent {
-  // The manager says what is wrong with it.
-  if (typeof agent?.run !== "function") return agent;
-  return {
-    ...agent,
-    run: (input, options) => {
-      const opener = options?.persist as SinkOpener;
-      const openSink: SinkOpener["openSink"] = async (request) => {
-        await prepare();
-        return opener.openSink(request);
-      };
-      return agent.run(input, { ...options, persist: { openSink } });
-    },
-  };
 }

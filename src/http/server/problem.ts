@@ -3,8 +3,8 @@ import { SessionError, type SessionErrorCode } from "../../session/errors.ts";
 import type { Problem } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 
-/** What a `SessionError` is over HTTP; every other code is a conflict with how things stand, 409. */
-const STATUS: Readonly<Partial<Record<SessionErrorCode, number>>> = {
+/** What a `SessionError` is over HTTP. */
+const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   INVALID_ID: 400,
   INVALID_HEADER: 400,
   INVALID_ENTRY: 400,
@@ -31,6 +31,26 @@ const STATUS: Readonly<Partial<Record<SessionErrorCode, number>>> = {
   NOT_A_SESSION: 500,
   UNSUPPORTED_VERSION: 500,
   NO_SESSION: 500,
+  ENTRY_EXISTS: 409,
+  SESSION_EXISTS: 409,
+  SESSION_CLOSED: 409,
+  SESSION_EXPIRED: 409,
+  SESSION_SUSPENDED: 409,
+  SESSION_BUSY: 409,
+  TRANSITION: 409,
+  CAPACITY: 409,
+  CONFLICT: 409,
+  LEASE_LOST: 409,
+  CHECKPOINT_EXISTS: 409,
+  READ_ONLY: 409,
+  ACTIVE_PATH: 409,
+  CANCELLED: 409,
+  NO_SANDBOX: 409,
+  ISOLATION_MISSING: 409,
+  RUN_ENDED: 409,
+  ABORTED: 409,
+  DEADLOCK: 409,
+  DEADLINE: 409,
 };
 
 /** What is said instead of a message that may name files, hosts or providers of the server. */
@@ -55,10 +75,18 @@ export function problemOf(error: unknown, requestId: string | null = null): Prob
     return { ...problemWith(code, status, message), ...(problems.length === 0 ? {} : { problems }) };
   }
   if (error instanceof SessionError) {
-    return problemWith(error.code, STATUS[error.code] ?? 409, DETAIL[error.code] ?? error.message);
+    return sessionProblem(error.code, error.message);
   }
   const place = requestId === null ? "" : ` under ${requestId}`;
   return problemWith("INTERNAL", 500, `Something went wrong in the server; its log has it${place}.`);
+}
+
+/** How a run failed as a problem document, from what its log has of it, by the same rules. */
+export function recordedProblem(recorded: unknown): Problem {
+  if (typeof recorded === "string") return sessionProblem("ABORTED", recorded);
+  const { code, message } = (recorded ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  const known = typeof code === "string" && Object.hasOwn(STATUS, code) && typeof message === "string";
+  return known ? sessionProblem(code as SessionErrorCode, message) : problemOf(null);
 }
 
 /** The answer that says what an error is. */
@@ -69,6 +97,10 @@ export function problemResponse(error: unknown, requestId: string | null = null)
     status: problem.status,
     headers: { ...headers, "content-type": "application/problem+json" },
   });
+}
+
+function sessionProblem(code: SessionErrorCode, message: string): Problem {
+  return problemWith(code, STATUS[code], DETAIL[code] ?? message);
 }
 
 function problemWith(code: string, status: number, detail: string): Problem {

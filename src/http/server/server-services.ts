@@ -1,10 +1,12 @@
 import type { Agent } from "../../agent/agent.ts";
+import type { ParkOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model.ts";
 import type { Unasked } from "../../agent/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { CallerRights } from "../caller-rights.ts";
+import type { ParkedRun } from "../create-server.ts";
 import type { ModelInfo } from "../wire.ts";
 import type { PlaceOf } from "./user-places.ts";
 
@@ -46,6 +48,12 @@ export interface ServerServices {
   readonly placeOf: PlaceOf;
   /** Which calls run without a person's word; undefined where the agents alone say so. */
   readonly unasked: Unasked | undefined;
+  /** When runs let go of their sessions while they wait for a person's word. */
+  readonly park: ParkOptions;
+  /** Told of each run that parks here; never fails. */
+  readonly onParked: (parked: ParkedRun) => void;
+  /** How often it looks for runs that nobody has; 0 for never. */
+  readonly recoverMs: number;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */
   readonly drain: AbortSignal;
   /** Whether a run is one of this server's. */

@@ -12,20 +12,24 @@ import { Doorkeeper } from "./doorkeeper.ts";
 import { Gate } from "./gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { ServerRuns, ServerServices } from "./server-services.ts";
+import { postParked } from "./runs/post-parked.ts";
 import { StudioFiles } from "./studio-files.ts";
 import { openUserPlaces } from "./user-places.ts";
 
 const DRAIN_MS_DEFAULT = 10_000;
+const PARK_AFTER_MS = 30_000;
+const RECOVER_MS = 30_000;
 /** How long aborted runs may take to put their end on record. */
 const ABORT_MS = 5000;
 
 /** A server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an option that makes no sense. */
 export async function startServer(init: ServerInit): Promise<SkeinServer> {
-  const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null } = init;
+  const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, recoverMs = RECOVER_MS } = init;
   const report = (error: unknown): void => logger?.(strayLine(error));
   const door = doorOf(init, report);
   checkHost(host, door.guarded);
   checkCount(port, "port", 0, 65_535);
+  checkCount(recoverMs, "recoverMs", 0, 2 ** 31 - 1);
   const limits = checkLimits(init.limits ?? {}, door.guarded);
   checkUnasked(init.unasked);
   for (const origin of allowedOrigins) checkOrigin(origin);
@@ -42,6 +46,9 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     ...modelsOf(init),
     placeOf: await openUserPlaces(init.place, door.guarded),
     unasked: init.unasked,
+    park: init.park ?? { afterMs: PARK_AFTER_MS },
+    onParked: parkedBy(init, report),
+    recoverMs,
     drain: drain.signal,
     isRunHere: (runId) => runsHere?.has(runId) ?? false,
     report,
@@ -124,6 +131,19 @@ async function within(work: Promise<void>, timeoutMs: number): Promise<boolean> 
 function managerOn({ store }: ServerInit): SessionManager {
   if (store === undefined) throw invalid("A server needs a manager or a store.");
   return new SessionManager({ store });
+}
+
+/** Tells whoever wants to know that a run has parked; what goes wrong there is reported. */
+function parkedBy({ onParked, webhook }: ServerInit, report: (error: unknown) => void): ServerServices["onParked"] {
+  const post = webhook === undefined ? null : postParked(webhook, report);
+  return (parked) => {
+    post?.(parked);
+    try {
+      onParked?.(parked);
+    } catch (error) {
+      report(error);
+    }
+  };
 }
 
 function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {

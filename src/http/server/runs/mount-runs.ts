@@ -1,19 +1,23 @@
 import type { z } from "zod";
+import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { encodeSegment } from "../../path-segment.ts";
+import type { AnswerRequest, RunView } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
-import type { ServerRuns, ServerServices } from "../server-services.ts";
+import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
 import { EventStreams } from "./event-streams.ts";
-import type { HostedRun } from "./hosted-run.ts";
+import { draining, requestRun, writableHead } from "./request-run.ts";
 import { runEvent } from "./run-event-schemas.ts";
-import { RunRegistry } from "./run-registry.ts";
+import { followRun } from "./run-feed.ts";
+import { RunHost } from "./run-host.ts";
 import * as schemas from "./run-schemas.ts";
+import { findRun, listOpenRuns, listSessionRuns, readRun, storyAbout } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
-const STARTED = { 202: { description: "The run, which goes on.", schema: schemas.runView } } as const;
+const ASKED = { 202: { description: "The run, which goes on by itself.", schema: schemas.runView } } as const;
 /** A stream of Server-Sent Events, and what the data of each of them is. */
 const streamOf = (data: string, schema: z.ZodType) =>
   ({
@@ -22,131 +26,189 @@ const streamOf = (data: string, schema: z.ZodType) =>
 
 /** Adds the routes of runs and of live events; what comes back is for whoever shuts the server down. */
 export function mountRuns(app: ServerApp, services: ServerServices): ServerRuns {
-  const registry = new RunRegistry(services, app.limits);
-  const streams = new EventStreams(app.limits);
-  const watches = new SessionWatches(services.store, services.report);
-  services.drain.addEventListener("abort", () => streams.close(), { once: true });
-  mountStarting(app, registry);
-  mountRunning(app, registry);
-  mountStreams(app, services, { registry, streams, watches });
-  return registry;
+  const host = new RunHost(services, app.limits.maxRunsPerUser);
+  mountAsking(app, services, host);
+  mountListing(app, services);
+  mountSaying(app, services, host);
+  mountStreams(app, services, host);
+  return host;
 }
 
-function mountStarting(app: ServerApp, registry: RunRegistry): void {
+function mountAsking(app: ServerApp, services: ServerServices, host: RunHost): void {
   route(app, {
     method: "post",
     path: "/api/sessions/:id/runs",
     operationId: "startRun",
-    summary: "Runs a session through an agent or a group; the events tell what comes of it.",
+    summary:
+      "Asks for a run of a session by an agent or a group. Under the same runId, or Idempotency-Key, it is the same run.",
     needs: "run",
     body: schemas.runRequest,
     problems: [502],
     content: true,
-    answers: STARTED,
-    handle: async ({ param, body, caller, signal }) => started(await registry.start(param("id"), body, caller, signal)),
-  });
-  route(app, {
-    method: "get",
-    path: "/api/sessions/:id/runs",
-    operationId: "listRuns",
-    summary: "The runs of a session that this server has or had lately, the latest first.",
-    answers: { 200: { description: "The runs.", schema: schemas.runList } },
-    handle: async ({ param, caller }) =>
-      answer({ items: (await registry.list(param("id"), caller)).map((run) => run.view()) }),
+    answers: ASKED,
+    async handle({ param, body, caller, request: { headers } }) {
+      const sessionId = param("id");
+      const request = { ...body, ...keyOf(headers, body.runId) };
+      const runId = await requestRun(services, host, { sessionId, request, caller });
+      return asked(await viewOf(services, sessionId, runId, caller));
+    },
   });
   route(app, {
     method: "post",
     path: "/api/sessions/:id/recover",
     operationId: "recoverSession",
-    summary: "Goes on with the run of a session that was interrupted.",
+    summary: "Goes on with the run of a session that was interrupted, or begins the one that waits.",
     needs: "run",
     problems: [502],
     body: schemas.emptyRequest,
-    answers: { ...STARTED, 204: { description: "No run of the session was interrupted." } },
+    answers: { ...ASKED, 204: { description: "No run of the session could go on." } },
     async handle({ param, caller }) {
-      const run = await registry.recover(param("id"), caller);
-      return run === null ? noContent() : started(run);
+      const sessionId = param("id");
+      if (services.drain.aborted) throw draining();
+      const { openRuns } = await writableHead(services, sessionId, caller);
+      if (openRuns.length === 0) return noContent();
+      const lease = await services.store.leaseOf(sessionId);
+      if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
+      host.checkRoom(caller.userId);
+      const held = await host.takeUp(sessionId, { any: true });
+      return held === null ? noContent() : asked(await viewOf(services, sessionId, held.runId, caller));
     },
   });
 }
 
-function mountRunning(app: ServerApp, registry: RunRegistry): void {
-  /** A route that does something with a run and answers with how it stands then. */
+function mountListing(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "get",
+    path: "/api/runs",
+    operationId: "listRuns",
+    summary: "A page of the runs that stand there, of the caller's sessions or of all for an administrator.",
+    query: schemas.runsQuery,
+    answers: { 200: { description: "The page.", schema: schemas.runPage } },
+    handle: async ({ query, as }) => answer(await listOpenRuns(services, query, as)),
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/runs",
+    operationId: "listSessionRuns",
+    summary: "The runs of a session, the latest first: all that are open, and the latest that have ended.",
+    answers: { 200: { description: "The runs.", schema: schemas.runList } },
+    handle: async ({ param, caller }) =>
+      answer({ items: await listSessionRuns(services, await visibleHead(services, param("id"), caller)) }),
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/runs/:runId",
+    operationId: "getRun",
+    summary: "How a run stands.",
+    answers: RUN,
+    handle: async ({ param, caller }) => answer(await viewOf(services, param("id"), param("runId"), caller)),
+  });
+}
+
+function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): void {
+  const { manager } = services;
+  /** A route that says something to a run and answers with how that stands then. */
   const add = <Body>(
-    added: Pick<Route<unknown, Body>, "method" | "path" | "operationId" | "summary" | "needs" | "body" | "content">,
-    act: (run: HostedRun, call: RouteCall<unknown, Body>) => void | Promise<void>,
+    added: Pick<Route<unknown, Body>, "path" | "operationId" | "summary" | "needs" | "body" | "content">,
+    say: (call: RouteCall<unknown, Body>, sessionId: string) => Promise<string>,
   ): void =>
     route<unknown, Body>(app, {
       ...added,
+      method: "post",
       answers: RUN,
       async handle(call) {
-        const run = registry.find(call.param("runId"), call.caller);
-        await act(run, call);
-        return answer(run.view());
+        const sessionId = call.param("id");
+        const runId = await say(call, sessionId);
+        return answer(await viewOf(services, sessionId, runId, call.caller));
       },
     });
-  add({ method: "get", path: "/api/runs/:runId", operationId: "getRun", summary: "How a run stands." }, () => {});
   add(
     {
-      method: "post",
-      path: "/api/runs/:runId/abort",
-      operationId: "abortRun",
-      summary: "Stops a run at once; what was said stays.",
+      path: "/api/sessions/:id/runs/:runId/cancel",
+      operationId: "cancelRun",
+      summary: "Tells a run to stop, wherever it is; what was said stays.",
       needs: "run",
-      body: schemas.abortRequest,
+      body: schemas.cancelRequest,
     },
-    (run, { body }) => run.abort(body.reason),
+    async ({ param, body, caller, as }, sessionId) => {
+      const { runId } = await viewOf(services, sessionId, param("runId"), caller);
+      const { reason } = body;
+      if (await manager.cancel(sessionId, { runId, ...(reason === undefined ? {} : { reason }) }, as)) {
+        await host.get(runId)?.ended;
+        await host.ring(sessionId);
+      }
+      return runId;
+    },
   );
   add(
     {
-      method: "post",
-      path: "/api/runs/:runId/approvals/:callId",
-      operationId: "decideCall",
-      summary: "Lets a call run that waits for approval, or refuses it.",
+      path: "/api/sessions/:id/questions/:question",
+      operationId: "answerQuestion",
+      summary: "Lets a call run that waits for approval, or refuses it. The first answer counts.",
       needs: "approve",
-      body: schemas.approvalRequest,
+      body: schemas.answerRequest,
     },
-    (run, { param, body }) => run.decide(param("callId"), body),
+    ({ param, body, as }, sessionId) => answerQuestion(services, host, { sessionId, question: param("question"), body, as }),
   );
-  add(
-    {
-      method: "post",
-      path: "/api/runs/:runId/steer",
-      operationId: "steerRun",
-      summary: "Says something before the model's next turn.",
-      needs: "run",
-      body: schemas.inputRequest,
-      content: true,
-    },
-    (run, { body }) => run.say("steer", body.content),
-  );
-  add(
-    {
-      method: "post",
-      path: "/api/runs/:runId/follow-ups",
-      operationId: "followUpRun",
-      summary: "Says something when the model would stop.",
-      needs: "run",
-      body: schemas.inputRequest,
-      content: true,
-    },
-    (run, { body }) => run.say("followUp", body.content),
-  );
+  for (const kind of ["steer", "followUp"] as const) {
+    add(
+      {
+        path: kind === "steer" ? "/api/sessions/:id/steer" : "/api/sessions/:id/follow-ups",
+        operationId: `${kind}Session`,
+        summary:
+          kind === "steer"
+            ? "Says something before the model's next turn, to the run that has begun."
+            : "Says something when the model would stop, to the run that has begun.",
+        needs: "run",
+        body: schemas.inputRequest,
+        content: true,
+      },
+      async ({ body, caller, as }, sessionId) => {
+        const { openRuns } = await writableHead(services, sessionId, caller);
+        const run = openRuns.find(({ state }) => state !== "requested");
+        if (run !== undefined && (await viewOf(services, sessionId, run.runId, caller)).group !== null) {
+          throw new SessionError(
+            "INVALID_OPTION",
+            `Run ${run.runId} is a group's, which is told something by adding a turn to its session.`,
+          );
+        }
+        await manager[kind](sessionId, body.content, as);
+        return run?.runId ?? "";
+      },
+    );
+  }
 }
 
-interface Live {
-  readonly registry: RunRegistry;
-  readonly streams: EventStreams;
-  readonly watches: SessionWatches;
+/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its process knows. */
+async function answerQuestion(
+  { manager, store }: ServerServices,
+  host: RunHost,
+  { sessionId, question, body, as }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
+): Promise<string> {
+  const { approve, reason, note } = body;
+  const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };
+  try {
+    await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
+  } catch (error) {
+    const held = host.inSession(sessionId);
+    const missing = error instanceof SessionError && error.code === "QUESTION_NOT_FOUND";
+    if (!missing || held === null || !held.asks(question)) throw error;
+    await (approve ? held.run.approve(question) : held.run.deny(question, reason));
+    return held.runId;
+  }
+  await host.ring(sessionId);
+  const asked = await store.getEntry(sessionId, question);
+  return asked?.type === "approval" ? asked.runId : "";
 }
 
-function mountStreams(app: ServerApp, services: ServerServices, { registry, streams, watches }: Live): void {
-  const checkOpen = (): void => {
-    if (services.drain.aborted) throw new HttpError("DRAINING", "The server is shutting down; try again later.");
-  };
+function mountStreams(app: ServerApp, services: ServerServices, host: RunHost): void {
+  const { store, drain } = services;
+  const streams = new EventStreams(app.limits);
+  const watches = new SessionWatches(store, services.report);
+  drain.addEventListener("abort", () => streams.close(), { once: true });
   route(app, {
     method: "get",
-    path: "/api/runs/:runId/events",
+    path: "/api/sessions/:id/runs/:runId/events",
     operationId: "readRunEvents",
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
     problems: [410],
@@ -154,9 +216,13 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
       ...streamOf("an event of the run, as JSON", runEvent),
       204: { description: "The run has ended with the event that Last-Event-ID names." },
     },
-    handle({ param, caller, admission, request }) {
-      checkOpen();
-      const source = registry.find(param("runId"), caller).events.read(request.headers.get("last-event-id"));
+    async handle({ param, caller, admission, request }) {
+      if (drain.aborted) throw draining();
+      const runId = param("runId");
+      const head = await visibleHead(services, param("id"), caller);
+      const first = await findRun(services, head, runId);
+      const init = { ...storyAbout(services, head), store, watches, live: host.live, head, runId, first };
+      const source = await followRun(init, request.headers.get("last-event-id"));
       return source === null ? noContent() : streams.open(source, request, admission);
     },
   });
@@ -168,18 +234,30 @@ function mountStreams(app: ServerApp, services: ServerServices, { registry, stre
     query: schemas.watchQuery,
     answers: streamOf("an entry, as JSON", entry),
     async handle({ param, query, caller, admission, request }) {
-      checkOpen();
-      const sessionId = param("id");
-      await visibleHead(services, sessionId, caller);
+      if (drain.aborted) throw draining();
+      const head = await visibleHead(services, param("id"), caller);
       const last = request.headers.get("last-event-id");
       const after = last === null ? (query.after ?? null) : positionOf(last);
-      return streams.open(await watches.join(sessionId, after), request, admission);
+      return streams.open(watches.join(head, after), request, admission);
     },
   });
 }
 
-function started(run: HostedRun): Response {
-  return answer(run.view(), { status: 202, headers: { location: `/api/runs/${encodeSegment(run.runId)}` } });
+async function viewOf(services: ServerServices, sessionId: string, runId: string, caller: Caller): Promise<RunView> {
+  return readRun(services, await visibleHead(services, sessionId, caller), runId);
+}
+
+function asked(run: RunView): Response {
+  const location = `/api/sessions/${encodeSegment(run.sessionId)}/runs/${encodeSegment(run.runId)}`;
+  return answer(run, { status: 202, headers: { location } });
+}
+
+/** The caller's own id for a run, from the body or the header. */
+function keyOf(headers: Headers, runId: string | undefined): { readonly runId?: string } {
+  const key = headers.get("idempotency-key");
+  if (key === null) return {};
+  if (key !== "" && key.length <= 512 && (runId ?? key) === key) return { runId: key };
+  throw new HttpError("INVALID_REQUEST", "Idempotency-Key is another than runId, empty or too long; give one of them.");
 }
 
 function positionOf(lastEventId: string): number {

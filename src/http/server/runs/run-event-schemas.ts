@@ -38,7 +38,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
   "RunEvent",
   z
     .discriminatedUnion("type", [
-      event("run-started", ofRun),
+      event("run-started", { ...ofRun, claim: z.int().optional() }),
       event("round-started", inRound),
       event("text-delta", { ...inRound, text }),
       event("thinking-delta", { ...inRound, text }),
@@ -70,9 +70,10 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       event("leaf-moved", { ...ofRun, leafId: text.nullable() }),
       event("events-dropped", { ...ofRun, count: z.int() }),
       event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
+      event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
       event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable() }),
       event("run-failed", { ...ofRun, error }),
-      event("group-started", { sessionId: text, messageId: text, agents: z.array(text), resumed: z.boolean() }),
+      event("group-started", { sessionId: text, messageId: text, agents: z.array(text), resumed: z.boolean(), claim: z.int().optional() }),
       event("agent-selected", { agent: text, move: z.int() }),
       event("agent-finished", {
         agent: text,

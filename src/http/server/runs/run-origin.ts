@@ -2,7 +2,7 @@ import { GROUP_KEY } from "../../../group/group-progress.ts";
 import type { JsonObject } from "../../../internal/json.ts";
 import { inheritedCount, type SessionHead } from "../../../session/fold.ts";
 import type { SandboxPlacement } from "../../../session/header.ts";
-import type { Content } from "../../../session/message.ts";
+import type { Message } from "../../../session/message.ts";
 import { Session } from "../../../session/session.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { rowOf, Transcript } from "../../../session/transcript.ts";
@@ -26,12 +26,13 @@ export interface RunOrigin {
  * place, which a run on a session that says nothing yet takes from its input alone.
  */
 export function inputOf(
-  content: Content,
+  { transcript }: Session,
   asked: { readonly agent: string; readonly model: string | null },
   sandbox: SandboxPlacement | null,
 ): Session {
   const metadata = { [RUN_KEY]: { agent: asked.agent, ...(asked.model === null ? {} : { model: asked.model }) } };
-  return Session.of(Transcript.of([rowOf({ message: { role: "user", content, metadata } })]), { sandbox });
+  const rows = transcript.rows.map(({ id, message }) => rowOf({ id, message: { ...message, metadata } as Message }));
+  return Session.of(Transcript.of(rows), { sandbox });
 }
 
 /**

@@ -3,14 +3,17 @@ import type { Approval } from "../../../agent/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content } from "../../../session/message.ts";
 import type { SandboxReach } from "../../../session/sandbox.ts";
-import type { ApprovalRequest, RunRequest, RunView } from "../../wire.ts";
-import { content, id, json, named, queryInteger } from "../schema.ts";
+import type { AnswerRequest, ListRuns, Page, QuestionView, RunRequest, RunView } from "../../wire.ts";
+import { content, id, json, limit, named, queryInteger } from "../schema.ts";
 import { problem } from "../wire-schemas.ts";
 
 const text = z.string();
 const reason = text.max(REASON_CHARACTERS_MAX);
+/** As entries have them: with milliseconds, in UTC. */
+const time = z.iso.datetime({ precision: 3 });
+const openStatus = z.enum(["requested", "running", "parked", "interrupted"]);
 
-/** What a run is started with. */
+/** What a run is asked for with. */
 export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
   "RunRequest",
   z.strictObject({
@@ -19,6 +22,9 @@ export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
     model: id.optional(),
     ifBusy: z.enum(["reject", "enqueue", "interrupt"]).optional(),
     group: id.optional(),
+    runId: id.optional(),
+    notBefore: time.optional(),
+    deadline: time.optional(),
   }),
 );
 
@@ -26,19 +32,24 @@ const reach = named<SandboxReach>(
   "Reach",
   z.object({ directory: text.nullable(), isolated: z.boolean(), network: z.boolean() }),
 );
+const asked = {
+  question: text,
+  callId: text,
+  name: text,
+  arguments: json,
+  effects: z.enum(["reads", "writes", "commands"]),
+  reach: reach.nullable(),
+};
 
 /** A call that waits for a person's word. */
 export const approval: z.ZodType<Approval> = named<Approval>(
   "Approval",
-  z.object({
-    question: text,
-    callId: text,
-    name: text,
-    arguments: json,
-    effects: z.enum(["reads", "writes", "commands"]),
-    reach: reach.nullable(),
-    innerRunId: text.optional(),
-  }) as unknown as z.ZodType<Approval>,
+  z.object({ ...asked, innerRunId: text.optional() }) as unknown as z.ZodType<Approval>,
+);
+
+const question = named<QuestionView>(
+  "Question",
+  z.object({ ...asked, askedAt: text, expiresAt: text.optional() }) as unknown as z.ZodType<QuestionView>,
 );
 
 /** A run. */
@@ -47,12 +58,17 @@ export const runView: z.ZodType<RunView> = named<RunView>(
   z.object({
     runId: text,
     sessionId: text,
+    userId: text.nullable(),
     agent: text.nullable(),
     group: text.nullable(),
-    status: z.enum(["running", "finished", "failed", "aborted"]),
-    startedAt: text,
+    model: text.nullable(),
+    status: z.enum([...openStatus.options, "finished", "failed", "cancelled"]),
+    by: text.nullable(),
+    requestedAt: text.nullable(),
+    startedAt: text.nullable(),
     endedAt: text.nullable(),
-    approvals: z.array(approval),
+    here: z.boolean(),
+    questions: z.array(question),
     problem: problem.nullable(),
   }),
 );
@@ -60,14 +76,28 @@ export const runView: z.ZodType<RunView> = named<RunView>(
 /** The runs of a session. */
 export const runList: z.ZodType<{ readonly items: readonly RunView[] }> = z.object({ items: z.array(runView) });
 
-/** The answer to a call that waits. */
-export const approvalRequest: z.ZodType<ApprovalRequest> = named<ApprovalRequest>(
-  "ApprovalRequest",
-  z.strictObject({ approve: z.boolean(), reason: reason.optional() }) as unknown as z.ZodType<ApprovalRequest>,
+/** A page of runs. */
+export const runPage: z.ZodType<Page<RunView>> = named<Page<RunView>>(
+  "RunPage",
+  z.object({ items: z.array(runView), next: text.nullable() }),
+);
+
+/** Which runs to list. */
+export const runsQuery: z.ZodType<ListRuns> = z.strictObject({
+  state: openStatus,
+  userId: id.optional(),
+  limit: limit.optional(),
+  cursor: text.optional(),
+}) as unknown as z.ZodType<ListRuns>;
+
+/** The answer to a question. */
+export const answerRequest: z.ZodType<AnswerRequest> = named<AnswerRequest>(
+  "AnswerRequest",
+  z.strictObject({ approve: z.boolean(), reason: reason.optional(), note: reason.optional() }),
 );
 
 /** Why a run is stopped. */
-export const abortRequest: z.ZodType<{ readonly reason?: string | undefined }> = z.strictObject({
+export const cancelRequest: z.ZodType<{ readonly reason?: string | undefined }> = z.strictObject({
   reason: reason.optional(),
 });
 

@@ -1,5 +1,6 @@
 import type { Entry } from "../../../session/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
+import type { SessionHead } from "../../../session/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { HttpError } from "../http-error.ts";
 import { FRAME_CHARACTERS_MAX, type FrameSource } from "./event-streams.ts";
@@ -29,29 +30,32 @@ export class SessionWatches {
    *
    * @throws {HttpError} `EVENT_ID_UNKNOWN` for a position that the log has not reached.
    */
-  async join(sessionId: string, after: number | null): Promise<FrameSource> {
-    const head = await this.#store.head(sessionId);
-    if (head === null) throw new SessionNotFoundError(sessionId);
-    const end = head.version - 1;
+  join({ header, version }: SessionHead, after: number | null): FrameSource {
+    const end = version - 1;
     if (after !== null && after > end) {
       throw new HttpError("EVENT_ID_UNKNOWN", `The session's log ends at ${end}; watch it from there or before.`);
     }
-    return this.#source(sessionId, after ?? end, end);
+    const reader = this.read(header.id, after ?? end, end);
+    let told = false;
+    return {
+      attach: reader.attach,
+      take: async () => {
+        if (told) return (await reader.take())?.map(({ frame }) => frame).join("") ?? null;
+        told = true;
+        return `id: ${after ?? end}\n\n`;
+      },
+    };
   }
 
-  #source(sessionId: string, after: number, end: number): FrameSource {
+  /** The entries of a session after a position, as they come; `end` is the position of the last one that is there. */
+  read(sessionId: string, after: number, end: number): EntryReader {
     let position = after;
-    let told = false;
     let watch: SharedWatch | null = null;
     return {
       take: async () => {
-        if (!told) {
-          told = true;
-          return `id: ${position}\n\n`;
-        }
         const taken = (await watch?.take(position)) ?? null;
-        position = taken?.position ?? position;
-        return taken?.frames ?? null;
+        position = taken?.at(-1)?.entry.seq ?? position;
+        return taken;
       },
       attach: (wake) => {
         const shared = this.#watchOf(sessionId, end);
@@ -87,10 +91,16 @@ export class SessionWatches {
   }
 }
 
-/** Frames, and the position of the entry in the last of them. */
-interface Taken {
-  readonly frames: string;
-  readonly position: number;
+/** An entry, and how it is sent. */
+export interface WatchedEntry {
+  readonly entry: Entry;
+  readonly frame: string;
+}
+
+/** Reads a session's entries one piece after the other. */
+export interface EntryReader extends Pick<FrameSource, "attach"> {
+  /** What is there now, at most about `FRAME_CHARACTERS_MAX`; nothing when nothing is, null at the end. */
+  take(): Promise<readonly WatchedEntry[] | null>;
 }
 
 /** One watch of the store, with the latest entries; who is further behind reads from the store. */
@@ -99,7 +109,7 @@ class SharedWatch {
   readonly #store: SessionStore;
   readonly #sessionId: string;
   readonly #controller = new AbortController();
-  #recent: string[] = [];
+  #recent: WatchedEntry[] = [];
   #characters = 0;
   /** The position of the first recent entry, or of the one to come. */
   #first: number;
@@ -113,7 +123,7 @@ class SharedWatch {
   async follow(): Promise<void> {
     const { signal } = this.#controller;
     for await (const entry of this.#store.watch(this.#sessionId, { after: this.#first - 1, signal })) {
-      this.#add(frameOf(entry));
+      this.#add(watchedOf(entry));
       for (const wake of this.wakes) wake();
     }
   }
@@ -124,35 +134,40 @@ class SharedWatch {
   }
 
   /** What follows a position; null at the end of the watch. */
-  take(position: number): Taken | null | Promise<Taken | null> {
+  take(position: number): readonly WatchedEntry[] | null | Promise<readonly WatchedEntry[] | null> {
     const from = position + 1 - this.#first;
     if (from < 0) return this.#read(position);
-    if (from >= this.#recent.length) return this.#controller.signal.aborted ? null : { frames: "", position };
-    let [frames, to] = ["", from];
-    while (to < this.#recent.length && frames.length < FRAME_CHARACTERS_MAX) frames += this.#recent[to++];
-    return { frames, position: this.#first + to - 1 };
+    if (from >= this.#recent.length) return this.#controller.signal.aborted ? null : [];
+    let [to, characters] = [from, 0];
+    while (to < this.#recent.length && characters < FRAME_CHARACTERS_MAX) {
+      characters += this.#recent[to++]?.frame.length ?? 0;
+    }
+    return this.#recent.slice(from, to);
   }
 
-  async #read(position: number): Promise<Taken | null> {
-    let taken: Taken = { frames: "", position };
+  async #read(position: number): Promise<readonly WatchedEntry[] | null> {
+    const taken: WatchedEntry[] = [];
+    let characters = 0;
     for await (const entry of this.#store.read(this.#sessionId, { after: position, limit: RECENT_FRAMES_MAX })) {
-      taken = { frames: taken.frames + frameOf(entry), position: entry.seq };
-      if (taken.frames.length >= FRAME_CHARACTERS_MAX) break;
+      const watched = watchedOf(entry);
+      taken.push(watched);
+      characters += watched.frame.length;
+      if (characters >= FRAME_CHARACTERS_MAX) break;
     }
     // What was there before the watch began is gone: the session was deleted.
-    return taken.frames === "" ? null : taken;
+    return taken.length === 0 ? null : taken;
   }
 
-  #add(frame: string): void {
-    this.#recent.push(frame);
-    this.#characters += frame.length;
+  #add(watched: WatchedEntry): void {
+    this.#recent.push(watched);
+    this.#characters += watched.frame.length;
     while (this.#recent.length > RECENT_FRAMES_MAX || this.#characters > RECENT_CHARACTERS_MAX) {
-      this.#characters -= this.#recent.shift()?.length ?? 0;
+      this.#characters -= this.#recent.shift()?.frame.length ?? 0;
       this.#first += 1;
     }
   }
 }
 
-function frameOf(entry: Entry): string {
-  return `id: ${entry.seq}\nevent: entry\ndata: ${JSON.stringify(entry)}\n\n`;
+function watchedOf(entry: Entry): WatchedEntry {
+  return { entry, frame: `id: ${entry.seq}\nevent: entry\ndata: ${JSON.stringify(entry)}\n\n` };
 }

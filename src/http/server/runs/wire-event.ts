@@ -1,17 +1,21 @@
 import type { RunError } from "../../../agent/run-error.ts";
 import type { WireRunEvent } from "../../wire.ts";
-import { problemOf } from "../problem.ts";
+import { problemOf, recordedProblem } from "../problem.ts";
 
 /** An event as it is sent: an error in it names nothing of the server. */
 export function wireEvent(event: WireRunEvent): WireRunEvent {
-  if (event.type === "group-finished" && event.outcome.reason === "agent-failed") {
-    return { ...event, outcome: { ...event.outcome, error: wireError(event.outcome.error) } };
-  }
   if (!("error" in event) || event.error === undefined) return event;
-  return { ...event, error: wireError(event.error) };
+  const { code, detail: message } = problemOf(event.error.cause);
+  return message === event.error.message ? event : { ...event, error: { code, message } };
 }
 
-function wireError(error: RunError): RunError {
-  const { code, detail: message } = problemOf(error.cause);
-  return message === error.message ? error : { code, message };
+/** How a run failed, from what its log has of it. */
+export function recordedError(recorded: unknown): RunError {
+  const { code, detail: message } = recordedProblem(recorded);
+  return { code, message };
+}
+
+/** An event as a part of a stream, without its id. */
+export function frameOf(event: WireRunEvent): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

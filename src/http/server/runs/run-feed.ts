@@ -1,0 +1,146 @@
+import { isOwn, type SessionHead } from "../../../session/fold.ts";
+import { requestIdOf } from "../../../session/open-runs.ts";
+import type { SessionStore } from "../../../session/store.ts";
+import { HttpError } from "../http-error.ts";
+import type { FrameSource } from "./event-streams.ts";
+import type { EventPlace, LiveEvents } from "./live-events.ts";
+import { RunStory, type StoryAbout } from "./run-story.ts";
+import type { EntryReader, SessionWatches } from "./session-watches.ts";
+import { frameOf } from "./wire-event.ts";
+
+/** How far back a run is looked for that nobody asked for in the log. */
+const ENTRIES_MAX = 10_000;
+
+/** The position of a run's first entry; null for a run that the session itself has none of. */
+export async function beginningOf(
+  store: SessionStore,
+  { header }: SessionHead,
+  runId: string,
+): Promise<number | null> {
+  const request = await store.getEntry(header.id, requestIdOf(runId));
+  if (request?.type === "run_request") return isOwn(header, request, request.seq) ? request.seq : null;
+  let first: number | null = null;
+  for await (const entry of store.read(header.id, { reverse: true, limit: ENTRIES_MAX })) {
+    if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
+    // Runs follow one another: before the first entry of one stands the end of another.
+    if (entry.runId === runId) first = entry.seq;
+    else if (first !== null) break;
+  }
+  return first;
+}
+
+/** What it takes to follow a run. */
+export interface FeedInit extends StoryAbout {
+  readonly store: SessionStore;
+  readonly watches: SessionWatches;
+  readonly live: LiveEvents;
+  readonly head: SessionHead;
+  readonly runId: string;
+  /** The position of the run's first entry. */
+  readonly first: number;
+}
+
+/**
+ * The events of a run after an id, or from its beginning: what lasts from the log, and between it what is told live here.
+ * Null when the run has ended there.
+ *
+ * An id is `seq.claim.delta`: the entry that the event is made from, or the run's last entry when it was told live, the
+ * claim that the run was in, and how many events were told live since that entry. Ids rise, whichever server gives them, so
+ * that whoever goes on after one gets nothing twice.
+ *
+ * @throws {HttpError} `EVENT_ID_UNKNOWN` for an id that no event of the run has; `EVENT_GONE` when its entry was erased.
+ */
+export async function followRun(init: FeedInit, lastEventId: string | null): Promise<FrameSource | null> {
+  const story = new RunStory(init.runId, init);
+  const { first, head, watches } = init;
+  const end = head.version - 1;
+  if (lastEventId === null) {
+    return new RunFeed(init, story, watches.read(head.header.id, first - 1, end), { seq: first - 1, delta: 0 });
+  }
+  const { seq, claim, delta } = placeOf(lastEventId);
+  if (seq < first || seq > end) throw unknownId();
+  for await (const entry of init.store.read(head.header.id, { after: first - 1, before: seq + 1 })) {
+    if (entry.seq === seq && entry.type === "erased") {
+      throw new HttpError("EVENT_GONE", "What that event said was erased; join without Last-Event-ID.");
+    }
+    if (story.end !== null) throw unknownId();
+    story.take(entry);
+  }
+  if (story.claim !== claim) throw unknownId();
+  if (story.end !== null) return null;
+  return new RunFeed(init, story, watches.read(head.header.id, seq, end), { seq, delta });
+}
+
+function placeOf(id: string): EventPlace & { readonly claim: number } {
+  const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,15})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
+  if (seq === undefined || claim === undefined || delta === undefined) throw unknownId();
+  return { seq, claim, delta };
+}
+
+function unknownId(): HttpError {
+  return new HttpError(
+    "EVENT_ID_UNKNOWN",
+    "The run has no event of that id; join without Last-Event-ID to begin at its first one.",
+  );
+}
+
+/** One reader of a run's events. */
+class RunFeed implements FrameSource {
+  readonly #init: FeedInit;
+  readonly #story: RunStory;
+  readonly #reader: EntryReader;
+  /** The latest event that the reader has. */
+  #place: EventPlace;
+  /** The latest entry that was looked at. */
+  #seen: number;
+
+  constructor(init: FeedInit, story: RunStory, reader: EntryReader, place: EventPlace) {
+    this.#init = init;
+    this.#story = story;
+    this.#reader = reader;
+    this.#place = place;
+    this.#seen = place.seq;
+  }
+
+  attach(wake: () => void): () => void {
+    const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init.runId, wake)];
+    return () => {
+      for (const end of detach) end();
+    };
+  }
+
+  async take(): Promise<string | null> {
+    while (this.#story.end === null) {
+      const entries = await this.#reader.take();
+      if (entries === null) return null;
+      let frames = "";
+      for (const { entry } of entries) {
+        // An event that was told live goes before what the log says after it, as it was told before that was written.
+        frames += this.#live(entry.seq - 1);
+        this.#seen = entry.seq;
+        const event = this.#story.take(entry);
+        if (event !== null) frames += this.#frame({ seq: entry.seq, delta: 0 }, frameOf(event));
+      }
+      if (this.#story.end === null) frames += this.#live(this.#seen);
+      if (frames !== "" || entries.length === 0) return frames;
+    }
+    return null;
+  }
+
+  #live(upTo: number): string {
+    let frames = "";
+    for (const { frame, ...place } of this.#init.live.after(this.#init.runId, this.#place)) {
+      if (place.seq > upTo) break;
+      const before = place.seq === this.#place.seq ? this.#place.delta : 0;
+      const count = place.delta - before - 1;
+      if (count > 0) frames += frameOf({ type: "events-dropped", count, runId: this.#init.runId });
+      frames += this.#frame(place, frame);
+    }
+    return frames;
+  }
+
+  #frame(place: EventPlace, frame: string): string {
+    this.#place = place;
+    return `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}`;
+  }
+}

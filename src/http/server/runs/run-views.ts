@@ -1,0 +1,109 @@
+import { inheritedCount, type SessionHead } from "../../../session/fold.ts";
+import { show } from "../../../session/errors.ts";
+import type { ListRuns, Page, QuestionView, RunView } from "../../wire.ts";
+import { HttpError } from "../http-error.ts";
+import { recordedProblem } from "../problem.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
+import { beginningOf } from "./run-feed.ts";
+import { RunStory, type StoryAbout } from "./run-story.ts";
+
+/** How far back the runs of a session are listed. */
+const LISTED_ENTRIES_MAX = 2000;
+const LISTED_MAX = 100;
+
+/** What a story of a session's run needs beside the log. */
+export function storyAbout({ groups }: ServerServices, { header }: SessionHead): StoryAbout {
+  return { sessionId: header.id, agentsOf: (group) => groups.get(group)?.agentNames ?? [] };
+}
+
+/** The position of the first entry of a session's run. @throws {HttpError} `RUN_NOT_FOUND`. */
+export async function findRun({ store }: ServerServices, head: SessionHead, runId: string): Promise<number> {
+  const first = await beginningOf(store, head, runId);
+  if (first !== null) return first;
+  throw new HttpError("RUN_NOT_FOUND", `Session ${head.header.id} has no run ${show(runId)}.`);
+}
+
+/** How a run of a session stands. Costs what the run has written. @throws {HttpError} `RUN_NOT_FOUND`. */
+export async function readRun(services: ServerServices, head: SessionHead, runId: string): Promise<RunView> {
+  const story = new RunStory(runId, storyAbout(services, head));
+  const after = (await findRun(services, head, runId)) - 1;
+  for await (const entry of services.store.read(head.header.id, { after })) {
+    story.take(entry);
+    if (story.end !== null) break;
+  }
+  return viewOf(services, head, story);
+}
+
+/** The runs of a session, the latest first: those that are open, and the latest that have ended. */
+export async function listSessionRuns(services: ServerServices, head: SessionHead): Promise<readonly RunView[]> {
+  const { header, version, openRuns } = head;
+  const about = storyAbout(services, head);
+  const stories = new Map<string, RunStory>();
+  const after = Math.max(version - LISTED_ENTRIES_MAX, inheritedCount(header)) - 1;
+  for await (const entry of services.store.read(header.id, { after })) {
+    const begins = entry.type === "run_request" || entry.type === "run";
+    if (begins && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
+    for (const story of stories.values()) story.take(entry);
+  }
+  const ended = [...stories.values()].filter(({ end }) => end !== null).slice(-LISTED_MAX);
+  const views = [
+    ...(await Promise.all(openRuns.map(({ runId }) => readRun(services, head, runId)))),
+    ...(await Promise.all(ended.map((story) => viewOf(services, head, story)))),
+  ];
+  const timeOf = ({ requestedAt, startedAt, endedAt }: RunView): string => requestedAt ?? startedAt ?? endedAt ?? "";
+  return views.sort((one, other) => (timeOf(one) < timeOf(other) ? 1 : -1));
+}
+
+/** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
+export async function listOpenRuns(
+  { manager, isRunHere }: ServerServices,
+  query: ListRuns,
+  as: { readonly actor: Caller },
+): Promise<Page<RunView>> {
+  const { items, next } = await manager.runs(query, as);
+  return {
+    items: items.map(({ state, notBefore: _notBefore, expiresAt, questions, ...run }) => ({
+      ...run,
+      status: state,
+      endedAt: null,
+      here: isRunHere(run.runId),
+      questions: questions.map((question) => ({
+        ...(question as QuestionView),
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+      })),
+      problem: null,
+    })),
+    next,
+  };
+}
+
+async function viewOf({ store, isRunHere }: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
+  const { runId, request, end, error, startedAt, endedAt, questions } = story;
+  const { id: sessionId, userId } = head.header;
+  return {
+    runId,
+    sessionId,
+    userId,
+    agent: request?.agent ?? null,
+    group: request?.group ?? null,
+    model: request?.model ?? null,
+    status: end ?? (await openStatus(store, sessionId, story)),
+    by: request?.by ?? null,
+    requestedAt: request?.timestamp ?? null,
+    startedAt,
+    endedAt,
+    here: isRunHere(runId),
+    questions,
+    problem: end === "failed" && error !== null ? recordedProblem(error) : null,
+  };
+}
+
+async function openStatus(
+  store: ServerServices["store"],
+  sessionId: string,
+  { state }: RunStory,
+): Promise<RunView["status"]> {
+  if (state === "parked") return "parked";
+  if (state !== "started") return "requested";
+  return (await store.leaseOf(sessionId)) === null ? "interrupted" : "running";
+}
