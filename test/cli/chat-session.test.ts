@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import type { Unasked } from "../../src/agent/unasked.ts";
+import type { Entry } from "../../src/session/entry.ts";
+import type { SessionStore } from "../../src/session/store.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
 import { ModelError } from "../../src/agent/model-error.ts";
@@ -338,6 +340,63 @@ describe("calls that write or run", () => {
       "No run was interrupted.",
       "No call waits for your word.",
     ]);
+  });
+});
+
+describe("a run that waits", () => {
+  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
+
+  /** A store in which a run of ann's was asked for and, where that is wanted, has parked with a question. */
+  async function waiting(parks: boolean): Promise<{ store: SessionStore; workspace: string; id: string }> {
+    const store = await openMemoryStore();
+    const workspace = await makeWorkspace();
+    const { manager } = await makeChat(scripted([]), { store, workspace });
+    const { sessionId: id } = await manager.create({ userId: "ann" });
+    await manager.request(id, { input: "Write it.", runId: "r1" }, { actor: "ann" });
+    if (!parks) return { store, workspace, id };
+    const first = await makeChat(scripted([calling(write)]), { store, workspace, questions: "parked" });
+    for await (const _output of first.open(id));
+    expect(eventsIn(await tell(first, "/recover")).at(-1)).toMatchObject({ type: "run-parked" });
+    return { store, workspace, id };
+  }
+
+  test("for an answer shows what it asks at once, lets nothing else pass, and goes on with /approve", async () => {
+    const { store, workspace, id } = await waiting(true);
+    const chat = await makeChat(scripted(["done"]), { store, workspace });
+    const opened: ChatOutput[] = [];
+    for await (const output of chat.open(id)) opened.push(output);
+    expect(wordsOf(opened).join()).toMatch(
+      /│ hi\n1 Allow write_workspace_file `a\.txt` .* in a run of ann\)\nThe run waits/,
+    );
+    const refused = eventsIn(await tell(chat, "something else")).at(-1);
+    expect(refused).toMatchObject({ type: "run-failed", error: { code: "SESSION_BUSY" } });
+    const outputs = await tell(chat, "/approve 1 looks fine");
+    expect(wordsOf(outputs)[0]).toMatch(/^Approved: write_workspace_file /);
+    expect(eventsIn(outputs).at(-1)).toMatchObject({ type: "run-finished", runId: "r1" });
+    expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
+    const entries: Entry[] = [];
+    for await (const entry of store.read(id)) entries.push(entry);
+    const answers = entries.filter((entry) => entry.type === "approval" && entry.decision !== undefined);
+    expect(answers).toMatchObject([{ by: "local", note: "looks fine", decision: { approved: true } }]);
+  });
+
+  test("for an answer hears no with its reason by /deny", async () => {
+    const { store, workspace, id } = await waiting(true);
+    const chat = await makeChat(scripted(["then not"]), { store, workspace });
+    for await (const _output of chat.open(id));
+    await tell(chat, "/deny Not today.");
+    expect((await contextOf(chat)).slice(-2)).toEqual([expect.stringContaining("Not today."), "assistant: then not"]);
+    expect(wordsOf(await tell(chat, "/deny"))).toEqual([expect.stringMatching(/^! No run of session \S+ waits/)]);
+  });
+
+  test("to begin is said to wait, and /recover begins it", async () => {
+    const { store, workspace, id } = await waiting(false);
+    const chat = await makeChat(scripted(["done"]), { store, workspace });
+    const opened: ChatOutput[] = [];
+    for await (const output of chat.open(id)) opened.push(output);
+    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^A run that was asked for .* by ann waits for its turn;/)]);
+    await tell(chat, "/recover");
+    expect(await contextOf(chat)).toEqual(["user: Write it.", "assistant: done"]);
   });
 });
 
