@@ -75,6 +75,11 @@ const damages: readonly (readonly [FindingKind, string, string, string])[] = [
   ["listing", "a session under another directory", "a", "UPDATE sessions SET cwd = '/else' WHERE id = 'a'"],
   ["listing", "a session under another status", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
   ["idle", "a session that would never expire", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
+  ["listing", "a request for a run that nobody finds", "beta", "UPDATE sessions SET runs = NULL WHERE id = 'beta'"],
+  ["listing", "a run that nobody asked for", "beta", "UPDATE sessions SET runs = runs | 4 WHERE id = 'beta'"],
+  ["listing", "a run that never started", "a", "UPDATE sessions SET runs = 2 WHERE id = 'a'"],
+  ["listing", "a run that would begin too early", "beta", "UPDATE sessions SET runs_due = '' WHERE id = 'beta'"],
+  ["listing", "a run that would never begin", "beta", "UPDATE sessions SET runs_due = NULL WHERE id = 'beta'"],
   ["listing", "a fork that its source does not know", "f", "DELETE FROM session_parents"],
   ["search", "a text that is not in the index", "beta", "DELETE FROM search_index WHERE rowid & 4294967295 = 0"],
   [

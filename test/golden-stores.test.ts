@@ -9,6 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Entry } from "../src/session/entry.ts";
 import type { PathSummary, SessionHead } from "../src/session/fold.ts";
 import { createHeader } from "../src/session/header.ts";
+import { readOpenRuns, type RunsWord } from "../src/session/open-runs.ts";
 import type { Settings } from "../src/session/settings.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/check-store.ts";
@@ -22,7 +23,7 @@ import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: Settings };
 
-/** A session as version 1 told of it, when settings were part of every path. */
+/** A session as version 1 told of it, when settings were part of every path; what is open had started. */
 interface Told {
   readonly head: Omit<SessionHead, "path" | "updatedAt"> & { readonly path: Whole<PathSummary> };
   readonly entries: readonly Entry[];
@@ -31,7 +32,12 @@ interface Told {
 
 const golden = (name: string): string => fileURLToPath(new URL(`golden/v1/${name}`, import.meta.url));
 const read = <T>(name: string): T => JSON.parse(readFileSync(golden(name), "utf8")) as T;
-const told = read<Readonly<Record<string, Told>>>("store.json");
+const told = new Map(
+  Object.entries(read<Record<string, Told>>("store.json")).map(([id, { head, ...rest }]) => [
+    id,
+    { head: { ...head, openRuns: readOpenRuns(head.openRuns) }, ...rest },
+  ]),
+);
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "skein-golden-"));
@@ -103,13 +109,25 @@ async function tell(store: SessionStore, id: string): Promise<Told> {
 describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) => {
   test("says of every session what it always said", async () => {
     await using store = await open();
-    for (const [id, session] of Object.entries(told)) {
+    for (const [id, session] of told) {
       const now = await tell(store, id);
       // Files know their times, and a fork of a file is a copy of its own.
       const expected =
         kind === "jsonl" ? { ...session, head: { ...session.head, modifiedAt: now.head.modifiedAt } } : session;
       expect(now).toEqual(expected);
     }
+  });
+
+  test("is searched by the run that was open in one of its sessions, and not in the fork of that", async () => {
+    await using store = await open();
+    const found = async (runs: RunsWord): Promise<string[]> =>
+      (await store.list({ runs })).items.map(({ header }) => header.id);
+    expect(await found("interrupted")).toEqual(["story"]);
+    const lease = await store.lease("story", "r1", 60_000);
+    expect([await found("interrupted"), await found("running")]).toEqual([[], ["story"]]);
+    await lease.release();
+    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }]);
+    expect(await found("interrupted")).toEqual([]);
   });
 
   test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {

@@ -133,11 +133,10 @@ class KnownLog {
   }
 }
 
-/** Thrown inside a plan that turns out to need more of the log. */
-class MissingPart extends Error {
+/** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
+class MissingPart {
   readonly wanted: Wanted;
   constructor(wanted: Wanted) {
-    super("The plan needs more of the log.");
     this.wanted = wanted;
   }
 }

@@ -14,19 +14,31 @@ export const STATUSES: readonly SessionStatus[] = ["active", "suspended", "close
 /** After every time that a store can have written. */
 export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
+/** What asks for runs that have started, where nobody is said to have a session. */
+const STARTED: SessionQuery = { runs: "interrupted" };
+
 /** Finds out whether the listings of a store show each session where it belongs, and nothing else. */
 export class ListingCheck {
   readonly #store: SessionStore;
   readonly #report: ReportFinding;
   /** Whether all sessions were added, so that a listing can hold too much as well as too little. */
   readonly #complete: boolean;
+  /** What sessions are looked for by their open runs with. Those that someone has, and those that nobody has, come together. */
+  readonly #runsQueries: readonly SessionQuery[] = [
+    { runs: "requested" },
+    STARTED,
+    { runs: "parked" },
+    { dueBefore: new Date().toISOString() },
+    { dueBefore: END_OF_TIME },
+  ];
   readonly #groups = new Map<string, { readonly query: SessionQuery; readonly ids: Set<string> }>();
 
   constructor(store: SessionStore, report: ReportFinding, complete: boolean) {
     this.#store = store;
     this.#report = report;
     this.#complete = complete;
-    if (complete) for (const status of STATUSES) this.#group({ status });
+    if (complete)
+      for (const query of [...STATUSES.map((status) => ({ status })), ...this.#runsQueries]) this.#group(query);
   }
 
   /** Notes where a session belongs. */
@@ -36,6 +48,7 @@ export class ListingCheck {
     if (userId !== null) queries.push({ userId });
     if (cwd !== null) queries.push({ cwd });
     for (const parentId of parentsOf(head)) queries.push({ parentId });
+    queries.push(...this.#runsQueries.filter((query) => matchesQuery(head, query)));
     for (const query of queries) this.#group(query).add(id);
   }
 
@@ -44,7 +57,8 @@ export class ListingCheck {
     await this.#checkHeads();
     for (const { query, ids } of this.#groups.values()) {
       signal?.throwIfAborted();
-      await this.#checkMembers(query, ids, () => idsListed(this.#store, query), "listing");
+      const list = query === STARTED ? () => idsStarted(this.#store) : () => idsListed(this.#store, query);
+      await this.#checkMembers(query, ids, list, "listing");
       if (this.#complete) await this.#checkCount(query);
     }
     if (!this.#complete) return;
@@ -157,7 +171,13 @@ export async function idsListed(store: SessionStore, query: SessionQuery): Promi
   return ids;
 }
 
+async function idsStarted(store: SessionStore): Promise<ReadonlySet<string>> {
+  const left = await idsListed(store, { runs: "interrupted" });
+  return new Set([...left, ...(await idsListed(store, { runs: "running" }))]);
+}
+
 function describe(query: SessionQuery): string {
+  if (query === STARTED) return "of runs that have started";
   const [condition] = Object.entries(query);
   return condition === undefined ? "of all sessions" : `by ${condition[0]} ${show(condition[1])}`;
 }

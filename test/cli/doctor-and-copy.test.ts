@@ -17,7 +17,7 @@ test("doctor says that nothing is wrong, or what is, and ends accordingly", asyn
   await fill(store);
   await store.close();
   const whole = await skein("doctor", "--store", `sqlite:${path}`);
-  expect([whole.code, whole.stdout]).toEqual([0, "3 sessions with 127 entries: nothing is wrong.\n"]);
+  expect([whole.code, whole.stdout]).toEqual([0, "3 sessions with 128 entries: nothing is wrong.\n"]);
 
   tamper(path, "UPDATE sessions SET user_id = 'eve' WHERE id = 'a'");
   const found = await skein("doctor", "--store", `sqlite:${path}`);

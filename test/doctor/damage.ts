@@ -6,7 +6,10 @@ import type { SessionHead } from "../../src/session/fold.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkpointAt, say } from "../moving/sample-store.ts";
 
-/** A session `a` of Ann's with 100 turns, a moved leaf and a checkpoint, its fork `f`, and a session `beta` of Bob's. */
+/**
+ * A session `a` of Ann's with 100 turns, a moved leaf and a checkpoint, its fork `f`, and a session `beta` of Bob's that
+ * waits for a run.
+ */
 export async function fill(store: SessionStore): Promise<void> {
   await store.create(createHeader({ id: "a", userId: "ann", cwd: "/one" }));
   for (let i = 0; i < 100; i += 10) {
@@ -20,7 +23,9 @@ export async function fill(store: SessionStore): Promise<void> {
   await store.saveCheckpoint(checkpointAt((await store.head("a")) as SessionHead, "check"));
   await store.fork("a", createHeader({ id: "f", userId: "ann" }), { at: "m20" });
   await store.append("f", [say("f1", "a fork in the road")]);
-  await store.create(createHeader({ id: "beta", userId: "bob" }), { entries: [say("b1", "zebra crossing")] });
+  const at = { notBefore: "2040-01-01T00:00:00.000Z" };
+  const request = { type: "run_request", id: "run:r", runId: "r", agent: "helper", input: "hi", ...at } as const;
+  await store.create(createHeader({ id: "beta", userId: "bob" }), { entries: [say("b1", "zebra crossing"), request] });
   await store.search("llamas");
 }
 

@@ -1,4 +1,5 @@
 import type { EncodedPlan, NewRow } from "../encode-plan.ts";
+import { runsColumns, sameRuns } from "../runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";
@@ -52,6 +53,7 @@ export class EntryWriter {
       settings: head.path.settings !== session.head.path.settings,
       lease: leaseToken !== null,
       ids: idsAreNew,
+      runs: !sameRuns(session.head, head),
     };
     const values: SqlValue[] = [session.key, session.head.version, head.updatedAt, id, state];
     if (parts.one) values.push(toJsonb(body));
@@ -60,6 +62,10 @@ export class EntryWriter {
     if (parts.rest) values.push(encodeRest(place));
     if (parts.settings) values.push(settingsColumn(head.path.settings));
     if (parts.lease) values.push(leaseToken, nowMs);
+    if (parts.runs) {
+      const { runs, due } = runsColumns(head);
+      values.push(runs, due);
+    }
     const count = await writer.change(this.#statement(parts), values);
     return { written: count > 0, others: rows.slice(batch.length) };
   }
@@ -75,8 +81,8 @@ export class EntryWriter {
   }
 
   #statement(parts: AppendParts): string {
-    const { one, modified, rest, settings, lease, ids } = parts;
-    const key = +one + 2 * +modified + 4 * +rest + 8 * +settings + 16 * +lease + 32 * +ids;
+    const { one, modified, rest, settings, lease, ids, runs } = parts;
+    const key = +one + 2 * +modified + 4 * +rest + 8 * +settings + 16 * +lease + 32 * +ids + 64 * +runs;
     let statement = this.#statements.get(key);
     if (statement === undefined) {
       statement = appendStatement(this.#handle, parts);
@@ -107,12 +113,14 @@ interface AppendParts {
   readonly settings: boolean;
   readonly lease: boolean;
   readonly ids: boolean;
+  /** Listings find the session by other runs than before. */
+  readonly runs: boolean;
 }
 
 /**
  * One statement, so that an append is one round trip and all of it or nothing. The update of the head waits for other
  * writers and then looks at what they left; the conditions are on that row, so that none of them can be outdated. A
- * deleted session is not marked.
+ * deleted session is not marked. Who changes the session's other row as well locks that one first, as everyone does.
  */
 function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts): string {
   let last = 6;
@@ -133,12 +141,19 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
     ? `${found} = $4`
     : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
   const ids = parts.ids ? `AND NOT EXISTS (${taken})` : "";
-  const statement = `WITH grown AS (
+  const locked = parts.runs ? `locked AS (SELECT key FROM ${schema}.sessions WHERE key = $1 FOR NO KEY UPDATE), ` : "";
+  const listed = parts.runs
+    ? `, listed AS (
+        UPDATE ${schema}.sessions SET runs = ${next()}, runs_due = ${next()} FROM grown WHERE key = session_key
+      )`
+    : "";
+  const statement = `WITH ${locked}grown AS (
       UPDATE ${schema}.heads
       SET version = ${version}, updated_at = $3, modified_at = ${modified}, last_id = $4, state = $5${rest}${settings}
-      WHERE session_key = $1 AND version = $2 AND marked ${lease} ${ids}
+      ${parts.runs ? "FROM locked" : ""}
+      WHERE session_key = ${parts.runs ? "key" : "$1"} AND version = $2 AND marked ${lease} ${ids}
       RETURNING session_key, ${notifyIfWatched(channel)}
-    )
+    )${listed}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
     SELECT session_key, ${rows}`;
   // A client finds its prepared statement by the whole text, each time.

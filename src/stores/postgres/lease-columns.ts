@@ -55,7 +55,7 @@ export class LeaseColumns implements LeaseTable {
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
     const [row] = await this.#handle.write<LeaseRow>(
       `UPDATE ${this.#handle.schema}.heads SET lease_until_ms = ${now("$4")} + $3::bigint
-       WHERE session_key = ${this.#key} AND lease_token = $2 AND lease_until_ms > ${now("$4")}
+       WHERE session_key = ${this.#key} AND lease_token = $2 AND ${leaseIsLive("$4")}
        RETURNING ${COLUMNS}`,
       [sessionId, token, ttlMs, this.nowMs()],
     );
@@ -73,7 +73,7 @@ export class LeaseColumns implements LeaseTable {
   async current(sessionId: string): Promise<LeaseInfo | null> {
     const [row] = await this.#handle.read<LeaseRow>(
       `SELECT ${COLUMNS} FROM ${this.#handle.schema}.heads
-       WHERE session_key = ${this.#key} AND lease_until_ms > ${now("$2")}`,
+       WHERE session_key = ${this.#key} AND ${leaseIsLive("$2")}`,
       [sessionId, this.nowMs()],
     );
     return row === undefined ? null : infoOf(sessionId, row);
@@ -83,7 +83,7 @@ export class LeaseColumns implements LeaseTable {
   async tokenOf(sessionKey: number, reader: Reader): Promise<number | null> {
     const [row] = await reader.read<{ token: string }>(
       `SELECT lease_token AS token FROM ${this.#handle.schema}.heads
-       WHERE session_key = $1 AND lease_until_ms > ${now("$2")}`,
+       WHERE session_key = $1 AND ${leaseIsLive("$2")}`,
       [sessionKey, this.nowMs()],
     );
     return row === undefined ? null : Number(row.token);
@@ -92,13 +92,18 @@ export class LeaseColumns implements LeaseTable {
   /** The run in whose hand the lease is, or null when it has just become free. */
   async #holder(sessionId: string): Promise<string | null> {
     const [row] = await this.#handle.read<{ run: string | null }>(
-      `SELECT CASE WHEN lease_until_ms > ${now("$2")} THEN lease_run END AS run
+      `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run
        FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
       [sessionId, this.nowMs()],
     );
     if (row === undefined) throw new SessionNotFoundError(sessionId);
     return row.run;
   }
+}
+
+/** Whether the lease of a head is live, as SQL; `given` is what time it is, null for the clock of the database. */
+export function leaseIsLive(given: string): string {
+  return `lease_until_ms > ${now(given)}`;
 }
 
 function now(given: string): string {

@@ -1,6 +1,7 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
+import type { LeaseColumns } from "./lease-columns.ts";
 import type { SqlValue } from "./postgres-connection.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { filterOf, type ListedQuery } from "./session-filter.ts";
@@ -24,16 +25,18 @@ interface ListedRow extends SessionRow {
 export class Listing {
   readonly #handle: PostgresHandle;
   readonly #log: SessionLog;
+  readonly #leases: LeaseColumns;
 
-  constructor(handle: PostgresHandle, log: SessionLog) {
+  constructor(handle: PostgresHandle, log: SessionLog, leases: LeaseColumns) {
     this.#handle = handle;
     this.#log = log;
+    this.#leases = leases;
   }
 
   /** One page of a listing, newest first. */
   async list(query: ListedQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
     const { schema } = this.#handle;
-    const { sql, values } = filterOf(schema, query);
+    const { sql, values } = filterOf(schema, query, this.#leases.nowMs());
     const bound: SqlValue[] = [...values];
     const place = after === null ? null : [bound.push(after.modifiedAt), bound.push(after.id)];
     const from = (column: string): string =>
@@ -71,7 +74,7 @@ export class Listing {
   }
 
   async count(query: ListedQuery): Promise<number> {
-    const { sql, values } = filterOf(this.#handle.schema, query);
+    const { sql, values } = filterOf(this.#handle.schema, query, this.#leases.nowMs());
     const [row] = await this.#handle.read<{ count: string }>(
       `SELECT count(*) AS count FROM ${this.#handle.schema}.sessions WHERE ${sql}`,
       values,

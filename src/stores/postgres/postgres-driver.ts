@@ -68,8 +68,8 @@ export class PostgresDriver implements StoreDriver {
     const log = new SessionLog(handle);
     const writer = new EntryWriter(handle);
     const reader = new EntryReader(handle);
-    const listing = new Listing(handle, log);
     const leases = new LeaseColumns(handle, options.clock);
+    const listing = new Listing(handle, log, leases);
     const subscriptions = new Subscriptions(handle);
     this.capabilities = capabilitiesOf(options.watch);
     this.leases = leases;

@@ -16,12 +16,33 @@ interface Counted {
   readonly schema: string;
   /** The statements that some work sends. */
   during(work: () => Promise<unknown>): Promise<string[]>;
+  /** How many rows of sessions are read for them. */
+  sessionsReadBy(work: () => Promise<unknown>): Promise<number>;
+}
+
+/** A part of how the database did a statement, as it tells with `EXPLAIN`. */
+interface Plan {
+  readonly Plans?: readonly Plan[];
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+}
+
+function sessionsIn(plan: Plan): number {
+  const rows = (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"];
+  const own = plan["Relation Name"] === "sessions" ? rows : 0;
+  return (plan.Plans ?? []).reduce((sum, part) => sum + sessionsIn(part), own);
 }
 
 /** A store whose statements are counted. */
 async function openCounted(options: Pick<PostgresStoreOptions, "clock"> = {}): Promise<Counted> {
   const statements: string[] = [];
-  const debug = (_: number, query: string): void => void statements.push(query);
+  const bound: unknown[][] = [];
+  const debug = (_: number, query: string, values: unknown[]): void => {
+    statements.push(query);
+    bound.push(values);
+  };
   const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {}, debug, fetch_types: false });
   const schema = `skein_${randomUUID().slice(0, 8)}`;
   const store = await openPostgresStore({ sql, schema, ...options });
@@ -31,10 +52,24 @@ async function openCounted(options: Pick<PostgresStoreOptions, "clock"> = {}): P
   });
   const during = async (work: () => Promise<unknown>): Promise<string[]> => {
     statements.length = 0;
+    bound.length = 0;
     await work();
     return [...statements];
   };
-  return { store, sql, schema, during };
+  const sessionsReadBy = async (work: () => Promise<unknown>): Promise<number> => {
+    const ran = await during(work);
+    const values = [...bound];
+    let rows = 0;
+    for (const [index, statement] of ran.entries()) {
+      const [told] = await sql.unsafe<[{ "QUERY PLAN": [{ Plan: Plan }] }]>(
+        `EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`,
+        values[index] as never[],
+      );
+      rows += sessionsIn(told["QUERY PLAN"][0].Plan);
+    }
+    return rows;
+  };
+  return { store, sql, schema, during, sessionsReadBy };
 }
 
 test("appends with one statement: a new entry, one with an id, several, one after the leaf and one under a lease", async () => {
@@ -184,6 +219,44 @@ test("finds what it lists and counts in an index", async () => {
     const lines = plan.map((row) => String(row["QUERY PLAN"]));
     expect(lines.filter((line) => /Seq Scan on (?:sessions|heads|entries)/.test(line))).toEqual([]);
   }
+});
+
+test("reads no other sessions than it finds where it is asked for open runs, or for what is due", async () => {
+  const { store, sql, schema, sessionsReadBy } = await openCounted();
+  await sql.unsafe(
+    `INSERT INTO ${schema}.sessions (id, user_id, status, listed_at, idle_at, origin_version, segments, searched, header,
+       runs, runs_due)
+     SELECT 'n' || i, 'u' || i % 3, 'active', '2030-01-01T00:00:00.' || i, '2030', 0, '[]', 0, '{}',
+       CASE WHEN i % 2 = 0 THEN 4 END, CASE WHEN i % 2 = 0 THEN '2040-01-01T00:00:00.000Z' END
+     FROM generate_series(1, 20000) AS i`,
+  );
+  await sql.unsafe(`INSERT INTO ${schema}.heads (session_key, session_id, version, updated_at, modified_at)
+    SELECT key, id, 0, idle_at, listed_at FROM ${schema}.sessions`);
+  const request = { type: "run_request", id: "run:r", runId: "r", agent: "helper", input: "hi" } as const;
+  for (const [id, entry] of [
+    ["asked", request],
+    ["ran", { type: "run", runId: "r", phase: "started" }],
+    ["runs", { type: "run", runId: "r", phase: "started" }],
+  ] as const)
+    await store.create(createHeader({ id, userId: "u1" }), { entries: [entry] });
+  await store.lease("runs", "r", 60_000);
+  const queries = [
+    [{ runs: "requested" }, "asked"],
+    [{ runs: "requested", userId: "u1" }, "asked"],
+    [{ runs: "requested", status: ["active", "suspended"] }, "asked"],
+    [{ runs: "running" }, "runs"],
+    [{ runs: "interrupted", userId: "u1" }, "ran"],
+    [{ dueBefore: "2035-01-01T00:00:00.000Z" }, "asked"],
+    [{ dueBefore: "2035-01-01T00:00:00.000Z", userId: "u1" }, "asked"],
+  ] as const;
+  for (const table of ["sessions", "heads"]) await sql.unsafe(`ANALYZE ${schema}.${table}`);
+  for (const [query, found] of queries) {
+    expect((await store.list(query)).items.map(({ header }) => header.id)).toEqual([found]);
+    expect(await sessionsReadBy(() => store.list(query))).toBeLessThan(10);
+    expect(await sessionsReadBy(() => store.count(query))).toBeLessThan(10);
+  }
+  expect(await sessionsReadBy(() => store.list({ runs: "parked", limit: 5 }))).toBeLessThan(50);
+  expect(await sessionsReadBy(() => store.list({ runs: "parked", userId: "u2", limit: 5 }))).toBeLessThan(50);
 });
 
 test("gives the search index only what is new, and finds what a fork took over from a purged source", async () => {

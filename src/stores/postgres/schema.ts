@@ -1,6 +1,8 @@
 import { SessionError } from "../../session/errors.ts";
+import { runsColumns } from "../runs-columns.ts";
 import { hasState } from "./postgres-failure.ts";
 import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
+import { SESSION_COLUMNS, sessionOf, type SessionRow, sessionsIn } from "./session-row.ts";
 
 /** How many entries one row of the search index covers. */
 export const SEARCH_BLOCK_ENTRIES = 64;
@@ -11,7 +13,8 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  *
  * - `sessions` has one row a session, with what never or seldom changes and what listings need. They are sorted by
  *   `listed_at` and `idle_at`, which are `modified_at` and `updated_at` as they were when the row was last settled;
- *   `unsettled` rows may be behind. A fork takes its first `origin_version` entries from `origin_key`; `segments` are all
+ *   `unsettled` rows may be behind. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
+ *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments` are all
  *   the sessions it takes from. A purged session that forks build on keeps its row without an id.
  * - `heads` has the rest: the id and the state of the session's last entry, and what that state only refers to (`rest`,
  *   `settings`). Whoever appends updates that row and no other of these two, which is what puts appends in one order; the
@@ -98,8 +101,19 @@ const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (session_key, block)
    );
    CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
-  // What was written before is read as it is.
-  `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2'`,
+  // Entries that were written before are read as they are.
+  `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2';
+   ALTER TABLE $.sessions ADD COLUMN runs smallint, ADD COLUMN runs_due text COLLATE "C";
+   CREATE INDEX sessions_requested ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
+   CREATE INDEX sessions_started ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);
+   CREATE INDEX sessions_parked ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
+   CREATE INDEX sessions_requested_by_user ON $.sessions (user_id, listed_at, id)
+     WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
+   CREATE INDEX sessions_started_by_user ON $.sessions (user_id, listed_at, id)
+     WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);
+   CREATE INDEX sessions_parked_by_user ON $.sessions (user_id, listed_at, id)
+     WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
+   CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
 ];
 
 /**
@@ -137,7 +151,22 @@ async function migrate(handle: PostgresHandle, transaction: Transaction): Promis
       await transaction.write(statement.replaceAll("$.", `${handle.schema}.`));
     }
   }
+  if (version === 1) await indexRuns(handle, transaction);
   await transaction.write(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
+}
+
+/** Fills in `runs` for sessions of version 1. Only their heads tell, in texts that the database itself cannot always read. */
+async function indexRuns(handle: PostgresHandle, transaction: Transaction): Promise<void> {
+  const rows = await transaction.read<SessionRow>(
+    `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
+     WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
+  );
+  for (const row of rows) {
+    const { runs, due } = runsColumns(sessionOf(row, undefined).head);
+    if (runs === null) continue;
+    const set = `UPDATE ${handle.schema}.sessions SET runs = $2, runs_due = $3 WHERE key = $1`;
+    await transaction.write(set, [Number(row.key), runs, due]);
+  }
 }
 
 async function stateOf(handle: PostgresHandle, transaction: Transaction): Promise<"ours" | "empty" | "missing"> {

@@ -9,6 +9,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { HeadPlace } from "../entry-state.ts";
 import { encodePlan } from "../encode-plan.ts";
+import { runsColumns } from "../runs-columns.ts";
 import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
 import { checkOpen } from "./check-open.ts";
 import type { EntryWriter } from "./entry-writer.ts";
@@ -84,14 +85,15 @@ export class SessionMaker {
   ): Promise<LoadedSession> {
     const { head } = place;
     const { header } = head;
+    const { runs, due } = runsColumns(head);
     const { schema } = this.#handle;
     // The holder of the last entry taken over, so that no part of a chain of forks is empty.
     const originKey = version === 0 ? null : segmentAt(origin, version - 1).key;
     const [row] = await transaction.write<{ key: string }>(
       `WITH made AS (
          INSERT INTO ${schema}.sessions (id, user_id, cwd, status, idle_at, listed_at, origin_key, origin_version,
-           segments, searched, header)
-         VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb)
+           segments, searched, header, runs, runs_due)
+         VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb, $16, $17)
          ON CONFLICT (id) DO NOTHING RETURNING key
        )
        INSERT INTO ${schema}.heads
@@ -113,6 +115,8 @@ export class SessionMaker {
         last.state,
         encodeRest(place),
         settingsColumn(head.path.settings),
+        runs,
+        due,
       ],
     );
     if (row === undefined) throw sessionExists(header.id);

@@ -1,5 +1,6 @@
 import type { SessionHead } from "../../session/fold.ts";
 import type { NewRow } from "../encode-plan.ts";
+import { runsColumns, sameRuns } from "../runs-columns.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
@@ -9,6 +10,7 @@ export class EntryWriter {
   readonly #insert: SqliteStatement;
   readonly #indexIds: SqliteStatement;
   readonly #setFacts: SqliteStatement;
+  readonly #setRuns: SqliteStatement;
 
   constructor(handle: SqliteHandle) {
     this.#insert = handle.prepare("INSERT INTO entries VALUES (?, ?, ?, ?, ?)");
@@ -16,6 +18,7 @@ export class EntryWriter {
       `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`,
     );
     this.#setFacts = handle.prepare("UPDATE sessions SET status = ?, name = ? WHERE key = ?");
+    this.#setRuns = handle.prepare("UPDATE sessions SET runs = ?, runs_due = ? WHERE key = ?");
   }
 
   /** Writes the rows of a session that nobody else can see yet. */
@@ -30,6 +33,10 @@ export class EntryWriter {
     if (before.status !== after.status || before.name !== after.name) {
       this.#setFacts.run([after.status, after.name, key]);
     }
+    if (!sameRuns(before, after)) {
+      const { runs, due } = runsColumns(after);
+      this.#setRuns.run([runs, due, key]);
+    }
   }
 }
 
@@ -38,7 +45,8 @@ export function needsFinish(before: SessionHead, after: SessionHead): boolean {
   return (
     wholeBlocks(before.version) !== wholeBlocks(after.version) ||
     before.status !== after.status ||
-    before.name !== after.name
+    before.name !== after.name ||
+    !sameRuns(before, after)
   );
 }
 

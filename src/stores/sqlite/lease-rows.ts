@@ -2,6 +2,7 @@ import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/proc
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
+import type { SessionFilter } from "./session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 interface LeaseRow {
@@ -75,6 +76,17 @@ export class LeaseRows implements LeaseTable {
     return row?.token ?? null;
   }
 
+  /** Whether someone has a session now, as a condition on its row. */
+  held(): SessionFilter {
+    const now = this.#now();
+    const rows = this.#handle
+      .prepare("SELECT DISTINCT holder FROM leases WHERE expires_ms > ?")
+      .all<Pick<LeaseRow, "holder">>([now]);
+    const sql = `EXISTS (SELECT 1 FROM leases WHERE session_key = sessions.key AND expires_ms > ?
+      AND coalesce(holder, '') NOT IN (SELECT value FROM json_each(?)))`;
+    return { sql, values: [now, JSON.stringify(rows.filter(isGone).map(({ holder }) => holder))] };
+  }
+
   #live(sessionId: string): LeaseRow | undefined {
     const row = this.#handle
       .prepare(
@@ -82,13 +94,18 @@ export class LeaseRows implements LeaseTable {
          WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
       )
       .get<LeaseRow>([sessionId, this.#now()]);
-    const holder = parseProcessIdentity(row?.holder);
-    return holder !== null && hasEnded(holder) ? undefined : row;
+    return row === undefined || isGone(row) ? undefined : row;
   }
 
   #now(): number {
     return this.#clock().getTime();
   }
+}
+
+/** Whether the process that took a lease has ended. */
+function isGone({ holder }: Pick<LeaseRow, "holder">): boolean {
+  const identity = parseProcessIdentity(holder);
+  return identity !== null && hasEnded(identity);
 }
 
 function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {

@@ -1,11 +1,14 @@
+import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
+import { thisProcess } from "../../internal/process-identity.ts";
 import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
+import type { RunsWord } from "../../session/open-runs.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { aggregateByScan } from "../aggregate-by-scan.ts";
 import { openMemoryStore } from "../memory/index.ts";
@@ -47,9 +50,24 @@ async function pages(store: SessionStore, query: SessionQuery): Promise<unknown[
   return found;
 }
 
+/** What happens to runs, each of two of which is asked for once. */
+function runDraft(number: number): EntryDraft {
+  const runId = `r${number % 2}`;
+  const request = { type: "run_request", id: `run:${runId}`, runId, agent: "helper", input: "hi" } as const;
+  const drafts: readonly EntryDraft[] = [
+    request,
+    { ...request, notBefore: time(number) },
+    { type: "run", runId, phase: "started" },
+    { type: "run_parked", runId, questions: [{ callId: "c", question: "q" }], expiresAt: time(number) },
+    { type: "run", runId, phase: "finished" },
+    { type: "cancel", runId },
+  ];
+  return drafts[number] as EntryDraft;
+}
+
 const change = fc.record({
   session: fc.nat(5),
-  type: fc.constantFrom("say", "say", "say", "status", "delete", "undelete", "fork", "look"),
+  type: fc.constantFrom("say", "say", "say", "run", "run", "status", "delete", "undelete", "fork", "look"),
   second: fc.nat(5),
   by: fc.nat(1),
 });
@@ -82,6 +100,7 @@ test("lists, counts and expires as the model does, whoever appended and whenever
         const status: EntryDraft = { type: "status", status: second % 2 ? "closed" : "suspended" };
         const drafts: EntryDraft[] = [{ ...(type === "say" ? say(second) : status), id: `e-${made++}` }];
         if (type === "say" || type === "status") await onBoth(by, (store) => store.append(id, drafts));
+        if (type === "run") await onBoth(by, (store) => store.append(id, [runDraft(second)]));
         if (type === "delete") await onBoth(by, (store) => store.delete(id));
         if (type === "undelete") await onBoth(by, (store) => store.undelete(id));
         const fork = createHeader({ id: sessions[4 + (second % 2)] as string, userId, createdAt: time(second) });
@@ -95,6 +114,11 @@ test("lists, counts and expires as the model does, whoever appended and whenever
           { userId, status: ["active"] },
           { userId, deleted: true },
           { parentId },
+          { userId, runs: "requested" },
+          { userId, runs: "interrupted", dueBefore: time(3) },
+          { parentId, runs: "parked", deleted: true },
+          { cwd: `/${parentId}`, runs: "parked" },
+          { userId, dueBefore: time(4) },
         ] as const) {
           expect(await pages(store, { ...query, limit: limit + 1 })).toEqual(
             await pages(model, { ...query, limit: limit + 1 }),
@@ -148,6 +172,65 @@ test("lists a page of many sessions without reading the others", async () => {
       .all() as { detail: string }[];
     expect(plan.map(({ detail }) => detail).join()).not.toMatch(/TEMP B-TREE/);
   }
+});
+
+/** A database in memory, and the statements that were made for it. */
+function noted(): { database: SqliteDatabase; statements: string[] } {
+  const real = new Database(":memory:");
+  const statements: string[] = [];
+  const prepare = (sql: string): ReturnType<SqliteDatabase["prepare"]> => {
+    statements.push(sql);
+    return real.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>;
+  };
+  return { statements, database: { prepare, exec: (sql) => real.exec(sql), close: () => real.close() } };
+}
+
+test("finds open runs in indexes that hold no other sessions, and what is due in one by time", async () => {
+  const { database, statements } = noted();
+  await using store = await openSqliteStore({ path: ":memory:", database });
+  const queries: readonly (readonly [SessionQuery, string])[] = [
+    [{ runs: "requested" }, "sessions_requested"],
+    [{ runs: "parked", status: ["active"] }, "sessions_parked"],
+    [{ runs: "running" }, "sessions_started"],
+    [{ runs: "interrupted", userId: "u" }, "sessions_started_by_user"],
+    [{ runs: "parked", userId: "u", cwd: "/w" }, "sessions_parked_by_user"],
+    [{ runs: "requested", dueBefore: time(1) }, "sessions_due"],
+    [{ userId: "u", dueBefore: time(1) }, "sessions_due"],
+  ];
+  for (const [query, index] of queries) {
+    statements.length = 0;
+    await store.list(query);
+    await store.count(query);
+    const plans = statements
+      .filter((sql) => /^SELECT .*\bsessions\b/s.test(sql))
+      .map((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[])
+      .map((rows) => rows.map(({ detail }) => detail).find((detail) => / sessions /.test(detail)) ?? "");
+    // Of the sessions in the index, of those whose row is behind, and of all when they are counted.
+    expect(plans).toHaveLength(3);
+    expect(plans[0]).toMatch(new RegExp(`USING INDEX ${index}( |$)`));
+    expect(plans[1]).toMatch(/USING INTEGER PRIMARY KEY \(rowid=\?\)/);
+    expect(plans[2]).toMatch(new RegExp(`USING (COVERING )?INDEX ${index}( |$)`));
+  }
+});
+
+test("takes a run for interrupted as soon as the process that had the session has ended", async () => {
+  const database = new Database(":memory:");
+  await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
+  for (const id of ["alive", "dead", "unknown"]) {
+    await store.create(createHeader({ id }), { entries: [{ type: "run", runId: "r", phase: "started" }] });
+    await store.lease(id, "r", 60_000);
+  }
+  const { pid } = spawnSync(process.execPath, ["--version"]);
+  const setHolder = database.prepare(
+    "UPDATE leases SET holder = ? WHERE session_key = (SELECT key FROM sessions WHERE id = ?)",
+  );
+  setHolder.run(JSON.stringify({ ...thisProcess, pid }), "dead");
+  setHolder.run(null, "unknown");
+  const found = async (runs: RunsWord): Promise<string[]> =>
+    (await store.list({ runs })).items.map(({ header }) => header.id).sort();
+  expect([await found("running"), await found("interrupted")]).toEqual([["alive", "unknown"], ["dead"]]);
+  expect(await store.count({ runs: "running" })).toBe(2);
+  expect(await store.leaseOf("dead")).toBe(null);
 });
 
 const answer = fc.record({

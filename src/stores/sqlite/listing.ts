@@ -2,9 +2,9 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import type { SessionQuery } from "../../session/store.ts";
+import type { LeaseRows } from "./lease-rows.ts";
 import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
-import { filterOf, type SessionFilter } from "./session-filter.ts";
+import { filterOf, filterWithRuns, indexOfRuns, type ListedQuery, type SessionFilter } from "./session-filter.ts";
 import type { SessionLog } from "./session-log.ts";
 import { LAST_SEQ, type Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -21,14 +21,13 @@ export interface ListedSession {
   readonly updatedAt: string;
 }
 
-type Query = Omit<SessionQuery, "limit" | "cursor">;
-
 const LISTED_COLUMNS =
   "sessions.id AS id, key, version, sessions.modified_at AS modifiedAt, sessions.updated_at AS updatedAt";
 const UNSETTLED_COLUMNS = `sessions.id AS id, key, seq + 1 AS version,
   ${MODIFIED_AT} AS modifiedAt, ${UPDATED_AT} AS updatedAt`;
-const UNSETTLED_FROM = `unsettled JOIN sessions ON key = unsettled.session_key
-  JOIN entries ON entries.session_key = key AND seq = ${LAST_SEQ}`;
+// Cross joins, so that those few are looked up, and not all sessions that a query may mean.
+const UNSETTLED_FROM = `unsettled CROSS JOIN sessions ON key = unsettled.session_key
+  CROSS JOIN entries ON entries.session_key = key AND seq = ${LAST_SEQ}`;
 const IS_SETTLED = "key NOT IN (SELECT session_key FROM unsettled)";
 
 /**
@@ -39,28 +38,30 @@ export class Listing {
   readonly #handle: SqliteHandle;
   readonly #log: SessionLog;
   readonly #settling: Settling;
+  readonly #leases: LeaseRows;
 
-  constructor(handle: SqliteHandle, log: SessionLog, settling: Settling) {
+  constructor(handle: SqliteHandle, parts: { log: SessionLog; settling: Settling; leases: LeaseRows }) {
     this.#handle = handle;
-    this.#log = log;
-    this.#settling = settling;
+    this.#log = parts.log;
+    this.#settling = parts.settling;
+    this.#leases = parts.leases;
   }
 
-  list(query: Query, limit: number, after: ListPosition | null): SessionHead[] {
+  list(query: ListedQuery, limit: number, after: ListPosition | null): SessionHead[] {
     this.#settleMany();
     // Many small reads cost half as much when they share a transaction.
     return this.#handle.snapshot(() => this.#heads(this.#page(query, limit, after)));
   }
 
   /** One page of a listing, newest first. */
-  page(query: Query, limit: number, after: ListPosition | null): ListedSession[] {
+  page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
     this.#settleMany();
     return this.#handle.snapshot(() => this.#page(query, limit, after));
   }
 
   /** All of some sessions that a query asks for, newest first. */
-  among(keys: readonly number[], query: Query): ListedSession[] {
-    const { sql, values } = filterOf(query);
+  among(keys: readonly number[], query: ListedQuery): ListedSession[] {
+    const { sql, values } = filterWithRuns(query, this.#leases);
     const rows = this.#handle.snapshot(() => [
       ...this.#handle
         .prepare(
@@ -93,17 +94,17 @@ export class Listing {
     });
   }
 
-  count(query: Query): number {
-    const { sql, values } = filterOf(query);
+  count(query: ListedQuery): number {
+    const { sql, values } = filterWithRuns(query, this.#leases);
     const row = this.#handle
-      .prepare(`SELECT count(*) AS count FROM sessions WHERE ${sql}`)
+      .prepare(`SELECT count(*) AS count FROM sessions ${indexOfRuns(query)} WHERE ${sql}`)
       .get<{ count: number }>(values);
     return Number(row?.count ?? 0);
   }
 
-  #page(query: Query, limit: number, after: ListPosition | null): ListedSession[] {
-    const filter = filterOf(query);
-    const settled = this.#settledAfter(filter, limit, after);
+  #page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
+    const filter = filterWithRuns(query, this.#leases);
+    const settled = this.#settledAfter(filter, indexOfRuns(query), limit, after);
     const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
     return [...settled, ...others].sort(compareForListing).slice(0, limit);
   }
@@ -112,11 +113,16 @@ export class Listing {
     return this.#log.loadVersions(rows).map(({ head }) => head);
   }
 
-  #settledAfter({ sql, values }: SessionFilter, limit: number, after: ListPosition | null): ListedSession[] {
+  #settledAfter(
+    { sql, values }: SessionFilter,
+    index: string,
+    limit: number,
+    after: ListPosition | null,
+  ): ListedSession[] {
     const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
     return this.#handle
       .prepare(
-        `SELECT ${LISTED_COLUMNS} FROM sessions WHERE ${sql} AND ${IS_SETTLED} ${position}
+        `SELECT ${LISTED_COLUMNS} FROM sessions ${index} WHERE ${sql} AND ${IS_SETTLED} ${position}
          ORDER BY sessions.modified_at DESC, sessions.id DESC LIMIT ?`,
       )
       .all<ListedSession>([...values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit]);

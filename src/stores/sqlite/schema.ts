@@ -21,7 +21,8 @@ const APPLICATION_ID = 0x736b656e;
  *   else. `state` is the path to the entry and the head after it, see entry-state.ts.
  * - `entry_ids` finds entries by id, all but those of the latest, unfinished block.
  * - `sessions` has one row a session. `version`, `updated_at` and `modified_at` are current unless the session is in
- *   `unsettled`; the rest always is. A fork takes its first `origin_version` entries from `origin_key`. A purged
+ *   `unsettled`; the rest always is. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
+ *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`. A purged
  *   session that forks build on keeps its row without an id. `indexed` is how many entries the search index has seen,
  *   or -1 before it has seen the session itself.
  * - `unsettled` are the sessions that were appended to since their row was written. Only a live session is in it, and
@@ -88,8 +89,24 @@ const MIGRATIONS: readonly string[] = [
      expires_ms INTEGER NOT NULL
    );`,
   "ALTER TABLE leases ADD COLUMN holder TEXT",
-  // From here on `state` holds settings by position. What was written before is read as it is.
-  "SELECT 1",
+  // From here on `state` holds settings by position. What was written before is read as it is. Of a session of before, the
+  // state that holds the facts of its head says which runs have started; those that a fork took over are its source's.
+  `ALTER TABLE sessions ADD COLUMN runs INTEGER;
+   ALTER TABLE sessions ADD COLUMN runs_due TEXT;
+   UPDATE sessions SET runs = 2 WHERE id IS NOT NULL AND EXISTS (
+     SELECT 1 FROM entries AS last JOIN entries AS facts ON facts.session_key = last.session_key
+       AND facts.seq = iif(json_type(last.state, '$.facts') = 'object', last.seq, last.state ->> '$.facts')
+     WHERE last.session_key = sessions.key
+       AND last.seq = (SELECT max(seq) FROM entries WHERE session_key = sessions.key)
+       AND json_array_length(facts.state, '$.facts.openRuns') > 0
+   );
+   CREATE INDEX sessions_requested ON sessions (modified_at, id) WHERE deleted_at IS NULL AND runs & 1;
+   CREATE INDEX sessions_started ON sessions (modified_at, id) WHERE deleted_at IS NULL AND runs & 2;
+   CREATE INDEX sessions_parked ON sessions (modified_at, id) WHERE deleted_at IS NULL AND runs & 4;
+   CREATE INDEX sessions_requested_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 1;
+   CREATE INDEX sessions_started_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 2;
+   CREATE INDEX sessions_parked_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 4;
+   CREATE INDEX sessions_due ON sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
 ];
 
 /**

@@ -70,9 +70,9 @@ export class SqliteDriver implements StoreDriver {
     const writer = new EntryWriter(handle);
     const reader = new EntryReader(handle);
     const settling = new Settling(handle);
-    const listing = new Listing(handle, log, settling);
     const index = searchIndex ? new SearchIndex(handle, settling) : null;
     this.leases = new LeaseRows(handle, clock);
+    const listing = new Listing(handle, { log, settling, leases: this.leases });
     this.#log = log;
     this.#reader = reader;
     this.#listing = listing;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
@@ -111,16 +111,17 @@ test("tries again when others turn the write-ahead log on at the same moment", a
 
 test("opens a database of the first schema, and gives a lease in it that names no process all its time", async () => {
   const path = join(await makeDirectory(), "skein.db");
-  {
-    await using store = await openSqliteStore({ path });
-    await store.create(createHeader({ id: "a" }));
-    await store.lease("a", "run-1", 60_000);
-  }
+  await cp(new URL("../../../test/golden/v1/store.db", import.meta.url), path);
   const database = new Database(path);
   database.exec("ALTER TABLE leases DROP COLUMN holder; PRAGMA user_version = 1");
+  database
+    .prepare(
+      "INSERT INTO leases (session_key, run_id, expires_ms) SELECT key, 'run-1', ? FROM sessions WHERE id = 'plain'",
+    )
+    .run(Date.now() + 60_000);
   database.close();
   await using store = await openSqliteStore({ path });
-  expect(await store.leaseOf("a")).toMatchObject({ runId: "run-1" });
+  expect(await store.leaseOf("plain")).toMatchObject({ runId: "run-1" });
   for (const runId of ["run-1", "run-2"])
-    await expect(store.lease("a", runId, 60_000)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await expect(store.lease("plain", runId, 60_000)).rejects.toMatchObject({ code: "SESSION_BUSY" });
 });
