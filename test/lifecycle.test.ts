@@ -6,6 +6,9 @@ import { accessCases } from "./lifecycle/access-cases.ts";
 import { companionCases } from "./lifecycle/companion-cases.ts";
 import { expiryCases } from "./lifecycle/expiry-cases.ts";
 import { contextOn, type LifecycleCase } from "./lifecycle/lifecycle-case.ts";
+import { byCases } from "./lifecycle/by-cases.ts";
+import { recoverCases } from "./lifecycle/recover-cases.ts";
+import { requestCases } from "./lifecycle/request-cases.ts";
 import { roomCases } from "./lifecycle/room-cases.ts";
 import { runCases } from "./lifecycle/run-cases.ts";
 import { statusCases } from "./lifecycle/status-cases.ts";
@@ -19,6 +22,9 @@ const cases: readonly LifecycleCase[] = [
   ...expiryCases,
   ...companionCases,
   ...runCases,
+  ...requestCases,
+  ...recoverCases,
+  ...byCases,
   ...roomCases,
 ];
 

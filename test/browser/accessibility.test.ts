@@ -53,13 +53,13 @@ browserTest(
   async ({ open, server }) => {
     const trip = (await sampleIds(server))("Plan a trip");
     const { header } = await server.client.sessions.create({ name: "Waits for a word" });
-    const { runId } = await server.client.runs.start(header.id, { input: "write hello to b.txt" });
+    const run = await server.client.runs.start(header.id, { input: "write hello to b.txt" });
     const page = await open();
     const found: Record<string, string[]> = {};
     await goTo(page, server, `#/sessions/${header.id}/talk`);
     await page.getByRole("button", { name: "Approve" }).waitFor();
     await look(page, "a call that waits", found);
-    await server.client.runs.abort(runId);
+    await server.client.runs.cancel(run.sessionId, run.runId);
 
     await goTo(page, server, `#/sessions/${trip}/talk`);
     await page.getByRole("button", { name: "Share" }).press("Enter");

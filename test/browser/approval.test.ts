@@ -1,6 +1,7 @@
 import axe from "axe-core";
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
+import type { RunView } from "../../src/http/client/index.ts";
 import { type BrowserTest, browserTest, type PageOptions } from "./browser-test.ts";
 
 const ASKING = { server: "asking" } as const;
@@ -12,15 +13,15 @@ async function asked(
   { open, server }: Pick<BrowserTest, "open" | "server">,
   call: { readonly name: string; readonly arguments: object },
   options: PageOptions & { readonly group?: string } = {},
-): Promise<{ page: Page; card: Locator; runId: string }> {
+): Promise<{ page: Page; card: Locator; run: RunView }> {
   const { group, ...rest } = options;
   const { header } = await server.client.sessions.create({ name: "Asks" });
   const input = JSON.stringify(call);
-  const { runId } = await server.client.runs.start(header.id, { input, ...(group === undefined ? {} : { group }) });
+  const run = await server.client.runs.start(header.id, { input, ...(group === undefined ? {} : { group }) });
   const page = await open({ at: `#/sessions/${header.id}/${group === undefined ? "talk" : "group"}`, ...rest });
   const card = page.getByRole("form", { name: /^Approval of / });
   await card.waitFor();
-  return { page, card, runId };
+  return { page, card, run };
 }
 
 function command(text: string, more: object = {}): { name: string; arguments: object } {
@@ -120,7 +121,7 @@ browserTest(
     for (const colorScheme of ["light", "dark"] as const) {
       for (const width of [1280, 380]) {
         const options = { colorScheme, viewport: { width, height: 800 } };
-        const { page, card, runId } = await asked(given, command("rm -rf build && npm publish", { cwd: "a" }), options);
+        const { page, card, run } = await asked(given, command("rm -rf build && npm publish", { cwd: "a" }), options);
         await card.scrollIntoViewIfNeeded();
         // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
         await page.evaluate(axe.source);
@@ -128,7 +129,7 @@ browserTest(
           "axe.run('.run-approval', { resultTypes: ['violations'] })",
         );
         expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
-        await given.server.client.runs.abort(runId);
+        await given.server.client.runs.cancel(run.sessionId, run.runId);
       }
     }
   },

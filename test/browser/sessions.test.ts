@@ -46,7 +46,7 @@ browserTest("sessions are filtered by status, run, project and user", async ({ o
   const { header } = await client.sessions.create({ name: "Asleep" });
   await client.sessions.suspend(header.id);
   const working = await client.sessions.create({ name: "At work" });
-  const { runId } = await client.runs.start(working.header.id, { input: "write hello to b.txt" });
+  const run = await client.runs.start(working.header.id, { input: "write hello to b.txt" });
   const page = await open();
   await page.getByRole("button", { name: "Filter" }).click();
   const status = page.getByLabel("Status");
@@ -54,7 +54,7 @@ browserTest("sessions are filtered by status, run, project and user", async ({ o
   await expectListed(page, ["Asleep"], ["At work", "Plan a trip"]);
   await status.selectOption("Running");
   await expectListed(page, ["At work"], ["Asleep"]);
-  await client.runs.abort(runId);
+  await client.runs.cancel(run.sessionId, run.runId);
   await page.getByText("No session is of this kind.").waitFor();
   await status.selectOption("Interrupted");
   await expectListed(page, ["Interrupted in the middle"], ["At work", "Asleep"]);

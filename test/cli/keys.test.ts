@@ -85,9 +85,9 @@ onLinux(
       const client = createClient(JSON.parse(line) as { url: string; token: string });
       expect((await client.catalogue()).models.map(({ id }) => id)).toContain("anthropic/claude-opus-5");
       const { id } = (await client.sessions.create()).header;
-      const { runId } = await client.runs.start(id, { input: "run sh snoop.sh" });
+      const run = await client.runs.start(id, { input: "run sh snoop.sh" });
       const said = [];
-      for await (const event of client.runs.events(runId)) said.push(JSON.stringify(event));
+      for await (const event of client.runs.events(id, run.runId)) said.push(JSON.stringify(event));
       expect(said.join("\n")).toContain("looked at");
       expect(said.join("\n")).not.toContain(KEY);
       return;

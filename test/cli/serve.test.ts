@@ -81,14 +81,14 @@ test("serve gives its agents tools for the workspace, and asks before those that
   const workspace = await makeDirectory();
   const client = createClient(await startServer("--store", "memory:", "--workspace", workspace, "--unasked", "writes"));
   const id = (await client.sessions.create()).header.id;
-  const { runId } = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
-  for await (const event of client.runs.events(runId)) {
+  const run = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
+  for await (const event of client.runs.events(id, run.runId)) {
     if (event.type !== "approval-required") continue;
     expect(event.approval).toMatchObject({ name: "run_shell_command", effects: "commands" });
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
-    await client.runs.deny(runId, event.approval.callId, "Not now.");
+    await client.runs.deny(id, event.approval.question, { reason: "Not now." });
   }
-  expect((await client.runs.get(runId)).status).toBe("finished");
+  expect((await client.runs.get(id, run.runId)).status).toBe("finished");
 });
 
 test("serve without a workspace has agents without tools", async () => {

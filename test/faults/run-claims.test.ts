@@ -57,7 +57,8 @@ test.each(places)(
     const [sessionId = ""] = killed.lines();
     killed.child.kill("SIGKILL");
     await killed.ended;
-    for (let kill = 0; kill < 4; kill++) {
+    // One that is claimed more often without getting anywhere is given up.
+    for (let kill = 0; kill < 3; kill++) {
       const claims = [0, 1].map(() => start(PROGRAM, [place, path, sessionId, effects]));
       await Promise.all(claims.map((claim) => lineOf(claim, 1)));
       for (const { child } of claims) child.stdin.write("go\n");

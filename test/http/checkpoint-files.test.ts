@@ -36,7 +36,7 @@ test("what an agent writes between two checkpoints is their difference, and goin
   const helper = createAgent({ prompt: "Help.", model: offline(), tools: workspaceTools, builtInTools: false });
   const { client, sessionId } = await serve({ agents: { helper } });
   const ask = async (input: string): Promise<void> => {
-    await allOf(client, (await client.runs.start(sessionId, { input })).runId);
+    await allOf(client, await client.runs.start(sessionId, { input }));
     await expect.poll(async () => (await client.sessions.get(sessionId)).running).toBeNull();
   };
   await ask("write train to plan.txt");
@@ -123,7 +123,7 @@ test("files are not brought back while a run goes on, and stay another's when th
   const run = await client.runs.start(sessionId, { input: "Hello" });
   await expect(client.checkpoints.restore(id, { files: true })).rejects.toMatchObject({ code: "SESSION_BUSY" });
   pause.open();
-  await allOf(client, run.runId);
+  await allOf(client, run);
   const bob = as("bob");
   await expect(bob.checkpoints.restore(id, { files: true })).rejects.toMatchObject({ code: "CHECKPOINT_NOT_FOUND" });
   await expect(bob.checkpoints.create(sessionId, { files: true })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });

@@ -155,7 +155,7 @@ test("what cannot be an address or a token is told as that, and neither is shown
     expect([token, refused]).toMatchObject([token, { code: "INVALID_OPTION" }]);
     expect(String(refused)).not.toContain("s3cret");
   }
-  const stream = createClient({ url, token: "s3cret…" }).runs.events("run");
+  const stream = createClient({ url, token: "s3cret…" }).runs.events("session", "run");
   await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "INVALID_OPTION" });
   expect(asked).toEqual([]);
   await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(

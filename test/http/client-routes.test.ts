@@ -141,22 +141,24 @@ test("shows, compacts and restores a context, forks and merges, and goes back to
 test("runs, steers, approves, refuses, stops and follows", async () => {
   const { header } = await client.sessions.create();
   const { id } = header;
-  const run = async (input: string) => {
-    const { runId } = await client.runs.start(id, { input });
-    for await (const event of client.runs.events(runId)) if (event.type === "approval-required") break;
+  const asking = async (): Promise<string> => {
+    const { runId } = await client.runs.start(id, { input: "call pay with {}" });
+    for await (const event of client.runs.events(id, runId)) if (event.type === "approval-required") break;
     return runId;
   };
-  const first = await run("call pay with {}");
-  const [approval] = (await client.runs.get(first)).approvals;
-  await client.runs.steer(first, "Thank you.");
-  await client.runs.followUp(first, "Bye.");
-  await client.runs.approve(first, approval?.callId ?? "");
-  for await (const event of client.runs.events(first)) expect(event.type).not.toBe("run-failed");
-  const second = await run("call pay with {}");
-  const [another] = (await client.runs.get(second)).approvals;
-  await client.runs.deny(second, another?.callId ?? "", "No.");
-  expect(["aborted", "finished"]).toContain((await client.runs.abort(second, "Enough.")).status);
-  expect((await client.runs.list(id)).map(({ runId }) => runId)).toEqual([second, first]);
+  const first = await asking();
+  const [question] = (await client.runs.get(id, first)).questions;
+  expect((await client.runs.list({ state: "running" })).items.map(({ runId }) => runId)).toEqual([first]);
+  for await (const { runId } of client.runs.listAll({ state: "running" })) expect(runId).toBe(first);
+  await client.runs.steer(id, "Thank you.");
+  await client.runs.followUp(id, "Bye.");
+  await client.runs.approve(id, question?.question ?? "", { note: "Fine." });
+  for await (const event of client.runs.events(id, first)) expect(event.type).not.toBe("run-failed");
+  const second = await asking();
+  const [another] = (await client.runs.get(id, second)).questions;
+  await client.runs.deny(id, another?.question ?? "", { reason: "No." });
+  expect(["cancelled", "finished"]).toContain((await client.runs.cancel(id, second, { reason: "Enough." })).status);
+  expect((await client.runs.ofSession(id)).map(({ runId }) => runId)).toEqual([second, first]);
   expect(await client.runs.recover(id)).toBe(null);
   for await (const entry of client.sessions.watch(id, { after: -1 })) if (entry.seq === 1) break;
 });

@@ -47,7 +47,7 @@ describe("the bytes of a body", () => {
       const more = await server.call(method, path, padded(value, most + 1), ANN);
       expect(more.body, path).toMatchObject({ status: 413, code: "BODY_TOO_LARGE" });
     }
-    for (const path of [`${base}/runs`, "/api/runs/none/steer", "/api/runs/none/follow-ups"]) {
+    for (const path of [`${base}/runs`, `${base}/steer`, `${base}/follow-ups`]) {
       expect((await server.call("POST", path, padded({ input: "a", content: "a" }, 64 * KIB), ANN)).status).not.toBe(
         413,
       );

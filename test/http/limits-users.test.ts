@@ -44,9 +44,9 @@ describe("event streams", () => {
     const [anns, bobs] = [await sessionOf(server, ANN), await sessionOf(server, BOB)];
     const watch = (id: string, who = ANN) => open(server, `/api/sessions/${id}/watch`, who);
     const run = (await server.call("POST", `/api/sessions/${anns}/runs`, { input: "Go" }, ANN)).body.runId as string;
-    const streams = [await watch(anns), await watch(anns), await open(server, `/api/runs/${run}/events`, ANN)];
+    const streams = [await watch(anns), await watch(anns), await open(server, `/api/sessions/${anns}/runs/${run}/events`, ANN)];
     expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);
-    for (const path of [`/api/sessions/${anns}/watch`, `/api/runs/${run}/events`]) {
+    for (const path of [`/api/sessions/${anns}/watch`, `/api/sessions/${anns}/runs/${run}/events`]) {
       const refused = await server.call("GET", path, undefined, ANN);
       expect(refused.body).toMatchObject({ status: 429, code: "TOO_MANY_STREAMS" });
       expect(refused.body.detail).toBe("A user may have 3 event streams open on this server; close one of them first.");
@@ -96,24 +96,17 @@ describe("runs", () => {
     expect((await start(c, ANN, "interrupt")).body.code).toBe("TOO_MANY_RUNS");
     expect((await start(bobs, BOB)).status).toBe(202);
 
-    const began: string[] = [];
-    const wait = async (id: string) => {
-      const answer = await start(id, ANN, "enqueue");
-      began.push(id);
-      return answer.status;
+    const standing = async (id: string): Promise<string[]> => {
+      const { items } = (await server.call("GET", `/api/sessions/${id}/runs`, undefined, ANN)).body;
+      return (items as { status: string }[]).map(({ status }) => status);
     };
-    const third = wait(d);
-    // The order of two requests is known once the first has come to the store.
-    await expect.poll(() => server.log.length).toBeGreaterThan(0);
-    await server.call("GET", `/api/sessions/${d}`, undefined, ANN);
-    const fourth = wait(e);
-    await server.call("GET", `/api/sessions/${e}`, undefined, ANN);
-    expect(began).toEqual([]);
+    expect((await start(d, ANN, "enqueue")).body.status).toBe("requested");
+    expect((await start(e, ANN, "enqueue")).body.status).toBe("requested");
     gates[0]?.open();
-    expect(await third).toBe(202);
-    expect(began).toEqual([d]);
+    await expect.poll(() => standing(d)).toEqual(["running"]);
+    expect(await standing(e)).toEqual(["requested"]);
     gates[1]?.open();
-    expect(await fourth).toBe(202);
+    await expect.poll(() => standing(e)).toEqual(["running"]);
   });
 
   test("that take the place of another one of the same user need no place of their own", async () => {
@@ -121,32 +114,20 @@ describe("runs", () => {
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;
     expect((await start(id, ANN, "interrupt")).status).toBe(202);
-    expect((await server.call("GET", `/api/runs/${first}`, undefined, ANN)).body.status).toBe("aborted");
+    expect((await server.call("GET", `/api/sessions/${id}/runs/${first}`, undefined, ANN)).body.status).toBe("cancelled");
   });
 
-  test("whose clients leave while they wait, or whose server shuts down, take no place", async () => {
-    const { server, gates, start } = await serveRuns(1);
-    const [a, b, c] = [await sessionOf(server, ANN), await sessionOf(server, ANN), await sessionOf(server, ANN)];
+  test("that wait for a place when their server shuts down begin on the next one", async () => {
+    const { server, start } = await serveRuns(1);
+    const [a, b] = [await sessionOf(server, ANN), await sessionOf(server, ANN)];
     expect((await start(a, ANN)).status).toBe(202);
-    const controller = new AbortController();
-    const left = fetch(`${server.url}/api/sessions/${b}/runs`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${ANN.token}`, "content-type": "application/json" },
-      body: JSON.stringify({ input: "Go", ifBusy: "enqueue" }),
-      signal: controller.signal,
-    });
-    await server.call("GET", `/api/sessions/${b}`, undefined, ANN);
-    controller.abort();
-    await expect(left).rejects.toThrow();
-    await expect.poll(() => server.log.filter(({ route }) => route.endsWith("/runs")).length).toBe(2);
-    gates[0]?.open();
-    await expect.poll(async () => (await start(c, ANN)).status).toBe(202);
-    expect((await server.call("GET", `/api/sessions/${b}`, undefined, ANN)).body.messageCount).toBe(0);
-    const waiting = start(b, ANN, "enqueue");
-    await server.call("GET", `/api/sessions/${b}`, undefined, ANN);
-    const closed = server.server.close({ drainMs: 0 });
-    expect((await waiting).body).toMatchObject({ status: 503, code: "DRAINING" });
-    await closed;
+    const { runId } = (await start(b, ANN, "enqueue")).body;
+    await server.server.close({ drainMs: 0 });
+    const { store } = server.manager;
+    expect((await store.head(b))?.openRuns).toEqual([{ runId, state: "requested" }]);
+    const agents = [answering(["Done.", "Done."], [], "helper")];
+    await using _next = await createServer({ store, agents });
+    await expect.poll(async () => (await store.head(b))?.openRuns).toEqual([]);
   });
 });
 

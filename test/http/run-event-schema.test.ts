@@ -108,10 +108,10 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
   const { client, sessionId, manager } = server;
   const old = "An old question, long enough to be left out?";
   await manager.addTurn(sessionId, { role: "user", content: old }, { actor: { userId: "ann", admin: false } });
-  const { runId } = await client.runs.start(sessionId, { input: "Go on." });
-  const { approval } = await nextOf(client, runId, "approval-required");
+  const run = await client.runs.start(sessionId, { input: "Go on." });
+  const { approval } = await nextOf(client, run, "approval-required");
   await client.runs.approve(runId, approval.callId);
-  const told = await allOf(client, runId);
+  const told = await allOf(client, run);
   expect(told).toEqual(heard);
   expect(JSON.parse(JSON.stringify(heard))).toEqual(heard);
   const { validate } = await contractOf(server);
@@ -162,10 +162,10 @@ test("how a run or a group failed keeps its code, message and details in JSON", 
     details: { kind: "authentication", provider: "sample", status: 401, retryAfterMs: null },
   };
   const alone = await client.runs.start(sessionId, { input: "Hi." });
-  const failed = await allOf(client, alone.runId);
+  const failed = await allOf(client, alone);
   expect(failed.at(-1)).toEqual({ type: "run-failed", error, runId: alone.runId });
-  const { runId } = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
-  const told = await allOf(client, runId);
+  const run = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
+  const told = await allOf(client, run);
   expect(told.slice(-3)).toEqual([
     { type: "run-failed", error, agent: "lost", runId },
     { type: "agent-failed", error, agent: "lost", runId },
@@ -206,7 +206,7 @@ test("arguments of which a schema makes something else than JSON are told as the
 test("the document names every type of event, also those of which a reader hears that it missed some or was stopped", async () => {
   const { mapping, validate, document } = await contractOf(await openRunServer());
   expect(Object.keys(mapping).sort()).toEqual(Object.keys(TYPES).sort());
-  const stream = document.paths["/api/runs/{runId}/events"]?.get;
+  const stream = document.paths["/api/sessions/{id}/runs/{runId}/events"]?.get;
   expect(stream).toHaveProperty(["responses", "200", "content", "text/event-stream", "schema"], {
     $ref: "#/components/schemas/RunEvent",
   });

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import { createClient, type Fetch, type WireRunEvent } from "../../src/http/client/index.ts";
 import { EventParser, type ParsedEvent } from "../../src/http/client/event-parser.ts";
-import { scripted } from "../../src/models/index.ts";
+import type { ModelDelta } from "../../src/agent/model.ts";
+import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
-import { answering, gate, pausing } from "./runs-agents.ts";
-import { ANN, allOf, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
+import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
+import { ANN, allOf, logOf, nextOf, openRunServer, type RunName, type RunServer } from "./runs-server.ts";
 import { tokenOf } from "./server-support.ts";
 
 const talkative = () =>
@@ -14,51 +15,68 @@ const talkative = () =>
   );
 
 test("a run that was started goes on by itself, tells what happens, and stays readable when it has ended", async () => {
-  const { client, store, sessionId } = await openRunServer({ agents: { helper: answering(["Hello."]) } });
+  const said = gate();
+  const { client, store, sessionId } = await openRunServer({
+    agents: { helper: answering([pausing(["Hello.", ""], said)]) },
+  });
   const run = await client.runs.start(sessionId, { input: "Hi." });
-  expect(run).toMatchObject({ sessionId, agent: "helper", group: null, approvals: [], problem: null });
-  const events = await allOf(client, run.runId);
+  expect(run).toMatchObject({ sessionId, agent: "helper", group: null, questions: [], problem: null, by: "ann", userId: "ann" });
+  expect(await nextOf(client, run, "text-delta")).toMatchObject({ text: "Hello." });
+  const reading = allOf(client, run);
+  const last = nextOf(client, run, "text-delta");
+  await last.then(said.open);
+  const events = await reading;
   expect(events.map(({ type }) => type)).toEqual([
     "run-started",
     "round-started",
     "text-delta",
+    "text-delta",
     "round-finished",
     "run-finished",
   ]);
-  expect(await allOf(client, run.runId)).toEqual(events);
-  expect(await client.runs.get(run.runId)).toMatchObject({ status: "finished", endedAt: expect.any(String) });
-  expect((await client.runs.list(sessionId)).map(({ runId }) => runId)).toEqual([run.runId]);
+  expect(lasting(await allOf(client, run))).toEqual(lasting(events));
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", endedAt: expect.any(String) });
+  expect((await client.runs.ofSession(sessionId)).map(({ runId }) => runId)).toEqual([run.runId]);
   expect(await logOf(store, sessionId)).toEqual(["user: Hi.", "started", "assistant: Hello.", "finished"]);
   for await (const entry of store.read(sessionId)) {
     if (entry.type === "run") expect(entry.runId).toBe(run.runId);
   }
 });
 
-test("whoever leaves after any event and rejoins, while the run goes on or later, gets exactly the rest", async () => {
+test("whoever leaves after any event and rejoins when the run has ended gets exactly the rest of what lasts", async () => {
   const server = await openRunServer({ agents: { helper: talkative() } });
-  const { runId } = await server.client.runs.start(server.sessionId, { input: "What colour is the sea?" });
-  const whole = await readRaw(server, runId);
-  expect(whole.length).toBeGreaterThan(10);
+  const run = await server.client.runs.start(server.sessionId, { input: "What colour is the sea?" });
+  const whole = await readRaw(server, run);
+  expect(whole.length).toBeGreaterThan(3);
   for (const [index, { id }] of whole.entries()) {
-    expect(await readRaw(server, runId, id)).toEqual(whole.slice(index + 1));
+    const rest = whole.slice(index + 1).map(eventOf);
+    expect(lasting((await readRaw(server, run, id)).map(eventOf))).toEqual(lasting(rest));
   }
-  expect(whole.map(({ data }) => JSON.parse(data ?? ""))).toEqual(await allOf(server.client, runId));
 });
 
-test("a client whose connection is cut after every single event reads what one with a whole connection reads", async () => {
-  const server = await openRunServer({ agents: { helper: talkative() } });
+test("a client whose connection is cut after every single event misses and repeats nothing while the run goes on", async () => {
+  const steps = Array.from({ length: 7 }, gate);
+  const { url, sessionId } = await openRunServer({ agents: { helper: answering([stepping(steps)]) } });
   let connections = 0;
-  const cutting: Fetch = async (url, init) => {
-    const response = await fetch(url, init);
-    if (!url.endsWith("/events")) return response;
+  const cutting: Fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (!input.endsWith("/events")) return response;
     connections += 1;
     return new Response(response.body?.pipeThrough(firstEvents(1)) ?? null, response);
   };
-  const client = createClient({ url: server.url, token: tokenOf("ann"), fetch: cutting });
-  const { runId } = await client.runs.start(server.sessionId, { input: "What colour is the sea?" });
-  const expected = await allOf(server.client, runId);
-  expect(await allOf(client, runId)).toEqual(expected);
-  expect(connections).toBe(expected.length);
+  const client = createClient({ url, token: tokenOf("ann"), fetch: cutting });
+  const run = await client.runs.start(sessionId, { input: "Count." });
+  const seen: string[] = [];
+  let next = 0;
+  for await (const event of client.runs.events(sessionId, run.runId)) {
+    seen.push(event.type === "text-delta" ? event.text : event.type);
+    if (event.type === "round-started" || event.type === "text-delta") steps[next++]?.open();
+  }
+  expect(seen).toEqual([
+    ...["run-started", "round-started", "0", "1", "2", "3", "4", "5"],
+    ...["round-finished", "run-finished"],
+  ]);
+  expect(connections).toBe(seen.length);
 });
 
 test("a reader that joins in the middle of an answer gets what was said before, then the rest as it comes", async () => {
@@ -66,41 +84,46 @@ test("a reader that joins in the middle of an answer gets what was said before, 
   const { client, sessionId } = await openRunServer({
     agents: { helper: answering([pausing(["a", "b", "c"], pause)]) },
   });
-  const { runId } = await client.runs.start(sessionId, { input: "Spell." });
+  const run = await client.runs.start(sessionId, { input: "Spell." });
   const seen: WireRunEvent[] = [];
-  const events = client.runs.events(runId);
+  const events = client.runs.events(sessionId, run.runId);
   for await (const event of events) {
     seen.push(event);
     if (event.type === "text-delta" && event.text === "b") break;
   }
-  expect(events.lastEventId).toBe("2.2");
-  const rest = client.runs.events(runId, { lastEventId: events.lastEventId ?? "" });
-  pause.open();
+  // The entries before: what was asked, the input, the instructions, and that it started.
+  expect(events.lastEventId).toBe("3.1.3");
+  const rest = client.runs.events(sessionId, run.runId, { lastEventId: events.lastEventId ?? "" });
+  // Another that joins is told the same by then.
+  const joined = nextOf(client, run, "text-delta").then(pause.open);
   for await (const event of rest) seen.push(event);
-  expect(seen).toEqual(await allOf(client, runId));
+  await joined;
+  expect(lasting(seen)).toEqual(lasting(await allOf(client, run)));
   expect(seen.flatMap((event) => (event.type === "text-delta" ? event.text : []))).toEqual(["a", "b", "c"]);
 });
 
 test("an event id from the future is refused, and one that is the last has nothing after it", async () => {
   const server = await openRunServer({ agents: { helper: answering(["Hello."]) } });
-  const { runId } = await server.client.runs.start(server.sessionId, { input: "Hi." });
-  const whole = await readRaw(server, runId);
-  for (const id of ["99.0", "1.7", "later", "-1.0"]) {
-    const response = await ask(server, `/api/runs/${runId}/events`, { "last-event-id": id });
+  const { client, sessionId } = server;
+  const run = await client.runs.start(sessionId, { input: "Hi." });
+  const whole = await readRaw(server, run);
+  const last = whole.at(-1)?.id ?? "";
+  const [seq, claim] = last.split(".").map(Number) as [number, number];
+  for (const id of [`${seq + 1}.${claim}.0`, `${seq}.${claim + 1}.0`, "9.0", "later", "-1.0.0", ""]) {
+    const response = await ask(server, run, { "last-event-id": id });
     expect([response.status, response.headers.get("content-type")]).toEqual([400, "application/problem+json"]);
     expect(await response.json()).toMatchObject({ code: "EVENT_ID_UNKNOWN" });
   }
-  const after = await ask(server, `/api/runs/${runId}/events`, { "last-event-id": whole.at(-1)?.id ?? "" });
-  expect(after.status).toBe(204);
+  expect((await ask(server, run, { "last-event-id": last })).status).toBe(204);
   const rest: WireRunEvent[] = [];
-  for await (const event of server.client.runs.events(runId, { lastEventId: whole.at(-1)?.id ?? "" })) rest.push(event);
+  for await (const event of client.runs.events(sessionId, run.runId, { lastEventId: last })) rest.push(event);
   expect(rest).toEqual([]);
 });
 
 test("a stream may not be kept by anyone on the way", async () => {
   const server = await openRunServer({ agents: { helper: answering(["Hello."]) } });
-  const { runId } = await server.client.runs.start(server.sessionId, { input: "Hi." });
-  const { headers, body } = await ask(server, `/api/runs/${runId}/events`);
+  const run = await server.client.runs.start(server.sessionId, { input: "Hi." });
+  const { headers, body } = await ask(server, run);
   expect(headers.get("content-type")).toMatch(/^text\/event-stream/);
   expect(headers.get("cache-control")).toBe("no-store");
   await body?.cancel();
@@ -109,13 +132,13 @@ test("a stream may not be kept by anyone on the way", async () => {
 test("how a run failed is told without what only the server should know", async () => {
   const secret = new Error("The key sk-123 was refused at /srv/keys.");
   const { client, sessionId, log } = await openRunServer({ agents: { helper: answering([secret]) } });
-  const { runId } = await client.runs.start(sessionId, { input: "Hi." });
-  const last = (await allOf(client, runId)).at(-1);
+  const run = await client.runs.start(sessionId, { input: "Hi." });
+  const last = (await allOf(client, run)).at(-1);
   expect(last).toMatchObject({
     type: "run-failed",
     error: { code: "INTERNAL", message: expect.stringMatching(/went wrong/) },
   });
-  const view = await client.runs.get(runId);
+  const view = await client.runs.get(sessionId, run.runId);
   expect(view).toMatchObject({ status: "failed", problem: { code: "INTERNAL" } });
   expect(JSON.stringify([last, view])).not.toContain("sk-123");
   expect(log.some(({ error }) => error?.includes("sk-123"))).toBe(true);
@@ -123,17 +146,17 @@ test("how a run failed is told without what only the server should know", async 
 
 test("runs of others, and of sessions that are not there, cannot be told from missing ones", async () => {
   const { client, as, sessionId } = await openRunServer({ agents: { helper: answering(["Hello.", "Bye."]) } });
-  const { runId } = await client.runs.start(sessionId, { input: "Hi." });
-  await allOf(client, runId);
+  const run = await client.runs.start(sessionId, { input: "Hi." });
+  await allOf(client, run);
   const bob = as("bob");
-  await expect(bob.runs.get(runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND", status: 404 });
-  await expect(bob.runs.abort(runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
-  await expect(allOf(bob, runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
-  await expect(bob.runs.list(sessionId)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND", status: 404 });
+  await expect(bob.runs.get(sessionId, run.runId)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND", status: 404 });
+  await expect(bob.runs.cancel(sessionId, run.runId)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  await expect(allOf(bob, run)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  await expect(bob.runs.ofSession(sessionId)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND", status: 404 });
   await expect(bob.runs.start(sessionId, { input: "Mine." })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   await expect(bob.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
-  await expect(bob.runs.get("nowhere")).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
-  expect(await as("root").runs.get(runId)).toMatchObject({ runId, status: "finished" });
+  await expect(as("ann").runs.get(sessionId, "nowhere")).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+  expect(await as("root").runs.get(sessionId, run.runId)).toMatchObject({ runId: run.runId, status: "finished" });
 });
 
 test("what cannot be run is refused, and changes nothing", async () => {
@@ -150,7 +173,7 @@ test("what cannot be run is refused, and changes nothing", async () => {
   await manager.close(sessionId);
   await expect(start({})).rejects.toMatchObject({ code: "SESSION_CLOSED", status: 409 });
   expect(await logOf(store, sessionId)).toEqual([]);
-  expect(await client.runs.list(sessionId)).toEqual([]);
+  expect(await client.runs.ofSession(sessionId)).toEqual([]);
 });
 
 test("a model that is asked for takes the place of the agent's own", async () => {
@@ -158,8 +181,8 @@ test("a model that is asked for takes the place of the agent's own", async () =>
     agents: { helper: answering([]) },
     models: [{ ...scripted([saying("From another.")]), provider: "other", id: "one" }],
   });
-  const { runId } = await client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
-  await nextOf(client, runId, "run-finished");
+  const run = await client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
+  await nextOf(client, run, "run-finished");
   expect(await logOf(store, sessionId)).toContain("assistant: From another.");
 });
 
@@ -169,13 +192,33 @@ function openGate() {
   return opened;
 }
 
-function ask({ url }: RunServer, path: string, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(`${url}${path}`, { headers: { ...ANN, ...headers } });
+/** An answer in pieces, each of which comes once its gate is open; the last gate is for its end. */
+function stepping(steps: readonly Gate[]): ScriptedReply {
+  return async function* stream(): AsyncGenerator<ModelDelta> {
+    for (const [index, step] of steps.entries()) {
+      await step.opened;
+      if (index < steps.length - 1) yield { type: "text-delta", text: String(index) };
+    }
+    yield { type: "finish", stopReason: "stop" };
+  };
+}
+
+/** What of a run's events every server tells, at any time. */
+function lasting(events: readonly WireRunEvent[]): WireRunEvent[] {
+  return events.filter(({ type }) => /^(?:run-|round-finished|tool-finished|approval-required)/.test(type));
+}
+
+function eventOf({ data }: ParsedEvent): WireRunEvent {
+  return JSON.parse(data ?? "") as WireRunEvent;
+}
+
+function ask({ url }: RunServer, { sessionId, runId }: RunName, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${url}/api/sessions/${sessionId}/runs/${runId}/events`, { headers: { ...ANN, ...headers } });
 }
 
 /** The events of a run as they are sent, after an id. */
-async function readRaw(server: RunServer, runId: string, id: string | null = null): Promise<ParsedEvent[]> {
-  const response = await ask(server, `/api/runs/${runId}/events`, id === null ? {} : { "last-event-id": id });
+async function readRaw(server: RunServer, run: RunName, id: string | null = null): Promise<ParsedEvent[]> {
+  const response = await ask(server, run, id === null ? {} : { "last-event-id": id });
   return new EventParser().push(await response.text());
 }
 

@@ -20,7 +20,7 @@ test("a group answers, and its events end with the group and not with its first 
   const { client, store, sessionId } = await openRunServer({ groups });
   const run = await client.runs.start(sessionId, { input: "What now?", group: "crew" });
   expect(run).toMatchObject({ agent: null, group: "crew", status: "running" });
-  const events = await allOf(client, run.runId);
+  const events = await allOf(client, run);
   expect(events[0]).toMatchObject({ type: "group-started", agents: ["planner", "critic"] });
   expect(events.at(-1)).toMatchObject({ type: "group-finished", outcome: { reason: "complete" } });
   expect(events.filter(({ type }) => type === "run-finished")).toHaveLength(2);
@@ -31,29 +31,29 @@ test("a group answers, and its events end with the group and not with its first 
     "assistant: Agreed.",
     "finished",
   ]);
-  expect(await client.runs.get(run.runId)).toMatchObject({ status: "finished" });
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished" });
 });
 
 test("a call of an agent in a group waits for approval like any other", async () => {
   const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
   const groups = crew(answering([calling(callOf("1", "pay")), "Paid."], [pay], "payer"));
   const { client, sessionId } = await openRunServer({ groups });
-  const { runId } = await client.runs.start(sessionId, { input: "Pay.", group: "crew" });
-  await nextOf(client, runId, "approval-required");
-  expect((await client.runs.get(runId)).approvals).toEqual([
+  const run = await client.runs.start(sessionId, { input: "Pay.", group: "crew" });
+  await nextOf(client, run, "approval-required");
+  expect((await client.runs.get(sessionId, run.runId)).approvals).toEqual([
     { callId: "1", name: "pay", arguments: {}, effects: "commands", reach: null },
   ]);
   expect((await client.runs.approve(runId, "1")).approvals).toEqual([]);
-  expect(await nextOf(client, runId, "group-finished")).toMatchObject({ outcome: { reason: "complete" } });
+  expect(await nextOf(client, run, "group-finished")).toMatchObject({ outcome: { reason: "complete" } });
 });
 
 test("an agent that fails ends the group's run, which says why without what only the server should know", async () => {
   const groups = crew(answering([new Error("The key sk-123 is wrong.")], [], "planner"));
   const { client, sessionId } = await openRunServer({ groups });
-  const { runId } = await client.runs.start(sessionId, { input: "Go.", group: "crew" });
-  const events = await allOf(client, runId);
+  const run = await client.runs.start(sessionId, { input: "Go.", group: "crew" });
+  const events = await allOf(client, run);
   expect(events.at(-1)).toMatchObject({ outcome: { reason: "agent-failed", error: { code: "INTERNAL" } } });
-  const view = await client.runs.get(runId);
+  const view = await client.runs.get(sessionId, run.runId);
   expect(view).toMatchObject({ status: "failed", problem: { code: "INTERNAL" } });
   expect(JSON.stringify([events, view])).not.toContain("sk-123");
 });
@@ -62,15 +62,15 @@ test("groups and agents share a session as agents do: refused, or one in the oth
   const groups = crew(answering([pausing(["slow", "ly"], gate()), "again"], [], "planner"));
   const { client, store, sessionId } = await openRunServer({ groups, agents: { quick: answering(["quick"]) } });
   const group = await client.runs.start(sessionId, { input: "Group.", group: "crew" });
-  await nextOf(client, group.runId, "text-delta");
+  await nextOf(client, group, "text-delta");
   await expect(client.runs.start(sessionId, { input: "No." })).rejects.toMatchObject({ code: "SESSION_BUSY" });
   await expect(client.runs.start(sessionId, { input: "No.", group: "crew" })).rejects.toMatchObject({
     code: "SESSION_BUSY",
   });
-  await expect(client.runs.steer(group.runId, "Psst.")).rejects.toMatchObject({ code: "INVALID_OPTION", status: 400 });
+  await expect(client.runs.steer(sessionId, "Psst.")).rejects.toMatchObject({ code: "INVALID_OPTION", status: 400 });
   const agent = await client.runs.start(sessionId, { input: "Agent.", ifBusy: "interrupt" });
-  await nextOf(client, agent.runId, "run-finished");
-  expect(await client.runs.get(group.runId)).toMatchObject({ status: "aborted" });
+  await nextOf(client, agent, "run-finished");
+  expect(await client.runs.get(sessionId, group.runId)).toMatchObject({ status: "cancelled" });
   const log = await logOf(store, sessionId);
   expect(log.indexOf("cancelled")).toBeLessThan(log.indexOf("user: Agent."));
   expect(log.slice(-3)).toEqual(["started", "assistant: quick", "finished"]);

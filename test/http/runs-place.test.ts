@@ -19,8 +19,8 @@ test("tools act at the server's place, in sessions that say nothing of their own
     agents: { helper: acting() },
     place: { backend: backend.name, spec: "/work" },
   });
-  const { runId } = await client.runs.start(sessionId, { input: "Act." });
-  await allOf(client, runId);
+  const run = await client.runs.start(sessionId, { input: "Act." });
+  await allOf(client, run);
   expect(backend.specs).toEqual([{ workingDir: "/work" }]);
   await expect.poll(() => backend.live.size).toBe(0);
 
@@ -32,15 +32,14 @@ test("tools act at the server's place, in sessions that say nothing of their own
     place: { backend: backend.name, spec: "/work" },
     store: manager.store,
   });
-  const run = await second.client.runs.start(placed, { input: "Act." });
-  await allOf(second.client, run.runId);
+  await allOf(second.client, await second.client.runs.start(placed, { input: "Act." }));
   expect([own.specs, backend.opens]).toEqual([[{ workingDir: "/own" }], 1]);
 });
 
 test("without a place, a tool that needs one is told so, and the run goes on", async () => {
   const { client, sessionId } = await openRunServer({ agents: { helper: acting() } });
-  const { runId } = await client.runs.start(sessionId, { input: "Act." });
-  expect(await nextOf(client, runId, "tool-finished")).toMatchObject({
+  const run = await client.runs.start(sessionId, { input: "Act." });
+  expect(await nextOf(client, run, "tool-finished")).toMatchObject({
     message: { isError: true },
   });
 });

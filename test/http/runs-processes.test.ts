@@ -20,7 +20,7 @@ test("after a server is killed in the middle of a run, a watch goes on at the ne
   const { id } = header;
   const watching = collect(client, id);
   const before = await client.runs.start(id, { input: "Pay." });
-  await nextOf(client, before.runId, "approval-required");
+  await nextOf(client, before, "approval-required");
 
   const gone = once(first.child, "exit");
   first.child.kill("SIGKILL");
@@ -28,12 +28,12 @@ test("after a server is killed in the middle of a run, a watch goes on at the ne
   const second = await startServer(path, Number(new URL(first.url).port));
   expect(second.url).toBe(first.url);
 
-  await expect(client.runs.get(before.runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
+  await expect(client.runs.get(sessionId, before.runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
   const after = await client.runs.recover(id);
   const runId = after?.runId ?? "";
-  expect(await nextOf(client, runId, "approval-required")).toMatchObject({ approval: { callId: "pay" } });
+  expect(await nextOf(client, run, "approval-required")).toMatchObject({ approval: { callId: "pay" } });
   await client.runs.approve(runId, "pay");
-  await nextOf(client, runId, "run-finished");
+  await nextOf(client, run, "run-finished");
 
   const log: Entry[] = [];
   for await (const entry of client.sessions.entriesAll(id)) log.push(entry);

@@ -26,16 +26,16 @@ test("a run that waits for approval when its server shuts down is found again by
   const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
   const { store, sessionId } = first;
   const before = await first.client.runs.start(sessionId, { input: "Pay.", agent: "payer" });
-  await nextOf(first.client, before.runId, "approval-required");
+  await nextOf(first.client, before, "approval-required");
   await shutDown(first);
 
   const second = await openRunServer({ store, agents: { other: answering([]), payer: answering(["Paid."], [pay]) } });
   const run = await second.client.runs.recover(sessionId);
   expect(run).toMatchObject({ agent: "payer", sessionId, status: "running" });
   const runId = run?.runId ?? "";
-  expect(await nextOf(second.client, runId, "approval-required")).toMatchObject({ approval: { callId: "1" } });
+  expect(await nextOf(second.client, run, "approval-required")).toMatchObject({ approval: { callId: "1" } });
   await second.client.runs.approve(runId, "1");
-  await nextOf(second.client, runId, "run-finished");
+  await nextOf(second.client, run, "run-finished");
   expect((await logOf(store, sessionId)).slice(-4)).toEqual([
     "started",
     "tool: paid 1",
@@ -51,8 +51,8 @@ test("a run goes on with the model that was asked for", async () => {
     models: [other(pausing(["half", "whole"], gate()))],
   });
   const { store, sessionId } = first;
-  const { runId } = await first.client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
-  await nextOf(first.client, runId, "text-delta");
+  const run = await first.client.runs.start(sessionId, { input: "Hi.", model: "other/one" });
+  await nextOf(first.client, run, "text-delta");
   await shutDown(first);
   const models = [other(saying("From the other."))];
   const second = await openRunServer({ store, agents: { helper: answering([]) }, models });
@@ -68,8 +68,8 @@ test("a group that was at work goes on where it stopped, and not from its beginn
   };
   const first = await openRunServer({ groups: crew([pausing(["Hm", "."], gate())]) });
   const { store, sessionId } = first;
-  const { runId } = await first.client.runs.start(sessionId, { input: "What now?", group: "crew" });
-  for await (const event of first.client.runs.events(runId)) {
+  const run = await first.client.runs.start(sessionId, { input: "What now?", group: "crew" });
+  for await (const event of first.client.runs.events(sessionId, run.runId)) {
     if (event.type === "text-delta" && "agent" in event && event.agent === "critic") break;
   }
   await shutDown(first);
@@ -87,20 +87,20 @@ test("a session without an interrupted run has nothing to recover, and one with 
   const hold = gate();
   const { client, sessionId } = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], hold)]) } });
   expect(await client.runs.recover(sessionId)).toBe(null);
-  const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
-  await nextOf(client, runId, "text-delta");
+  const run = await client.runs.start(sessionId, { input: "Slowly." });
+  await nextOf(client, run, "text-delta");
   await expect(client.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
   expect((await client.sessions.get(sessionId)).running).toEqual({ runId, here: true });
   hold.open();
-  await nextOf(client, runId, "run-finished");
+  await nextOf(client, run, "run-finished");
   expect(await client.runs.recover(sessionId)).toBe(null);
 });
 
 test("of two that recover a session at once, one goes on with it, however slow the store is", async () => {
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
   const { store, sessionId } = first;
-  const { runId } = await first.client.runs.start(sessionId, { input: "Slowly." });
-  await nextOf(first.client, runId, "text-delta");
+  const run = await first.client.runs.start(sessionId, { input: "Slowly." });
+  await nextOf(first.client, run, "text-delta");
   await shutDown(first);
   const second = await openRunServer({ store, agents: { slow: answering(["cd", "cd"]) } });
   const [asked, hold] = [gate(), gate()];
@@ -122,8 +122,8 @@ test("a server that shuts down leaves alone what others run in its process", asy
   const hold = gate();
   const own = answering([pausing(["a", "b"], hold)]).run("Slowly.");
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
-  const { runId } = await first.client.runs.start(first.sessionId, { input: "Slowly." });
-  await nextOf(first.client, runId, "text-delta");
+  const run = await first.client.runs.start(first.sessionId, { input: "Slowly." });
+  await nextOf(first.client, run, "text-delta");
   await shutDown(first);
   expect(own.pending).toBe(true);
   hold.open();
@@ -135,8 +135,8 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
   const { client, sessionId, server, url, store } = await openRunServer({
     agents: { slow: answering([pausing(["a", "b"], hold)]) },
   });
-  const { runId } = await client.runs.start(sessionId, { input: "Slowly." });
-  const events = await fetch(`${url}/api/runs/${runId}/events`, { headers: ANN });
+  const run = await client.runs.start(sessionId, { input: "Slowly." });
+  const events = await fetch(`${url}/api/sessions/${sessionId}/runs/${run.runId}/events`, { headers: ANN });
   const watch = await fetch(`${url}/api/sessions/${sessionId}/watch`, { headers: ANN });
   const closing = server.close();
   expect(await events.text()).not.toContain("run-finished");
@@ -150,7 +150,7 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
     }),
   );
   expect([start.status, await start.json()]).toEqual([503, expect.objectContaining({ code: "DRAINING" })]);
-  const late = await server.fetch(new Request(`${url}/api/runs/${runId}/events`, { headers: ANN }));
+  const late = await server.fetch(new Request(`${url}/api/sessions/${sessionId}/runs/${run.runId}/events`, { headers: ANN }));
   expect(late.status).toBe(503);
   hold.open();
   await closing;
@@ -169,12 +169,12 @@ test("a fork that is made in the middle of a run has nothing to go on with, and 
     agents: { payer: answering([calling(callOf("1", "pay")), "Paid."], [pay]) },
   });
   const run = await client.runs.start(sessionId, { input: "Pay." });
-  await nextOf(client, run.runId, "tool-started");
+  await nextOf(client, run, "tool-started");
   const fork = await client.sessions.fork(sessionId, { branchName: "meanwhile" });
   expect(fork).toMatchObject({ openRuns: [], running: null });
   expect(await client.runs.recover(fork.header.id)).toBe(null);
   held.open();
-  await nextOf(client, run.runId, "run-finished");
+  await nextOf(client, run, "run-finished");
   expect([paid, (await logOf(store, sessionId)).at(-2)]).toEqual([1, "assistant: Paid."]);
 });
 
@@ -199,8 +199,8 @@ test("of two servers that find the same run interrupted, one goes on with it, an
     agents: { payer: answering([calling(callOf("1", "pay")), pausing(["…"], gate())], [pay]) },
   });
   const { store, sessionId } = first;
-  const { runId } = await first.client.runs.start(sessionId, { input: "Pay." });
-  await nextOf(first.client, runId, "tool-finished");
+  const run = await first.client.runs.start(sessionId, { input: "Pay." });
+  await nextOf(first.client, run, "tool-finished");
   await shutDown(first);
   const [before, wants, held] = [paid, gate(), gate()];
   const agent = answering([calling(callOf("2", "pay")), "Paid again."], [pay]);

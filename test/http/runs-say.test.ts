@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import type { Approval } from "../../src/agent/run-event.ts";
+import type { RunView } from "../../src/http/client/index.ts";
+import { answerIdOf } from "../../src/session/open-runs.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { allOf, logOf, nextOf, openRunServer } from "./runs-server.ts";
@@ -13,42 +16,49 @@ test("a call that needs approval waits for a word, which lets it run or refuses 
     [paying(paid)],
   );
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
-  const { runId } = await client.runs.start(sessionId, { input: "Pay." });
-  const asked: string[] = [];
-  for await (const event of client.runs.events(runId)) {
-    if (event.type === "approval-required" && asked.push(event.approval.callId) === 3) break;
+  const run = await client.runs.start(sessionId, { input: "Pay." });
+  const asked: Approval[] = [];
+  for await (const event of client.runs.events(sessionId, run.runId)) {
+    if (event.type === "approval-required" && asked.push(event.approval) === 3) break;
   }
-  const waiting = await client.runs.get(runId);
+  const [first = "", second = "", third = ""] = asked.map(({ question }) => question);
+  const waiting = await client.runs.get(sessionId, run.runId);
   expect(waiting).toMatchObject({ status: "running" });
-  expect(waiting.approvals[0]).toEqual({
+  expect(waiting.questions[0]).toEqual({
+    question: first,
     callId: "a/1",
     name: "pay",
     arguments: { euros: 5 },
     effects: "commands",
     reach: null,
+    askedAt: expect.any(String),
   });
-  expect((await client.runs.approve(runId, "a/1")).approvals.map(({ callId }) => callId)).toEqual(["..", "3"]);
-  expect((await client.runs.deny(runId, "..", "Too dear.")).approvals.map(({ callId }) => callId)).toEqual(["3"]);
-  await expect(client.runs.approve(runId, "..")).rejects.toMatchObject({ code: "CALL_NOT_FOUND", status: 404 });
-  await expect(client.runs.approve(runId, "9")).rejects.toMatchObject({ code: "CALL_NOT_FOUND" });
-  await client.runs.approve(runId, "3");
-  await nextOf(client, runId, "run-finished");
+  const left = ({ questions }: RunView): string[] => questions.map(({ callId }) => callId);
+  expect(left(await client.runs.approve(sessionId, first))).toEqual(["..", "3"]);
+  expect(left(await client.runs.deny(sessionId, second, { reason: "Too dear." }))).toEqual(["3"]);
+  expect(left(await client.runs.deny(sessionId, second, { reason: "Too dear." }))).toEqual(["3"]);
+  await expect(client.runs.approve(sessionId, second)).rejects.toMatchObject({ code: "CONFLICT", status: 409 });
+  await expect(client.runs.approve(sessionId, "9")).rejects.toMatchObject({ code: "QUESTION_NOT_FOUND", status: 404 });
+  await client.runs.approve(sessionId, third, { note: "By phone." });
+  await nextOf(client, run, "run-finished");
   expect(paid).toEqual(["a/1", "3"]);
-  expect(await client.runs.get(runId)).toMatchObject({ status: "finished", approvals: [] });
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", questions: [] });
   const log = (await logOf(store, sessionId)).join("\n");
   expect(log).toContain("Too dear.");
-  await expect(client.runs.approve(runId, "3")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
+  const answer = await client.sessions.entry(sessionId, answerIdOf(third));
+  expect(answer).toMatchObject({ by: "ann", note: "By phone.", question: third });
+  expect(await client.runs.approve(sessionId, third, { note: "By phone." })).toMatchObject({ status: "finished" });
 });
 
-test("an aborted run ends at once, and what the model had said is kept", async () => {
+test("a run that is cancelled ends at once, and what the model had said is kept", async () => {
   const never = gate();
   const agent = answering([pausing(["Once upon", " a time"], never)]);
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
-  const { runId } = await client.runs.start(sessionId, { input: "Tell me a story." });
-  await nextOf(client, runId, "text-delta");
-  expect(await client.runs.abort(runId, "Enough.")).toMatchObject({ status: "aborted", problem: null });
-  expect((await allOf(client, runId)).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
-  expect(await client.runs.abort(runId)).toMatchObject({ status: "aborted" });
+  const run = await client.runs.start(sessionId, { input: "Tell me a story." });
+  await nextOf(client, run, "text-delta");
+  expect(await client.runs.cancel(sessionId, run.runId, { reason: "Enough." })).toMatchObject({ status: "cancelled", problem: null });
+  expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
+  expect(await client.runs.cancel(sessionId, run.runId)).toMatchObject({ status: "cancelled" });
   expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Once upon", "cancelled"]);
 });
 
@@ -59,12 +69,12 @@ test("what is said to a run is heard before the next round, or when it would sto
     [toolOf("look", () => looking.opened.then(() => "seen"))],
   );
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
-  const { runId } = await client.runs.start(sessionId, { input: "Look." });
-  await nextOf(client, runId, "tool-started");
-  await client.runs.steer(runId, "At the sea.");
-  await client.runs.followUp(runId, [{ type: "text", text: "And how deep?" }]);
+  const run = await client.runs.start(sessionId, { input: "Look." });
+  await nextOf(client, run, "tool-started");
+  await client.runs.steer(sessionId, "At the sea.");
+  await client.runs.followUp(sessionId, [{ type: "text", text: "And how deep?" }]);
   looking.open();
-  await nextOf(client, runId, "run-finished");
+  await nextOf(client, run, "run-finished");
   expect((await logOf(store, sessionId)).filter((line) => /^(user|assistant):/.test(line))).toEqual([
     "user: Look.",
     "assistant: [look]",
@@ -73,7 +83,7 @@ test("what is said to a run is heard before the next round, or when it would sto
     "user: And how deep?",
     "assistant: It is deep.",
   ]);
-  await expect(client.runs.steer(runId, "Too late.")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
+  await expect(client.runs.steer(sessionId, "Too late.")).rejects.toMatchObject({ code: "RUN_ENDED", status: 409 });
 });
 
 test("a second run on a session is refused, waits, or takes its place, and never comes in between", async () => {
@@ -81,13 +91,13 @@ test("a second run on a session is refused, waits, or takes its place, and never
   const agents = { slow: answering([pausing(["one", " two"], first), "unused"]), quick: answering(["quick", "quick"]) };
   const { client, store, sessionId } = await openRunServer({ agents });
   const slow = await client.runs.start(sessionId, { input: "Slowly.", agent: "slow" });
-  await nextOf(client, slow.runId, "text-delta");
+  await nextOf(client, slow, "text-delta");
   const quickly = { input: "Quickly.", agent: "quick" };
   await expect(client.runs.start(sessionId, quickly)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
   const queued = await client.runs.start(sessionId, { ...quickly, ifBusy: "enqueue" });
-  expect(queued.status).toBe("running");
+  expect(queued.status).toBe("requested");
   first.open();
-  await nextOf(client, queued.runId, "run-finished");
+  await nextOf(client, queued, "run-finished");
   const whole = ["user: Slowly.", "started", "assistant: one two", "finished"];
   expect(await logOf(store, sessionId)).toEqual([
     ...whole,
@@ -96,17 +106,17 @@ test("a second run on a session is refused, waits, or takes its place, and never
     "assistant: quick",
     "finished",
   ]);
-  expect((await client.runs.list(sessionId)).map(({ runId }) => runId)).toEqual([queued.runId, slow.runId]);
+  expect((await client.runs.ofSession(sessionId)).map(({ runId }) => runId)).toEqual([queued.runId, slow.runId]);
 });
 
 test("a run that interrupts another ends it and begins when it has ended", async () => {
   const agents = { slow: answering([pausing(["one", " two"], gate())]), quick: answering(["quick"]) };
   const { client, store, sessionId } = await openRunServer({ agents });
   const slow = await client.runs.start(sessionId, { input: "Slowly.", agent: "slow" });
-  await nextOf(client, slow.runId, "text-delta");
+  await nextOf(client, slow, "text-delta");
   const quick = await client.runs.start(sessionId, { input: "Quickly.", agent: "quick", ifBusy: "interrupt" });
-  await nextOf(client, quick.runId, "run-finished");
-  expect(await client.runs.get(slow.runId)).toMatchObject({ status: "aborted" });
+  await nextOf(client, quick, "run-finished");
+  expect(await client.runs.get(sessionId, slow.runId)).toMatchObject({ status: "cancelled" });
   expect(await logOf(store, sessionId)).toEqual([
     ...["user: Slowly.", "started", "assistant: one", "cancelled"],
     ...["user: Quickly.", "started", "assistant: quick", "finished"],
@@ -123,9 +133,9 @@ test("of ten runs that are started on one session at once, one has it and nine a
   );
   const refused = starts.flatMap((start) => (start.status === "rejected" ? start.reason.code : []));
   expect(refused).toEqual(Array.from({ length: 9 }, () => "SESSION_BUSY"));
-  expect(await client.runs.list(sessionId)).toHaveLength(1);
+  expect(await client.runs.ofSession(sessionId)).toHaveLength(1);
   hold.open();
-  const [run] = await client.runs.list(sessionId);
-  await nextOf(client, run?.runId ?? "", "run-finished");
+  const [run] = await client.runs.ofSession(sessionId);
+  await nextOf(client, run as RunView, "run-finished");
   expect(await logOf(store, sessionId)).toEqual(["user: Mine.", "started", "assistant: ab", "finished"]);
 });

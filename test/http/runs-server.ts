@@ -6,8 +6,8 @@ import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
 import type { Unasked } from "../../src/agent/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
-import { type Client, createClient, type WireRunEvent } from "../../src/http/client/index.ts";
-import { createServer, type ServerLogLine, type ServerPlace, type SkeinServer } from "../../src/http/index.ts";
+import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
+import { createServer, type ServerInit, type ServerLogLine, type ServerPlace, type SkeinServer } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { textOf } from "../../src/session/message.ts";
@@ -23,6 +23,8 @@ export interface Offer {
   readonly store?: SessionStore;
   readonly place?: ServerPlace;
   readonly unasked?: Unasked;
+  /** What else the server is made with. */
+  readonly init?: Partial<ServerInit>;
 }
 
 /** A server of runs, and a session of ann in it unless the store was there before. */
@@ -53,6 +55,7 @@ export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
     tokens: TOKENS,
     limits: { rate: null },
     logger: (line) => log.push(line),
+    ...offer.init,
   });
   const url = await server.listen();
   onTestFinished(() => server.close({ drainMs: 0 }));
@@ -78,22 +81,25 @@ export async function listen(app: { fetch(request: Request): Response | Promise<
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** A run, as a view of it names it. */
+export type RunName = Pick<RunView, "sessionId" | "runId">;
+
 /** Resolves with the first event of a type, and leaves then. */
 export async function nextOf<T extends WireRunEvent["type"]>(
   client: Client,
-  runId: string,
+  { sessionId, runId }: RunName,
   type: T,
 ): Promise<Extract<WireRunEvent, { type: T }>> {
-  for await (const event of client.runs.events(runId)) {
+  for await (const event of client.runs.events(sessionId, runId)) {
     if (event.type === type) return event as Extract<WireRunEvent, { type: T }>;
   }
   throw new Error(`The run ended without ${type}.`);
 }
 
 /** All events of a run. */
-export async function allOf(client: Client, runId: string): Promise<WireRunEvent[]> {
+export async function allOf(client: Client, { sessionId, runId }: RunName): Promise<WireRunEvent[]> {
   const events: WireRunEvent[] = [];
-  for await (const event of client.runs.events(runId)) events.push(event);
+  for await (const event of client.runs.events(sessionId, runId)) events.push(event);
   return events;
 }
 

@@ -7,6 +7,7 @@ import { EventStreams, type FrameSource } from "../../src/http/server/runs/event
 import { SessionWatches } from "../../src/http/server/runs/session-watches.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
+import type { SessionHead } from "../../src/session/fold.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { gate } from "./runs-agents.ts";
 import { ANN, listen, openRunServer } from "./runs-server.ts";
@@ -153,12 +154,13 @@ test("a thousand clients watch one session over one watch of the store, and each
   const store = openMemoryStore();
   const manager = new SessionManager({ store });
   const { sessionId } = await manager.create({ userId: "ann" });
+  const head = (await store.head(sessionId)) as SessionHead;
   const watching = vi.spyOn(store, "watch");
   const watches = new SessionWatches(store, (error) => expect(error).toBe(undefined));
   const { streams } = await serveSource(() => silent);
   const readers = await Promise.all(
     Array.from({ length: 1000 }, async () => {
-      const { body } = streams.open(await watches.join(sessionId, null), new Request("http://127.0.0.1"), READER);
+      const { body } = streams.open(watches.join(head, null), new Request("http://127.0.0.1"), READER);
       return body?.getReader();
     }),
   );

@@ -9,7 +9,7 @@ import { scripted } from "../../src/models/index.ts";
 import { registerSandboxBackend } from "../../src/session/sandbox-backends.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
-import { nextOf, openRunServer } from "./runs-server.ts";
+import { nextOf, openRunServer, type RunName } from "./runs-server.ts";
 
 const TOOLS = [
   toolOf("look", () => "done", { effects: "reads" }),
@@ -31,12 +31,12 @@ function working(unasked?: Unasked): Agent {
 }
 
 /** What a run asks about; everything is denied. */
-async function askedIn(client: Client, runId: string): Promise<string[]> {
+async function askedIn(client: Client, { sessionId, runId }: RunName): Promise<string[]> {
   const asked: string[] = [];
-  for await (const event of client.runs.events(runId)) {
+  for await (const event of client.runs.events(sessionId, runId)) {
     if (event.type !== "approval-required") continue;
     asked.push(event.approval.name);
-    await client.runs.deny(runId, event.approval.callId);
+    await client.runs.deny(sessionId, event.approval.question);
   }
   return asked;
 }
@@ -60,10 +60,10 @@ test.for(expected)(
       ...(server && { unasked: server }),
     });
     const alone = await client.runs.start(sessionId, { input: "Go." });
-    expect(await askedIn(client, alone.runId)).toEqual(asked);
+    expect(await askedIn(client, alone)).toEqual(asked);
     const second = (await manager.create({ userId: "ann" })).sessionId;
     const together = await client.runs.start(second, { input: "Go.", group: "crew" });
-    expect(await askedIn(client, together.runId)).toEqual(asked);
+    expect(await askedIn(client, together)).toEqual(asked);
   },
 );
 
@@ -76,7 +76,7 @@ test("whoever is asked over HTTP is told what the call can do and what it can re
   const agent = createAgent({ name: "worker", prompt: "", model, tools: TOOLS, builtInTools: false });
   const place = { backend: "told", spec: "/srv/work" };
   const { client, sessionId } = await openRunServer({ agents: { worker: agent }, place, unasked: "reads" });
-  const { runId } = await client.runs.start(sessionId, { input: "Go." });
+  const run = await client.runs.start(sessionId, { input: "Go." });
   const approval = {
     callId: "1",
     name: "run",
@@ -84,10 +84,11 @@ test("whoever is asked over HTTP is told what the call can do and what it can re
     effects: "commands",
     reach: { directory: "/srv/work", isolated: true, network: false },
   };
-  expect(await nextOf(client, runId, "approval-required")).toMatchObject({ approval });
-  expect((await client.runs.get(runId)).approvals).toEqual([approval]);
-  await client.runs.approve(runId, "1");
-  expect(await nextOf(client, runId, "tool-finished")).toMatchObject({ message: { content: "done" } });
+  const { question } = (await nextOf(client, run, "approval-required")).approval;
+  const [asked] = (await client.runs.get(sessionId, run.runId)).questions;
+  expect(asked).toEqual({ ...approval, question, askedAt: expect.any(String) });
+  await client.runs.approve(sessionId, question);
+  expect(await nextOf(client, run, "tool-finished")).toMatchObject({ message: { content: "done" } });
 });
 
 test("a question of a run inside of a tool is asked and answered in the run that the client knows", async () => {
@@ -106,11 +107,11 @@ test("a question of a run inside of a tool is asked and answered in the run that
     builtInTools: false,
   });
   const { client, sessionId } = await openRunServer({ agents: { worker: agent }, unasked: "reads" });
-  const { runId } = await client.runs.start(sessionId, { input: "Go." });
-  const { approval } = await nextOf(client, runId, "approval-required");
+  const run = await client.runs.start(sessionId, { input: "Go." });
+  const { approval } = await nextOf(client, run, "approval-required");
   expect(approval).toMatchObject({ name: "run", innerRunId: expect.any(String) });
-  expect((await client.runs.approve(runId, approval.callId)).approvals).toEqual([]);
-  expect(await nextOf(client, runId, "tool-finished")).toMatchObject({ message: { content: "Ran it." } });
+  await client.runs.approve(sessionId, approval.question);
+  expect(await nextOf(client, run, "tool-finished")).toMatchObject({ message: { content: "Ran it." } });
 });
 
 test("a server takes one of the words for unasked and nothing else", async () => {

@@ -27,7 +27,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   forkSession: { branchName: "x" },
   startRun: { input: "Hi", agent: "helper" },
   approveCall: { approve: true },
-  decideCall: { approve: true },
+  answerQuestion: { approve: true },
   decideApproval: { approve: true },
   steerRun: { content: "x" },
   followUpRun: { content: "x" },
@@ -54,7 +54,7 @@ test("another user's session is on no route to be told from one that is missing,
   const run = (await api.call("POST", `/api/sessions/${session}/runs`, { input: "Hi", agent: "helper" }, ann)).body
     .runId;
   await expect
-    .poll(async () => (await api.call("GET", `/api/runs/${run}`, undefined, ann)).body.status)
+    .poll(async () => (await api.call("GET", `/api/sessions/${session}/runs/${run}`, undefined, ann)).body.status)
     .toBe("finished");
   const before = (await api.call("GET", `/api/sessions/${session}/entries`, undefined, ann)).body;
   const targets = api.operations.filter(({ path }) => path.includes("{"));

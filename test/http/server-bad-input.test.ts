@@ -200,7 +200,7 @@ describe("a request", () => {
       ["/api/sessions/nobody", "SESSION_NOT_FOUND"],
       [`/api/sessions/${sessionId}/entries/nothing`, "UNKNOWN_ENTRY"],
       ["/api/checkpoints/nowhere", "CHECKPOINT_NOT_FOUND"],
-      ["/api/runs/never", "RUN_NOT_FOUND"],
+      [`/api/sessions/${sessionId}/runs/never`, "RUN_NOT_FOUND"],
     ] as const) {
       expect((await server.call("GET", path)).body).toMatchObject({ status: 404, code });
     }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { GroupSession } from "../../src/group/group-session.ts";
+import type { RunView } from "../../src/http/client/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import { workspaceTools } from "../../src/tools/index.ts";
 import { forgedLines } from "../forged-log.ts";
@@ -59,8 +60,8 @@ test.for(USERS)(
     const client = server.as(userId);
     const { id } = body.header;
     expect(await client.runs.recover(id)).toBe(null);
-    const { runId } = await client.runs.start(id, { input: "Go on." });
-    const events = await allOf(client, runId);
+    const run = await client.runs.start(id, { input: "Go on." });
+    const events = await allOf(client, run);
     expect(events.map(({ type }) => type)).not.toContain("tool-started");
     expect(events.at(-1)).toMatchObject({ type: "run-finished" });
     expect(existsSync(marker)).toBe(false);
@@ -80,8 +81,8 @@ test.for(USERS)(
     await server.store.append(id, [{ type: "run", runId: "r9", phase: "started" }]);
     const client = server.as(userId);
     const run = await client.runs.recover(id);
-    expect(run).toMatchObject({ agent: "helper", group: null });
-    const events = await allOf(client, run?.runId ?? "");
+    expect(run).toMatchObject({ runId: "r9", group: null });
+    const events = await allOf(client, run as RunView);
     expect(events.map(({ type }) => type)).not.toContain("tool-started");
     expect(existsSync(marker)).toBe(false);
   },
@@ -93,8 +94,8 @@ test.for(USERS)("a place in the file of %s gives no reach", async (userId) => {
   const { server } = await openActing(calling(callOf("r", "read_workspace_file", { path: secret })), saying("Done."));
   const { body } = await post(server, userId, forgedLines());
   const client = server.as(userId);
-  const { runId } = await client.runs.start(body.header.id, { input: "Read it." });
-  const events = await allOf(client, runId);
+  const run = await client.runs.start(body.header.id, { input: "Read it." });
+  const events = await allOf(client, run);
   expect(events.find(({ type }) => type === "tool-finished")).toMatchObject({ message: { isError: true } });
   expect(JSON.stringify(events)).not.toContain("open sesame");
 });

@@ -51,14 +51,14 @@ test("each right is asked for where it is needed, by its name, and nowhere else"
   const asked: [operationId: string, right: Right | null, method: string, path: string, body?: unknown][] = [
     ["startRun", "run", "POST", `/api/sessions/${session}/runs`, { input: "Hi", agent: "nobody" }],
     ["recoverSession", "run", "POST", `/api/sessions/${session}/recover`, {}],
-    ["abortRun", "run", "POST", "/api/runs/r/abort", {}],
-    ["steerRun", "run", "POST", "/api/runs/r/steer", { content: "x" }],
-    ["followUpRun", "run", "POST", "/api/runs/r/follow-ups", { content: "x" }],
+    ["cancelRun", "run", "POST", `/api/sessions/${session}/runs/r/cancel`, {}],
+    ["steerRun", "run", "POST", `/api/sessions/${session}/steer`, { content: "x" }],
+    ["followUpRun", "run", "POST", `/api/sessions/${session}/follow-ups`, { content: "x" }],
     ["compactSession", "run", "POST", `/api/sessions/${session}/compact`, {}],
     ["mergeBranch", "run", "POST", `/api/sessions/${session}/merges`, { branchId: fork, strategy: "summary", dryRun: true }],
     ["mergeBranch", null, "POST", `/api/sessions/${session}/merges`, { branchId: fork, dryRun: true }],
-    ["decideCall", "approve", "POST", "/api/runs/r/approvals/c", { approve: true }],
-    ["decideCall", "approve", "POST", "/api/runs/r/approvals/c", { approve: false }],
+    ["answerQuestion", "approve", "POST", `/api/sessions/${session}/questions/q`, { approve: true }],
+    ["answerQuestion", "approve", "POST", `/api/sessions/${session}/questions/q`, { approve: false }],
     ["createCheckpoint", "files", "POST", `/api/sessions/${session}/checkpoints`, { files: true }],
     ["createCheckpoint", null, "POST", `/api/sessions/${session}/checkpoints`, {}],
     ["restoreCheckpoint", "files", "POST", `/api/checkpoints/${first}/restore`, { files: true }],
@@ -106,7 +106,7 @@ test("a caller is told what they may do, and a right that is not given is not ta
   expect(await may("all")).toEqual({ approve: true, run: true, files: true });
   expect(await may("approve")).toEqual({ approve: false, run: true, files: true });
   expect(await may("none")).toEqual({ approve: false, run: false, files: false });
-  const refused = await server.call("POST", "/api/runs/r/approvals/c", { approve: true }, { token: tokenOf("root") });
+  const refused = await server.call("POST", "/api/sessions/s/questions/q", { approve: true }, { token: tokenOf("root") });
   expect(refused.body.code).toBe("FORBIDDEN");
 });
 

@@ -78,15 +78,15 @@ test("the stream of a run ends for whoever lost their token, and the run goes on
   const { sessionId } = await server.manager.create({ userId: "ann" });
   const ann = { token: tokenOf("ann") };
   const started = await server.call("POST", `/api/sessions/${sessionId}/runs`, { input: "Count." }, ann);
-  const { runId } = started.body;
-  const { ended } = await openStream(server, `/api/runs/${runId}/events`, "ann");
-  const kept = await openStream(server, `/api/runs/${runId}/events`, "root");
+  const path = `/api/sessions/${sessionId}/runs/${started.body.runId}`;
+  const { ended } = await openStream(server, `${path}/events`, "ann");
+  const kept = await openStream(server, `${path}/events`, "root");
   const beganMs = performance.now();
   tokens = TOKENS.filter(({ userId }) => userId !== "ann");
   expect((await ended) - beganMs).toBeLessThan(DEADLINE_MS);
   pause.open();
   await kept.ended;
-  const run = await server.call("GET", `/api/runs/${runId}`, undefined, { token: tokenOf("root") });
+  const run = await server.call("GET", path, undefined, { token: tokenOf("root") });
   expect(run.body.status).toBe("finished");
 });
 

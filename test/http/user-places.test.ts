@@ -43,9 +43,9 @@ async function serveUsers(place: Partial<ServerPlace> = {}) {
 /** What a run's tools came to, as the events tell it. */
 async function ask(client: Client, input: string, sessionId?: string): Promise<string> {
   const id = sessionId ?? (await client.sessions.create()).header.id;
-  const { runId } = await client.runs.start(id, { input });
+  const run = await client.runs.start(id, { input });
   const said: string[] = [];
-  for await (const event of client.runs.events(runId)) {
+  for await (const event of client.runs.events(id, run.runId)) {
     if (event.type === "tool-finished") said.push(JSON.stringify(event.message));
   }
   return said.join("\n");

@@ -65,6 +65,7 @@ const TYPES: readonly SessionEventType[] = [
   "forked",
   "merged",
   "closed",
+  "parked",
   "expired",
 ];
 

@@ -2,7 +2,9 @@ import type { WireRunEvent } from "../../wire.ts";
 import { frameOf, wireEvent } from "./wire-event.ts";
 
 const EVENTS_MAX = 5000;
-const CHARACTERS_MAX = 500_000;
+const CHARACTERS_MAX = 256_000;
+/** How long they stay when the run has ended, for readers that are about to take them. */
+const KEPT_MS = 5000;
 
 /** Where a reader is in the events of a run: at an entry, and after so many events that were told live since. */
 export interface EventPlace {
@@ -19,12 +21,10 @@ interface Told {
   events: LiveEvent[];
   characters: number;
   readonly wakes: Set<() => void>;
+  forgetting: NodeJS.Timeout | undefined;
 }
 
-/**
- * What the runs of this process tell beside what lasts, for those who listen now or come a little later: as far as the
- * last two entries of a run go back, and within a limit.
- */
+/** What the runs of this process tell beside what lasts, for those who listen now or come a little later. */
 export class LiveEvents {
   readonly #runs = new Map<string, Told>();
 
@@ -32,10 +32,7 @@ export class LiveEvents {
   tell(event: WireRunEvent, seq: number): void {
     const told = this.#of(event.runId);
     const last = told.events.at(-1);
-    if (last !== undefined && last.seq < seq) {
-      told.events = told.events.filter((earlier) => earlier.seq === last.seq);
-      told.characters = told.events.reduce((sum, { frame }) => sum + frame.length, 0);
-    }
+    clearTimeout(told.forgetting);
     const frame = frameOf(wireEvent(event));
     told.events.push({ seq, delta: last?.seq === seq ? last.delta + 1 : 1, frame });
     told.characters += frame.length;
@@ -62,13 +59,16 @@ export class LiveEvents {
 
   /** The run is not in this process any more. */
   end(runId: string): void {
-    const told = this.#runs.get(runId);
-    if (told !== undefined) told.events = [];
-    this.#forget(runId);
+    const told = this.#of(runId);
+    told.forgetting = setTimeout(() => {
+      told.events = [];
+      told.characters = 0;
+      this.#forget(runId);
+    }, KEPT_MS).unref();
   }
 
   #of(runId: string): Told {
-    const told = this.#runs.get(runId) ?? { events: [], characters: 0, wakes: new Set() };
+    const told = this.#runs.get(runId) ?? { events: [], characters: 0, wakes: new Set(), forgetting: undefined };
     this.#runs.set(runId, told);
     return told;
   }

@@ -154,7 +154,7 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
     add(
       {
         path: kind === "steer" ? "/api/sessions/:id/steer" : "/api/sessions/:id/follow-ups",
-        operationId: `${kind}Session`,
+        operationId: `${kind}Run`,
         summary:
           kind === "steer"
             ? "Says something before the model's next turn, to the run that has begun."

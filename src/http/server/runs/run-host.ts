@@ -244,7 +244,7 @@ export class RunHost implements ServerRuns {
   /** What a run begins with, aimed at the place of the session's user where the session has none. */
   #placed(input: Session, { header }: SessionHead): Session {
     const place = this.#services.placeOf(header.userId);
-    if (place === null || input.sandboxBackend !== null) return input;
+    if (place === null || header.sandbox !== null || input.sandboxBackend !== null) return input;
     return input.to(place.backend, place.spec);
   }
 }

@@ -1,0 +1,250 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { asking, callOf, calling, nextEvent, shortly, someAgent, toolOf } from "../../../test/sample-run.ts";
+import { entriesOf } from "../../../test/sample-sink.ts";
+import { scripted } from "../../models/scripted.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import { inputIdOf, requestIdOf } from "../../session/open-runs.ts";
+import { Session } from "../../session/session.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { Transcript, userRow } from "../../session/transcript.ts";
+import { openMemoryStore } from "../../stores/memory/index.ts";
+import { openSqliteStore } from "../../stores/sqlite/index.ts";
+import { drainRuns } from "../active-runs.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import { resumeSession } from "../resume-session.ts";
+import { runSessionLoop } from "../run-session-loop.ts";
+import type { SessionRun } from "../session-run.ts";
+import { type Claim, claimRun } from "./claim-run.ts";
+import { LeaseHold } from "./lease-hold.ts";
+
+const stores: Readonly<Record<string, () => Promise<SessionStore>>> = {
+  memory: async () => openMemoryStore(),
+  sqlite: async () => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    return openSqliteStore({ path: join(directory, "skein.db") });
+  },
+};
+
+const SESSION = "a";
+const TIME = { past: "2020-01-01T00:00:00.000Z", future: "2999-01-01T00:00:00.000Z" };
+
+async function storeWith(open: () => Promise<SessionStore>, ...drafts: EntryDraft[]): Promise<SessionStore> {
+  const store = await open();
+  onTestFinished(() => store.close());
+  await store.create(createHeader({ id: SESSION }));
+  // One by one, as each claim was an append of its own.
+  for (const draft of drafts) await store.append(SESSION, [draft]);
+  return store;
+}
+
+const started = (runId: string): EntryDraft => ({ type: "run", runId, phase: "started" });
+const requested = (runId: string, more: { notBefore?: string; by?: string } = {}): EntryDraft => ({
+  type: "run_request",
+  id: requestIdOf(runId),
+  runId,
+  input: "Go.",
+  ...more,
+});
+const parked = (runId: string): EntryDraft => ({
+  type: "run_parked",
+  runId,
+  questions: [{ callId: "c", question: "q" }],
+});
+
+/** Claims the session for a run as a sink does, and keeps it. */
+function claim(store: SessionStore, runId: string, version?: number): Promise<Claim> {
+  const place = {
+    store,
+    append: store.append.bind(store, SESSION),
+    hold: () => LeaseHold.take(store, SESSION, runId),
+    head: async () => (await store.head(SESSION)) as Awaited<ReturnType<SessionStore["fork"]>>,
+  };
+  return claimRun(place, { runId, version }, async (claimed) => {
+    await store.append(SESSION, [...claimed.ends, claimed.started], { guard: claimed.hold.guard ?? {} });
+    return claimed;
+  });
+}
+
+function runIn(store: SessionStore, runId: string, more: Partial<LoopOptions> = {}): SessionRun {
+  const user = Session.of(Transcript.of([{ ...userRow("Go."), id: inputIdOf(runId) }]));
+  const persist = { store, sessionId: SESSION };
+  return runSessionLoop(user, someAgent(), { model: scripted(["Done."]), persist, runId, ...more });
+}
+
+async function facts(store: SessionStore): Promise<unknown[]> {
+  const entries = await entriesOf(store, SESSION);
+  return entries.flatMap((entry) => (entry.type === "run" ? [[entry.runId, entry.phase]] : []));
+}
+
+describe.each(Object.entries(stores))("in a %s store", (_, open) => {
+  test("of two that claim the same run, one has it, and its lease is on record with the start", async () => {
+    const store = await storeWith(open, requested("r"));
+    const claims = await Promise.allSettled([claim(store, "r"), claim(store, "r")]);
+    const [won, ...more] = claims.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const [lost] = claims.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+    expect([more, lost]).toMatchObject([[], { code: "SESSION_BUSY" }]);
+    const entries = await entriesOf(store, SESSION);
+    expect(entries.filter(({ type }) => type === "run")).toMatchObject([{ claim: won?.hold.lease?.token }]);
+    await won?.hold.letGo();
+  });
+
+  test("runs whose process is gone are ended, as cancelled where they were told to stop", async () => {
+    const store = await storeWith(open, started("dead"), started("told"), { type: "cancel", runId: "told" });
+    await (await claim(store, "r")).hold.letGo();
+    expect(await facts(store)).toEqual([
+      ["dead", "started"],
+      ["told", "started"],
+      ["dead", "failed"],
+      ["told", "cancelled"],
+      ["r", "started"],
+    ]);
+  });
+
+  test.each([
+    { what: "waits for an answer", drafts: [started("first"), parked("first")] },
+    {
+      what: "has its answer",
+      drafts: [
+        started("first"),
+        { type: "approval", id: "q", runId: "first", callId: "c" },
+        parked("first"),
+        { type: "approval", id: "answer:q", runId: "first", callId: "c", question: "q", decision: { approved: true } },
+      ] as EntryDraft[],
+    },
+    { what: "was asked for before", drafts: [requested("first"), requested("r")] },
+    { what: "was asked for before and is due", drafts: [requested("first", { notBefore: TIME.past })] },
+  ])("a run that $what goes first, and is not ended", async ({ drafts }) => {
+    const store = await storeWith(open, ...drafts);
+    const before = await store.head(SESSION);
+    await expect(claim(store, "r")).rejects.toMatchObject({ code: "SESSION_BUSY", holder: /^run first,/ });
+    expect([await store.head(SESSION), await store.leaseOf(SESSION)]).toEqual([before, null]);
+    const first = await claim(store, "first");
+    expect((await store.head(SESSION))?.openRuns).toContainEqual({ runId: "first", state: "started" });
+    await first.hold.letGo();
+  });
+
+  test("a run that was asked for later, or for another time, does not hold up one that is due", async () => {
+    const store = await storeWith(
+      open,
+      requested("later", { notBefore: TIME.future }),
+      requested("r"),
+      requested("next"),
+    );
+    await (await claim(store, "r")).hold.letGo();
+    expect((await store.head(SESSION))?.openRuns.map(({ runId, state }) => [runId, state])).toEqual([
+      ["later", "requested"],
+      ["next", "requested"],
+      ["r", "started"],
+    ]);
+  });
+
+  test("what another did about a run since the caller looked is a conflict, and what else was said is not", async () => {
+    const store = await storeWith(open, requested("r"));
+    const version = (await store.head(SESSION))?.version as number;
+    await store.append(SESSION, [{ type: "session_info", name: "meanwhile" }, requested("other")]);
+    await (await claim(store, "r", version)).hold.letGo();
+    await expect(claim(store, "r", version)).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(await store.leaseOf(SESSION)).toBeNull();
+  });
+
+  test("a run that was claimed five times without getting anywhere is ended as failed by the sixth", async () => {
+    const store = await storeWith(open, requested("r"));
+    for (let time = 1; time <= 5; time++) await (await claim(store, "r")).hold.letGo();
+    await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /5 times/ });
+    expect((await facts(store)).at(-1)).toEqual(["r", "failed"]);
+    expect([(await store.head(SESSION))?.openRuns, await store.leaseOf(SESSION)]).toEqual([[], null]);
+  });
+
+  test("a run that got a row further between its claims goes on", async () => {
+    const store = await storeWith(open, requested("r"));
+    for (let time = 1; time <= 7; time++) {
+      const { hold } = await claim(store, "r");
+      const message = { role: "assistant", content: "Still here." } as const;
+      await store.append(SESSION, [{ type: "message", message }], { guard: hold.guard ?? {} });
+      await hold.letGo();
+    }
+    expect((await store.head(SESSION))?.openRuns).toMatchObject([{ runId: "r", state: "started" }]);
+  });
+
+  test("a run that was told to stop while nobody had it is ended as cancelled by whoever claims it", async () => {
+    const store = await storeWith(open, requested("r"), started("r"), { type: "cancel", runId: "r" });
+    await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /cancelled/ });
+    expect((await facts(store)).at(-1)).toEqual(["r", "cancelled"]);
+  });
+
+  test("the input of a run that was asked for is its row under its own id, by whoever asked", async () => {
+    const store = await storeWith(open, requested("r", { by: "ada" }));
+    const run = runIn(store, "r");
+    expect([run.runId, run.status]).toEqual(["r", "running"]);
+    await run.admitted;
+    expect((await store.head(SESSION))?.openRuns).toMatchObject([{ runId: "r", state: "started" }]);
+    expect(shortly((await run).transcript)).toEqual(["user: Go.", "assistant: Done."]);
+    const rows = (await entriesOf(store, SESSION)).filter(({ type }) => type === "message");
+    expect(rows.map(({ id, by }: Entry) => [id === inputIdOf("r"), by])).toEqual([
+      [true, "ada"],
+      [false, undefined],
+    ]);
+    expect([run.status, (await store.head(SESSION))?.openRuns]).toEqual(["finished", []]);
+  });
+
+  test("a claim that is refused is how the run fails, and nobody has to wait for it", async () => {
+    const store = await storeWith(open, started("first"), parked("first"));
+    const run = runIn(store, "r");
+    await expect(run.synchronize()).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await expect(run.admitted).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    expect(run.status).toBe("failed");
+  });
+});
+
+test.each(["a store", "a session of it", "a file"])(
+  "a run that is resumed in %s goes on under the id that it had, and elsewhere under another",
+  async (place) => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const path = join(directory, "run.jsonl");
+    const store = openMemoryStore();
+    const wait = toolOf("wait", (_args, { signal }) => new Promise((done) => signal.addEventListener("abort", done)));
+    const model = scripted([calling(callOf("1", "wait"))]);
+    const persist = place === "a file" ? path : store;
+    const run = runSessionLoop(asking(), someAgent(), { model, tools: [wait], persist });
+    await nextEvent(run, "tool-started");
+    await drainRuns({ timeoutMs: 0, ids: [run.id] });
+
+    const { user, agent } = await resumeSession(place === "a file" ? path : { store, sessionId: run.id });
+    const again = place === "a session of it" ? { store, sessionId: run.id } : persist;
+    const options = { tools: [wait], model: scripted(["Done.", "Done."]) };
+    const elsewhere = runSessionLoop(user, agent, { ...options, persist: { store: openMemoryStore(), fork: true } });
+    const on = runSessionLoop(user, agent, { ...options, persist: again });
+    expect([on.runId === run.runId, elsewhere.runId === run.runId]).toEqual([true, false]);
+    await Promise.all([on, elsewhere]);
+    if (place !== "a file") expect((await store.head(run.id))?.openRuns).toEqual([]);
+  },
+);
+
+test("of several that resume one file at once, exactly one runs", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const path = join(directory, "run.jsonl");
+  const ran: string[] = [];
+  const pay = toolOf("pay", () => ran.push("paid"), { needsApproval: () => true });
+  const model = scripted([calling(callOf("1", "pay"))]);
+  const run = runSessionLoop(asking(), someAgent(), { model, tools: [pay], persist: path });
+  await nextEvent(run, "approval-required");
+  await run.approve("1");
+  await run.synchronize().catch(() => {});
+  ran.length = 0;
+  for (let round = 0; round < 5; round++) {
+    const found = await Promise.all([0, 1, 2].map(() => resumeSession(path)));
+    const runs = found.map(({ user, agent }) =>
+      runSessionLoop(user, agent, { model: scripted(["Done."]), tools: [pay], persist: path }),
+    );
+    const ends = await Promise.allSettled(runs.map((one) => one.synchronize()));
+    expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  }
+  expect(ran).toEqual([]);
+});

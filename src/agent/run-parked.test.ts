@@ -1,0 +1,284 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { CountedBackend } from "../../test/counted-sandbox.ts";
+import {
+  asking,
+  callOf,
+  calling,
+  eventsOf,
+  nextEvent,
+  resultsOf,
+  shortly,
+  someAgent,
+  toolOf,
+} from "../../test/sample-run.ts";
+import { entriesOf } from "../../test/sample-sink.ts";
+import { scripted } from "../models/scripted.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import { answerIdOf } from "../session/open-runs.ts";
+import type { SandboxBackend } from "../session/sandbox.ts";
+import { localBackend } from "../sandboxes/local/index.ts";
+import { registerSandboxBackend } from "../session/sandbox-backends.ts";
+import type { Session } from "../session/session.ts";
+import type { SessionStore } from "../session/store.ts";
+import { openMemoryStore } from "../stores/memory/index.ts";
+import { loadSession } from "../tree/persisted-session.ts";
+import { createAgent } from "./agent.ts";
+import type { LoopOptions } from "./loop-options.ts";
+import { resumeSession } from "./resume-session.ts";
+import type { Approval } from "./run-event.ts";
+import { runSessionLoop } from "./run-session-loop.ts";
+import type { SessionRun } from "./session-run.ts";
+import type { Tool } from "./tool.ts";
+
+const asks: Partial<Tool> = { needsApproval: () => true };
+const YES = { approved: true } as const;
+const park = { afterMs: 0 };
+
+async function makeDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "skein-parked-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+function answerTo({ question, callId }: Approval, runId: string, decision: { approved: boolean }): EntryDraft {
+  return { type: "approval", id: answerIdOf(question), runId, callId, question, decision };
+}
+
+interface Paying {
+  readonly run: SessionRun;
+  readonly paid: string[];
+  /** Goes on with what the place says; in a box, since a run can be awaited. */
+  resume(options?: Partial<LoopOptions>): Promise<{ readonly on: SessionRun }>;
+}
+
+/** A run that asks before it pays, twice in its first answer. */
+function paying(persist: SessionStore | string, options: Partial<LoopOptions> = {}, source?: Session): Paying {
+  const paid: string[] = [];
+  const tools = [
+    ...(options.tools ?? [toolOf("look", () => "seen")]),
+    toolOf("pay", (_args, { callId }) => `paid ${paid.push(callId)}`, asks),
+  ];
+  const calls = calling(callOf("0", "look"), callOf("1", "pay"), callOf("2", "pay"));
+  const run = runSessionLoop(source ?? asking(), someAgent(), {
+    model: scripted([calls, "Done."]),
+    persist,
+    park,
+    ...options,
+    tools,
+  });
+  const resume = async (more: Partial<LoopOptions> = {}): Promise<{ on: SessionRun }> => {
+    const place = typeof persist === "string" ? persist : { store: persist, sessionId: run.id };
+    const { user, agent } = await resumeSession(place);
+    return { on: runSessionLoop(user, agent, { model: scripted(["Done."]), persist, tools, ...more }) };
+  };
+  return { run, paid, resume };
+}
+
+async function questionsOf(run: SessionRun): Promise<readonly Approval[]> {
+  return (await nextEvent(run, "run-parked")).questions;
+}
+
+describe("a run that waits for a word longer than it may", () => {
+  test("parks: whoever awaits it has what was said, and the session is nobody's", async () => {
+    const store = openMemoryStore();
+    const { run, paid } = paying(store);
+    const session = await run;
+    expect(shortly(session.transcript)).toEqual(["user: Do it.", "assistant: [look] [pay] [pay]", "tool: seen"]);
+    expect([run.status, run.pending, run.pendingApprovals, paid]).toEqual(["parked", false, [], []]);
+    expect(await store.leaseOf(run.id)).toBeNull();
+    const events = await eventsOf(run);
+    const [asked, last] = [events.filter(({ type }) => type === "approval-required"), events.at(-1)];
+    expect(last).toMatchObject({ type: "run-parked", questions: [{ callId: "1" }, { callId: "2" }] });
+    const { questions, expiresAt } = last as Extract<typeof last, { type: "run-parked" }>;
+    expect(questions).toEqual(asked.map((event) => (event as { approval: Approval }).approval));
+    expect((await store.head(run.id))?.openRuns).toEqual([
+      { runId: run.runId, state: "parked", questions: questions.map(({ question }) => question), expiresAt },
+    ]);
+    await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED" });
+    await expect(run.steer("More.")).rejects.toMatchObject({ code: "RUN_ENDED" });
+  });
+
+  test("goes on under its id where it was once all has an answer, and no call runs twice", async () => {
+    const store = openMemoryStore();
+    const { run, paid, resume } = paying(store);
+    const [one, two] = (await questionsOf(run)) as [Approval, Approval];
+    await run;
+    await store.append(run.id, [answerTo(one, run.runId, YES)]);
+    expect((await store.head(run.id))?.openRuns).toMatchObject([{ state: "parked", questions: [two.question] }]);
+    await store.append(run.id, [answerTo(two, run.runId, { approved: false })]);
+    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered" }]);
+    const { on } = await resume();
+    expect(on.runId).toBe(run.runId);
+    expect(resultsOf((await on).transcript)).toMatchObject(["seen", "paid 1", { error_kind: "denied" }]);
+    expect([paid, on.status, (await store.head(run.id))?.openRuns]).toEqual([["1"], "finished", []]);
+  });
+
+  test("parks again where it is resumed too soon, with the same questions", async () => {
+    const store = openMemoryStore();
+    const { run, resume } = paying(store);
+    const questions = await questionsOf(run);
+    const { on: again } = await resume({ park });
+    await again;
+    expect([again.status, await questionsOf(again)]).toEqual(["parked", questions]);
+    const asked = (await entriesOf(store, run.id)).filter(({ type }) => type === "approval");
+    expect(asked.map(({ id }) => id)).toEqual(questions.map(({ question }) => question));
+  });
+
+  test("counts what nobody answered in time as denied, and puts that on record", async () => {
+    const store = openMemoryStore();
+    const { run, paid, resume } = paying(store, { park: { afterMs: 0, expireMs: 1 } });
+    const [one] = (await questionsOf(run)) as [Approval];
+    await run;
+    await store.append(run.id, [answerTo(one, run.runId, YES)]);
+    const { expiresAt } = await nextEvent(run, "run-parked");
+    await expect.poll(() => new Date().toISOString() > expiresAt).toBe(true);
+    const { on } = await resume();
+    const denied = { error_kind: "denied", message: "Nobody answered in time." };
+    expect(resultsOf((await on).transcript)).toMatchObject(["seen", "paid 1", denied]);
+    expect(paid).toEqual(["1"]);
+    const answers = (await entriesOf(store, run.id)).filter((entry) => entry.type === "approval" && entry.decision);
+    expect(answers).toMatchObject([{ decision: YES }, { decision: { approved: false } }]);
+  });
+
+  test("does not park when the answer comes at the same moment", async () => {
+    const store = openMemoryStore();
+    const answered: string[] = [];
+    // The answers are there by the time that the run would put on record that it has none.
+    const busy = new Proxy(store, {
+      get: (target, name) => {
+        const value = Reflect.get(target, name, target);
+        if (name !== "append") return typeof value === "function" ? value.bind(target) : value;
+        const append: SessionStore["append"] = async (sessionId, drafts, options) => {
+          const [draft] = drafts;
+          if (draft?.type === "run_parked" && answered.length < 2) {
+            const { question, callId } = draft.questions[0] as { question: string; callId: string };
+            answered.push(callId);
+            await target.append(sessionId, [answerTo({ question, callId } as Approval, draft.runId, YES)]);
+          }
+          return target.append(sessionId, drafts, options);
+        };
+        return append;
+      },
+    });
+    const { run, paid } = paying(busy);
+    expect(resultsOf((await run).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
+    expect([answered, paid, run.status]).toEqual([["1", "2"], ["1", "2"], "finished"]);
+    expect((await entriesOf(store, run.id)).some(({ type }) => type === "run_parked")).toBe(false);
+  });
+
+  test("stays in a file without an end, and goes on there", async () => {
+    const path = join(await makeDirectory(), "run.jsonl");
+    const { run, resume } = paying(path);
+    const questions = await questionsOf(run);
+    await run;
+    expect((await readdir(join(path, ".."))).filter((name) => name.startsWith("run"))).toEqual([
+      "run.jsonl.__partial__",
+    ]);
+    const { on } = await resume();
+    for (const { question } of questions) {
+      await nextEvent(on, "approval-required", ({ approval }) => approval.question === question);
+      await on.approve(question);
+    }
+    expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
+    expect((await loadSession(path)).trailer).not.toBeNull();
+  });
+});
+
+describe("a run does not park", () => {
+  const waits = async (run: SessionRun): Promise<void> => {
+    await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "2");
+    // Long enough for a timer of no time at all to have been over several times.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(run.status).toBe("running");
+    await run.approve("1");
+    await run.approve("2");
+    await run;
+    expect(run.status).toBe("finished");
+  };
+
+  test("unless it is told to", async () => {
+    const { run } = paying(openMemoryStore(), { park: undefined as never });
+    await waits(run);
+  });
+
+  test("where it is not kept", async () => {
+    const { run } = paying(openMemoryStore(), { persist: false });
+    await waits(run);
+  });
+
+  test("where the place of its tools could not be found again", async () => {
+    const backend = new CountedBackend();
+    const lost: SandboxBackend = { open: (spec) => backend.open(spec) };
+    registerSandboxBackend(backend.name, () => lost);
+    const act = toolOf("look", async (_args, context) => void (await context.requireSandbox()));
+    const source = asking().to(backend.name);
+    const { run } = paying(openMemoryStore(), { tools: [act] }, source);
+    await waits(run);
+  });
+
+  test("inside of a tool, whose run waits for it", async () => {
+    const store = openMemoryStore();
+    const pay = toolOf("pay", () => "paid", asks);
+    const ask = toolOf("ask", async () => {
+      const model = scripted([calling(callOf("1", "pay")), "Asked."]);
+      const run = createAgent({ prompt: "", model, tools: [pay], park }).run("Go.", { persist: store });
+      return (await run).text();
+    });
+    const model = scripted([calling(callOf("1", "ask")), "Done."]);
+    const run = runSessionLoop(asking(), someAgent(), { model, tools: [ask], persist: store, park });
+    const { approval } = await nextEvent(run, "approval-required");
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 1));
+    await run.approve(approval.question);
+    expect(resultsOf((await run).transcript)).toEqual(["Asked."]);
+  });
+});
+
+test("a parked run whose tools act on this machine says on which, and its files are left to whoever goes on", async () => {
+  const directory = await makeDirectory();
+  const store = openMemoryStore();
+  const act = toolOf("look", async (_args, context) => {
+    await (await context.requireSandbox()).writeFile("note.txt", "kept");
+  });
+  registerSandboxBackend("local", () => localBackend);
+  const source = asking().to("local", { workingDir: directory });
+  const { run, resume } = paying(store, { tools: [act] }, source);
+  const session = await run;
+  expect([run.status, session.sandbox]).toEqual(["parked", null]);
+  const fact = (await entriesOf(store, run.id)).find(({ type }) => type === "run_parked");
+  expect(fact).toMatchObject({ host: hostname() });
+  const read = toolOf("look", async (_args, context) => {
+    const file = await (await context.requireSandbox()).readFile("note.txt");
+    return new TextDecoder().decode(file);
+  });
+  const { on } = await resume({
+    model: scripted([calling(callOf("3", "look")), "Done."]),
+    tools: [read, toolOf("pay")],
+  });
+  const answer = await on;
+  expect(resultsOf(answer.transcript).at(-1)).toBe("kept");
+  await answer.closeSandbox();
+});
+
+describe("the deadline of a run", () => {
+  test("stops it, and its end says so", async () => {
+    const store = openMemoryStore();
+    const deadline = new Date(Date.now() + 50).toISOString();
+    const { run } = paying(store, { park: undefined as never, deadline });
+    await expect(run.synchronize()).rejects.toMatchObject({ code: "DEADLINE" });
+    expect(run.status).toBe("failed");
+    const end = (await entriesOf(store, run.id)).findLast(({ type }) => type === "run");
+    expect(end).toMatchObject({ phase: "failed", error: { code: "DEADLINE" } });
+  });
+
+  test("holds in every claim: one that is over ends the run where it is taken up again", async () => {
+    const store = openMemoryStore();
+    const { run, paid, resume } = paying(store);
+    await run;
+    const { on } = await resume({ deadline: new Date(0).toISOString() });
+    await expect(on.synchronize()).rejects.toMatchObject({ code: "DEADLINE" });
+    expect([paid, (await store.head(run.id))?.openRuns, await store.leaseOf(run.id)]).toEqual([[], [], null]);
+  });
+});

@@ -1,0 +1,218 @@
+import { expect } from "vitest";
+import type { SessionRun } from "../../src/agent/session-run.ts";
+import { scripted } from "../../src/models/scripted.ts";
+import type { EntryDraft } from "../../src/session/entry.ts";
+import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";
+import { entriesOf, eventsOf, type LifecycleCase, refusal } from "./lifecycle-case.ts";
+
+import {
+  agentOf,
+  goingOnAgent,
+  openIn,
+  payingAgent,
+  phasesIn,
+  questionIn,
+  saidIn,
+  withDeadRun,
+} from "./requests-sample.ts";
+
+/** Runs that park, and that are taken up by whoever can. */
+export const recoverCases: readonly LifecycleCase[] = [
+  {
+    name: "shows what a parked run asks, and goes on under its id when it is answered, in whatever manager",
+    async run({ store, manager }) {
+      const desk = manager();
+      const events = eventsOf(desk);
+      await desk.create({ userId: "ann", id: "s" });
+      const paid: string[] = [];
+      const run = desk.run("s", payingAgent(paid), "Pay.", { park: { afterMs: 0 }, actor: "ann", runId: "r" });
+      await run;
+      expect(run.status).toBe("parked");
+      expect(await store.leaseOf("s")).toBeNull();
+      const { items } = await manager().runs({ state: "parked" });
+      expect(items).toMatchObject([
+        {
+          sessionId: "s",
+          userId: "ann",
+          runId: "r",
+          state: "parked",
+          agent: "clerk",
+          group: null,
+          by: "ann",
+          questions: [{ callId: "c1", name: "pay", arguments: { euros: 5 }, effects: "commands", reach: null }],
+        },
+      ]);
+      const question = items[0]?.questions[0]?.question as string;
+      expect(events.filter(({ type }) => type === "parked")).toMatchObject([
+        { runId: "r", sessionId: "s", questions: [{ callId: "c1", question }] },
+      ]);
+      const agents = { clerk: goingOnAgent(paid) };
+      expect(await manager().recover("s", agents)).toBeNull();
+      const busy = await refusal(store, () => desk.run("s", agentOf("x"), "Next."));
+      expect(busy).toMatchObject({ code: "SESSION_BUSY" });
+      expect(busy.message).toContain(question);
+      await manager().approve("s", question, {}, { actor: "ann" });
+      expect((await manager().runs({ state: "requested" })).items).toMatchObject([{ runId: "r", questions: [] }]);
+      const found = (await manager().recover("s", agents)) as { run: SessionRun };
+      expect(found.run.runId).toBe("r");
+      expect((await found.run).text()).toBe("Result: paid");
+      expect(paid).toEqual(["paid"]);
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r started", "r finished"]);
+    },
+  },
+  {
+    name: "counts a question that nobody answered in time as denied, and takes no answer after that",
+    async run({ store, manager, advance }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const paid: string[] = [];
+      const agents = { clerk: goingOnAgent(paid) };
+      await desk.run("s", payingAgent(paid), "Pay.", { park: { afterMs: 0, expireMs: 1000_000 } });
+      const question = await questionIn(store, "s");
+      expect(await desk.recover("s", agents)).toBeNull();
+      advance(1001);
+      expect((await refusal(store, () => desk.approve("s", question))).code).toBe("CONFLICT");
+      const found = (await desk.recover("s", agents)) as { run: SessionRun };
+      expect((await found.run).text()).toContain("Nobody answered in time.");
+      expect(paid).toEqual([]);
+      expect(await openIn(store, "s")).toEqual([]);
+    },
+  },
+  {
+    name: "leaves a run alone whose tools are on another machine",
+    async run({ store, manager }) {
+      const desk = manager();
+      const question: EntryDraft = { type: "approval", id: "q", runId: "r", callId: "c" };
+      const parked: EntryDraft = {
+        type: "run_parked",
+        runId: "r",
+        questions: [{ callId: "c", question: "q" }],
+        host: "elsewhere",
+      };
+      await withDeadRun(desk, store, question, parked);
+      await desk.approve("s", "q");
+      expect(await openIn(store, "s")).toEqual(["r answered"]);
+      expect(await desk.recover("s", { clerk: agentOf("x") })).toBeNull();
+      expect(await openIn(store, "s")).toEqual(["r answered"]);
+    },
+  },
+  {
+    name: "begins a requested run with its input under its id, in the name of who asked, and in the order of the log",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      expect(await desk.recover("s", {})).toBeNull();
+      await desk.request("s", { input: "one", runId: "a" }, { actor: "ann" });
+      await desk.request("s", { input: "two", runId: "b", ifBusy: "enqueue" });
+      const model = scripted(["two!"]);
+      const models = (id: string) => (id === "other/model" ? model : null);
+      await desk.request("s", { input: "three", runId: "c", model: "other/model", ifBusy: "enqueue" });
+      const found = (await desk.recover("s", new Map([["clerk", agentOf("one!")]]))) as { run: SessionRun };
+      expect(found.run.runId).toBe("a");
+      await found.run;
+      const input = await store.getEntry("s", inputIdOf("a"));
+      expect(input).toMatchObject({ type: "message", by: "ann", message: { role: "user", content: "one" } });
+      const rows = (await entriesOf(store, "s")).filter(({ by }) => by !== undefined);
+      expect(rows.map(({ id }) => id)).toEqual([requestIdOf("a"), inputIdOf("a")]);
+      await (await desk.recover("s", () => agentOf("two!")))?.run;
+      const unknown = await refusal(store, () => desk.recover("s", { clerk: agentOf("x") }) as Promise<unknown>);
+      expect(unknown.code).toBe("MODEL_NOT_FOUND");
+      await (await desk.recover("s", { clerk: agentOf() }, { models }))?.run;
+      expect(model.requests).toHaveLength(1);
+      expect(await saidIn(store, "s")).toEqual(["one", "one!", "two", "two!", "three", "two!"]);
+      expect(await desk.recover("s", { clerk: agentOf("x") })).toBeNull();
+    },
+  },
+  {
+    name: "leaves a run that needs an agent which is not here, and names it",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.request("s", { input: "x", agent: "cook" });
+      const agents = { clerk: agentOf("x") };
+      const error = await refusal(store, () => desk.recover("s", agents) as Promise<unknown>);
+      expect(error.code).toBe("AGENT_NOT_FOUND");
+      expect(error.message).toContain('"cook"');
+      await desk.cancel("s");
+      await desk.request("s", { input: "x" });
+      const two = await refusal(store, () => desk.recover("s", { ...agents, cook: agentOf("x") }) as Promise<unknown>);
+      expect(two.code).toBe("AGENT_NOT_FOUND");
+      await desk.cancel("s");
+      await desk.request("s", { input: "x", group: "panel" });
+      const group = await refusal(store, () => desk.recover("s", agents) as Promise<unknown>);
+      expect(group.message).toContain('"panel"');
+      expect(await desk.due("s")).toMatchObject({ request: { group: "panel" }, run: { state: "requested" } });
+    },
+  },
+  {
+    name: "waits for a request's time, and holds it while the session is suspended",
+    async run({ store, manager, advance }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const notBefore = new Date(Date.now() + 60_000).toISOString();
+      await desk.request("s", { input: "later", runId: "later", notBefore });
+      const agents = { clerk: agentOf("Done.") };
+      expect(await desk.recover("s", agents)).toBeNull();
+      expect((await desk.runs({ state: "requested" })).items).toMatchObject([{ runId: "later", notBefore }]);
+      advance(61);
+      await desk.suspend("s");
+      expect(await desk.recover("s", agents)).toBeNull();
+      await desk.resume("s");
+      await (await desk.recover("s", agents))?.run;
+      expect(await saidIn(store, "s")).toEqual(["later", "Done."]);
+    },
+  },
+  {
+    name: "goes on with a run whose process is gone, under its id, and leaves one that someone has",
+    async run({ store, manager }) {
+      const desk = manager();
+      await withDeadRun(desk, store);
+      const agents = { clerk: agentOf("Hi.") };
+      const lease = await store.lease("s", "elsewhere", 60_000);
+      expect(await desk.recover("s", agents)).toBeNull();
+      expect((await desk.runs({ state: "running" })).items).toMatchObject([{ runId: "r", agent: null }]);
+      await lease.release();
+      expect((await desk.runs({ state: "interrupted" })).items).toMatchObject([{ runId: "r", requestedAt: null }]);
+      const found = await Promise.all([desk, manager(), manager()].map((each) => each.recover("s", agents)));
+      const taken = found.filter((each) => each !== null);
+      expect(taken).toHaveLength(1);
+      await taken[0]?.run;
+      expect(await saidIn(store, "s")).toEqual(["Hello.", "Hi."]);
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r started", "r finished"]);
+    },
+  },
+  {
+    name: "ends a run that was cancelled and whose process is gone, and begins the next",
+    async run({ store, manager }) {
+      const desk = manager();
+      await withDeadRun(desk, store);
+      await desk.request("s", { input: "next", runId: "next", ifBusy: "interrupt" });
+      await (await desk.recover("s", { clerk: agentOf("Done.") }))?.run;
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r cancelled", "next started", "next finished"]);
+      expect(await saidIn(store, "s")).toEqual(["Hello.", "next", "Done."]);
+    },
+  },
+  {
+    name: "ends a request that the session has no room for, so that others do not wait for it",
+    async run({ store, manager }) {
+      const desk = manager({ config: { maxTurnsPerSession: 2 } });
+      await desk.create({ userId: "ann", id: "s" });
+      for (const content of ["one", "two"]) await desk.addTurn("s", { role: "user", content });
+      await desk.request("s", { input: "three", runId: "r" });
+      await expect(desk.recover("s", { clerk: agentOf("x") })).rejects.toMatchObject({ code: "CAPACITY" });
+      expect(await openIn(store, "s")).toEqual([]);
+      expect(await phasesIn(store, "s")).toEqual(["r failed"]);
+    },
+  },
+  {
+    name: "records the end of a run whose process is gone in a session that was closed",
+    async run({ store, manager }) {
+      const desk = manager();
+      await withDeadRun(desk, store);
+      await desk.close("s");
+      expect(await desk.recover("s", { clerk: agentOf("x") })).toBeNull();
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r failed"]);
+      expect((await desk.runs({ state: "interrupted" })).items).toEqual([]);
+    },
+  },
+];
