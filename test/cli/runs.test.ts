@@ -9,7 +9,7 @@ import { scripted } from "../../src/models/scripted.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { calling, callOf } from "../sample-run.ts";
-import { type Ended, runHere, runProcess } from "./run-skein.ts";
+import { type Ended, jsonOf, runHere, runProcess } from "./run-skein.ts";
 
 interface Place {
   readonly store: string;
@@ -41,10 +41,8 @@ function recover({ store, workspace }: Place, ...args: readonly string[]): Promi
   return runProcess("recover", ...args, "--store", store, "--workspace", workspace);
 }
 
-async function jsonOf<T>({ store }: Place, ...args: readonly string[]): Promise<T> {
-  const { code, stdout, stderr } = await runHere([...args, "--store", store, "--json"]);
-  expect([args, code, stderr]).toEqual([args, 0, ""]);
-  return JSON.parse(stdout) as T;
+async function jsonAt<T = unknown>({ store }: Place, ...args: readonly string[]): Promise<T> {
+  return (await jsonOf(...args, "--store", store)) as T;
 }
 
 async function linesOf({ store }: Place, ...args: readonly string[]): Promise<string[]> {
@@ -77,7 +75,7 @@ test("one process asks for a run, another begins it and parks, a third approves,
 
 test("a call that is denied does not run, and the model hears why", async () => {
   const place = await parked("ann");
-  const denied = await jsonOf(place, "deny", "of-ann", "--reason", "Not today.", "--note", "a test");
+  const denied = await jsonAt(place, "deny", "of-ann", "--reason", "Not today.", "--note", "a test");
   expect(denied).toMatchObject({ sessionId: "of-ann", runId: "run-ann", approved: false, waiting: 0 });
   expect((await recover(place, "--all")).code).toBe(0);
   expect(existsSync(join(place.workspace, "ann.txt"))).toBe(false);
@@ -103,7 +101,7 @@ test("a session with several questions has them listed, and each is answered by 
   const inWorkspace = (session: Session): Session => session.to("local", place.workspace);
   const run = manager.run("s", agent, "Go", { place: inWorkspace, unasked: "reads", park: { afterMs: 0 } });
   expect([await run.synchronize(), run.status]).toEqual([expect.anything(), "parked"]);
-  const { questions } = await jsonOf<{ questions: { number: number; question: string }[] }>(place, "approvals");
+  const { questions } = await jsonAt<{ questions: { number: number; question: string }[] }>(place, "approvals");
   expect(questions.map(({ number }) => number)).toEqual([1, 2]);
   const unnamed = await runHere(["approve", "s", "--store", place.store]);
   expect(unnamed).toMatchObject({ code: 2, stdout: "" });
@@ -112,7 +110,7 @@ test("a session with several questions has them listed, and each is answered by 
   );
   const nowhere = await runHere(["deny", "s", "3", "--store", place.store]);
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/^No run of session s asks "3"; /) });
-  expect(await jsonOf(place, "approve", "s", "2")).toMatchObject({ question: questions[1]?.question, waiting: 1 });
+  expect(await jsonAt(place, "approve", "s", "2")).toMatchObject({ question: questions[1]?.question, waiting: 1 });
   expect((await linesOf(place, "approve", "s", String(questions[0]?.question)))[0]).toMatch(/touch one/);
   expect((await recover(place, "s")).code).toBe(0);
   expect(["one", "two"].map((name) => existsSync(join(place.workspace, name)))).toEqual([true, true]);
@@ -128,7 +126,7 @@ test("approvals lists what waits in every session, list marks those sessions, an
       ),
     ),
   ]);
-  const { questions } = await jsonOf<{ questions: object[] }>(place, "approvals", "--user", "ann");
+  const { questions } = await jsonAt<{ questions: object[] }>(place, "approvals", "--user", "ann");
   expect(questions).toEqual([
     expect.objectContaining({
       sessionId: "of-ann",
@@ -166,16 +164,16 @@ test("runs tells how each run stands, by whom and what it waits for, of all sess
   ]);
   const [, ...later] = await linesOf(place, "runs", "later");
   expect(later).toEqual([expect.stringMatching(/^later +run-later +requested /)]);
-  expect(await jsonOf(place, "runs", "--state", "interrupted")).toMatchObject({
+  expect(await jsonAt(place, "runs", "--state", "interrupted")).toMatchObject({
     runs: [{ runId: "run-dead" }],
     more: false,
   });
-  expect(await jsonOf(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
+  expect(await jsonAt(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
 }, 30_000);
 
 test("cancel stops a run that waits, names the ones that could be meant, and says when none is open", async () => {
   const place = await parked("ann");
-  expect(await jsonOf(place, "cancel", "of-ann", "run-", "--reason", "No need.")).toEqual({
+  expect(await jsonAt(place, "cancel", "of-ann", "run-", "--reason", "No need.")).toEqual({
     sessionId: "of-ann",
     runId: "run-ann",
   });
