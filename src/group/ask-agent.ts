@@ -102,7 +102,7 @@ async function runLoop(
       signal,
       register: false,
       ...(unasked && { unasked }),
-      persist: { openSink: async () => ({ sink, user }) },
+      persist: { openSink: async ({ runId }) => ({ sink: sink.keep(runId), user }) },
     });
     atWork(run);
     run.listen((event) => emit({ ...event, agent: name }));

@@ -1,3 +1,4 @@
+import { LogEar } from "../agent/persist/run-ears.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
@@ -67,6 +68,11 @@ export class GroupLog {
   /** How much room the session has; null where it is not limited. */
   get room(): SessionRoom | null {
     return this.#tree.room;
+  }
+
+  /** Hears what others append from here on. */
+  earFor(tell: (entry: Entry) => void): LogEar {
+    return new LogEar(this.#tree.store, this.#tree.id, this.#version, tell);
   }
 
   /** Reads what others have appended meanwhile. */

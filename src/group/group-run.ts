@@ -22,7 +22,7 @@ export interface GroupRun extends PromiseLike<SessionState>, AsyncIterable<Group
   /** Stops the run at once. */
   abort(reason?: unknown): void;
   /** Lets a call of the agent at work run that waits for approval. */
-  approve(callId: string): Promise<void>;
+  approve(questionOrCallId: string): Promise<void>;
   /** Answers a call of the agent at work that waits for approval with a refusal. */
-  deny(callId: string, reason?: string): Promise<void>;
+  deny(questionOrCallId: string, reason?: string): Promise<void>;
 }

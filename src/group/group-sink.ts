@@ -1,5 +1,6 @@
 import { UNLIMITED } from "../agent/persist/log-sink.ts";
-import type { RunSink } from "../agent/run-sink.ts";
+import { isSaidTo, type LogEar } from "../agent/persist/run-ears.ts";
+import type { HeardFact, RunSink } from "../agent/run-sink.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
@@ -18,11 +19,20 @@ export class GroupSink implements RunSink {
   readonly #seat: GroupSeat;
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
+  #ear: LogEar | null = null;
+  #stopListening = (): void => {};
+  #runId = "";
 
   constructor(sessionId: string, log: GroupLog, seat: GroupSeat) {
     this.sessionId = sessionId;
     this.#log = log;
     this.#seat = seat;
+  }
+
+  /** Keeps the run of that id from here on. */
+  keep(runId: string): this {
+    this.#runId = runId;
+    return this;
   }
 
   /** The agent's answer, once it has given one. */
@@ -40,7 +50,7 @@ export class GroupSink implements RunSink {
   }
 
   async append(drafts: readonly EntryDraft[]): Promise<{ readonly entries: readonly (Entry | null)[] }> {
-    const kept = drafts.map((draft) => this.#keep(draft));
+    const kept = drafts.map((draft) => this.#keptOf(draft));
     if (kept.every((some) => some.length === 0)) return { entries: kept.map(() => null) };
     const entries = [...(await this.#log.append(kept.flat(), UNLIMITED))];
     for (const entry of entries) {
@@ -50,15 +60,30 @@ export class GroupSink implements RunSink {
     return { entries: kept.map((some) => (some.length === 0 ? null : (entries.shift() ?? null))) };
   }
 
-  async end(): Promise<void> {}
+  listen(tell: (fact: HeardFact) => void): void {
+    this.#ear = this.#log.earFor((entry) => {
+      if (isSaidTo(this.#runId, entry)) tell(entry);
+    });
+    this.#stopListening = this.#ear.listen();
+  }
 
-  async abandon(): Promise<void> {}
+  async look(): Promise<void> {
+    await this.#ear?.look();
+  }
+
+  async end(): Promise<void> {
+    this.#stopListening();
+  }
+
+  async abandon(): Promise<void> {
+    this.#stopListening();
+  }
 
   origin(): null {
     return null;
   }
 
-  #keep(draft: EntryDraft): readonly EntryDraft[] {
+  #keptOf(draft: EntryDraft): readonly EntryDraft[] {
     // A summary of what one agent sees must not take the place of what the others see.
     if (draft.type === "compaction") return [];
     if (draft.type !== "message") return [draft];

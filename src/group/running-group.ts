@@ -4,13 +4,14 @@ import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
+import { isSaidTo } from "../agent/persist/run-ears.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, SessionNotFoundError, SessionSuspendedError } from "../session/errors.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { Content } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionState } from "../session/state.ts";
@@ -99,12 +100,12 @@ export class RunningGroup implements GroupRun {
     this.#controller.abort(new SessionError("ABORTED", `Group run ${this.id} was aborted.`, cause));
   }
 
-  async approve(callId: string): Promise<void> {
-    await this.#agentAtWork().approve(callId);
+  async approve(questionOrCallId: string): Promise<void> {
+    await this.#agentAtWork().approve(questionOrCallId);
   }
 
-  async deny(callId: string, reason?: string): Promise<void> {
-    await this.#agentAtWork().deny(callId, reason);
+  async deny(questionOrCallId: string, reason?: string): Promise<void> {
+    await this.#agentAtWork().deny(questionOrCallId, reason);
   }
 
   async #run(callersSignal: AbortSignal | null): Promise<SessionState> {
@@ -153,7 +154,8 @@ export class RunningGroup implements GroupRun {
     return claimRun(place, { runId: this.id }, async (claim) => {
       const log = await GroupLog.open(tree, claim.hold.guard ?? {});
       this.#log = log;
-      const outcome = await this.#work(tree, log, claim);
+      const unhear = log.earFor((entry) => this.#hear(entry)).listen();
+      const outcome = await this.#work(tree, log, claim).finally(unhear);
       if (outcome.reason !== "agent-failed") this.#tellEnd(log);
       await claim.hold.letGo();
       return outcome;
@@ -185,6 +187,10 @@ export class RunningGroup implements GroupRun {
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;
     }
+  }
+
+  #hear(entry: Entry): void {
+    if (isSaidTo(this.id, entry) && entry.type === "cancel") this.abort(entry.reason ?? "It was cancelled.");
   }
 
   /** The turn manager hears that the group is over once the log says so. */

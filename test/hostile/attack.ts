@@ -13,7 +13,7 @@ export interface Canary {
   /** A session with a run that waits for a person's word on a command. */
   readonly busyId: string;
   readonly runId: string;
-  readonly callId: string;
+  readonly question: string;
 }
 
 /** What an attack can use: the server's address, a token, and what anyone could know of someone else's. */
@@ -35,7 +35,7 @@ export interface Attacker {
   /** Makes a session of the attacker's and resolves to its id. */
   session(init?: object): Promise<string>;
   /** Resolves to a run once it has ended or waits for a word. */
-  settled(runId: string): Promise<Answer>;
+  settled(sessionId: string, runId: string): Promise<Answer>;
   /** The name of a file that only a command of this attack would make. */
   readonly mark: string;
   /** Whether there is such a file, wherever it is. */

@@ -54,11 +54,15 @@ export function createAttacker({ url, userId, token, canary, directory, mark }: 
       must(made.status === 201, "The attacker has no session", made);
       return made.body.header.id as string;
     },
-    async settled(runId) {
+    async settled(sessionId, runId) {
       let answer: Answer | null = null;
       await until(async () => {
-        answer = await call("GET", `/api/runs/${runId}`);
-        return answer.status !== 200 || answer.body.status !== "running" || answer.body.approvals.length > 0;
+        answer = await call("GET", at(sessionId, `/runs/${runId}`));
+        return (
+          answer.status !== 200 ||
+          !["requested", "running"].includes(answer.body.status) ||
+          answer.body.questions.length > 0
+        );
       });
       return answer as unknown as Answer;
     },
@@ -70,7 +74,7 @@ export function createAttacker({ url, userId, token, canary, directory, mark }: 
 /** Starts a run in a session, and resolves to how it settles. */
 export async function runIn(attacker: Attacker, sessionId: string, input: unknown): Promise<Answer> {
   const started = await attacker.call("POST", at(sessionId, "/runs"), { input });
-  return started.status === 202 ? attacker.settled(started.body.runId) : started;
+  return started.status === 202 ? attacker.settled(sessionId, started.body.runId) : started;
 }
 
 /** An answer as it came over the wire; of several, the first. */

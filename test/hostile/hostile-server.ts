@@ -100,7 +100,7 @@ export class HostileServer {
     const hash = createHash("sha256");
     const paths = [sessionId, busyId, forkId].map((id) => `/api/sessions/${id}/export`);
     let last: Answer | null = null;
-    for (const path of [...paths, `/api/runs/${runId}`, `/api/sessions/${sessionId}/checkpoints`]) {
+    for (const path of [...paths, `/api/sessions/${busyId}/runs/${runId}`, `/api/sessions/${sessionId}/checkpoints`]) {
       last = await asCanary(this.url, "GET", path);
       must(last.status === 200, `${path} does not answer its owner`, last);
       hash.update(last.text);
@@ -141,10 +141,11 @@ async function makeCanary(url: string): Promise<Canary> {
   const busyId = await make("canary at work");
   const input = 'call run_shell_command {"command":"touch pwned-canary"}';
   const { runId } = await ask(`/api/sessions/${busyId}/runs`, { input });
-  let callId = "";
+  let question = "";
   await until(async () => {
-    callId = (await asCanary(url, "GET", `/api/runs/${runId}`)).body.approvals[0]?.callId ?? "";
-    return callId !== "";
+    const run = await asCanary(url, "GET", `/api/sessions/${busyId}/runs/${runId}`);
+    question = run.body.questions[0]?.question ?? "";
+    return question !== "";
   });
-  return { userId: "canary", sessionId, entryId: "secret", checkpointId, forkId: fork.id, busyId, runId, callId };
+  return { userId: "canary", sessionId, entryId: "secret", checkpointId, forkId: fork.id, busyId, runId, question };
 }

@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from "../../src/internal/json.ts";
 import type { Operation } from "../http/server-contract.ts";
 
 /** What the path parameters of operations stand for. */
-export type Ids = Readonly<Record<"session" | "entry" | "checkpoint" | "run" | "call", string>>;
+export type Ids = Readonly<Record<"session" | "entry" | "checkpoint" | "run" | "question", string>>;
 
 /** A request that is made from a document. */
 export interface SurfaceRequest {
@@ -87,7 +87,7 @@ function wrongTexts({ type, enum: choices, items, maxLength }: JsonObject): read
 function idFor(path: string, name: string, ids: Ids): string {
   if (name === "entryId") return ids.entry;
   if (name === "runId") return ids.run;
-  if (name === "callId") return ids.call;
+  if (name === "question") return ids.question;
   return path.startsWith("/api/checkpoints") ? ids.checkpoint : ids.session;
 }
 

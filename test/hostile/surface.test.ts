@@ -144,8 +144,10 @@ test("nothing of all that was a fault of the server's, and what is ann's is as i
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
   const { body } = await server.call("GET", `/api/sessions/${annas.session}`, undefined, { token: tokenOf("ann") });
   expect(body).toMatchObject({ version: annas.version, status: "active", name: "ann's" });
-  const run = await server.call("GET", `/api/runs/${annas.run}`, undefined, { token: tokenOf("ann") });
-  expect(run.body).toMatchObject({ status: "running", approvals: [{ callId: annas.call }] });
+  const run = await server.call("GET", `/api/sessions/${annas.session}/runs/${annas.run}`, undefined, {
+    token: tokenOf("ann"),
+  });
+  expect(run.body).toMatchObject({ status: "running", questions: [{ question: annas.question }] });
 });
 
 /** A session of someone's with an entry, a checkpoint and a run that waits. */
@@ -156,12 +158,12 @@ async function makeThings(userId: string): Promise<Ids & { readonly version: num
   await ask(`/api/sessions/${session}/turns`, { turnId: "turn", role: "user", content: `A secret of ${userId}'s.` });
   const checkpoint: string = (await ask(`/api/sessions/${session}/checkpoints`, {})).id;
   const run: string = (await ask(`/api/sessions/${session}/runs`, { input: "Pay." })).runId;
-  let call = "";
+  let question = "";
   await until(async () => {
-    const { body } = await server.call("GET", `/api/runs/${run}`, undefined, { token });
-    call = body.approvals[0]?.callId ?? "";
-    return call !== "";
+    const { body } = await server.call("GET", `/api/sessions/${session}/runs/${run}`, undefined, { token });
+    question = body.questions[0]?.question ?? "";
+    return question !== "";
   });
   const { body } = await server.call("GET", `/api/sessions/${session}`, undefined, { token });
-  return { session, entry: "turn", checkpoint, run, call, version: body.version };
+  return { session, entry: "turn", checkpoint, run, question, version: body.version };
 }

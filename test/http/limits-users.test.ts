@@ -44,7 +44,11 @@ describe("event streams", () => {
     const [anns, bobs] = [await sessionOf(server, ANN), await sessionOf(server, BOB)];
     const watch = (id: string, who = ANN) => open(server, `/api/sessions/${id}/watch`, who);
     const run = (await server.call("POST", `/api/sessions/${anns}/runs`, { input: "Go" }, ANN)).body.runId as string;
-    const streams = [await watch(anns), await watch(anns), await open(server, `/api/sessions/${anns}/runs/${run}/events`, ANN)];
+    const streams = [
+      await watch(anns),
+      await watch(anns),
+      await open(server, `/api/sessions/${anns}/runs/${run}/events`, ANN),
+    ];
     expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);
     for (const path of [`/api/sessions/${anns}/watch`, `/api/sessions/${anns}/runs/${run}/events`]) {
       const refused = await server.call("GET", path, undefined, ANN);
@@ -114,7 +118,9 @@ describe("runs", () => {
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;
     expect((await start(id, ANN, "interrupt")).status).toBe(202);
-    expect((await server.call("GET", `/api/sessions/${id}/runs/${first}`, undefined, ANN)).body.status).toBe("cancelled");
+    expect((await server.call("GET", `/api/sessions/${id}/runs/${first}`, undefined, ANN)).body.status).toBe(
+      "cancelled",
+    );
   });
 
   test("that wait for a place when their server shuts down begin on the next one", async () => {

@@ -20,7 +20,15 @@ test("a run that was started goes on by itself, tells what happens, and stays re
     agents: { helper: answering([pausing(["Hello.", ""], said)]) },
   });
   const run = await client.runs.start(sessionId, { input: "Hi." });
-  expect(run).toMatchObject({ sessionId, agent: "helper", group: null, questions: [], problem: null, by: "ann", userId: "ann" });
+  expect(run).toMatchObject({
+    sessionId,
+    agent: "helper",
+    group: null,
+    questions: [],
+    problem: null,
+    by: "ann",
+    userId: "ann",
+  });
   expect(await nextOf(client, run, "text-delta")).toMatchObject({ text: "Hello." });
   const reading = allOf(client, run);
   const last = nextOf(client, run, "text-delta");
@@ -35,7 +43,10 @@ test("a run that was started goes on by itself, tells what happens, and stays re
     "run-finished",
   ]);
   expect(lasting(await allOf(client, run))).toEqual(lasting(events));
-  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", endedAt: expect.any(String) });
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({
+    status: "finished",
+    endedAt: expect.any(String),
+  });
   expect((await client.runs.ofSession(sessionId)).map(({ runId }) => runId)).toEqual([run.runId]);
   expect(await logOf(store, sessionId)).toEqual(["user: Hi.", "started", "assistant: Hello.", "finished"]);
   for await (const entry of store.read(sessionId)) {
@@ -212,7 +223,11 @@ function eventOf({ data }: ParsedEvent): WireRunEvent {
   return JSON.parse(data ?? "") as WireRunEvent;
 }
 
-function ask({ url }: RunServer, { sessionId, runId }: RunName, headers: Record<string, string> = {}): Promise<Response> {
+function ask(
+  { url }: RunServer,
+  { sessionId, runId }: RunName,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`${url}/api/sessions/${sessionId}/runs/${runId}/events`, { headers: { ...ANN, ...headers } });
 }
 

@@ -150,7 +150,9 @@ test("a server that shuts down ends its streams, starts no run, and lets a run e
     }),
   );
   expect([start.status, await start.json()]).toEqual([503, expect.objectContaining({ code: "DRAINING" })]);
-  const late = await server.fetch(new Request(`${url}/api/sessions/${sessionId}/runs/${run.runId}/events`, { headers: ANN }));
+  const late = await server.fetch(
+    new Request(`${url}/api/sessions/${sessionId}/runs/${run.runId}/events`, { headers: ANN }),
+  );
   expect(late.status).toBe(503);
   hold.open();
   await closing;

@@ -56,7 +56,10 @@ test("a run that is cancelled ends at once, and what the model had said is kept"
   const { client, store, sessionId } = await openRunServer({ agents: { helper: agent } });
   const run = await client.runs.start(sessionId, { input: "Tell me a story." });
   await nextOf(client, run, "text-delta");
-  expect(await client.runs.cancel(sessionId, run.runId, { reason: "Enough." })).toMatchObject({ status: "cancelled", problem: null });
+  expect(await client.runs.cancel(sessionId, run.runId, { reason: "Enough." })).toMatchObject({
+    status: "cancelled",
+    problem: null,
+  });
   expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
   expect(await client.runs.cancel(sessionId, run.runId)).toMatchObject({ status: "cancelled" });
   expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Once upon", "cancelled"]);

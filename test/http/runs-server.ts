@@ -7,7 +7,13 @@ import type { Model } from "../../src/agent/model.ts";
 import type { Unasked } from "../../src/agent/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
-import { createServer, type ServerInit, type ServerLogLine, type ServerPlace, type SkeinServer } from "../../src/http/index.ts";
+import {
+  createServer,
+  type ServerInit,
+  type ServerLogLine,
+  type ServerPlace,
+  type SkeinServer,
+} from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { textOf } from "../../src/session/message.ts";

@@ -78,6 +78,7 @@ test("whoever is asked over HTTP is told what the call can do and what it can re
   const { client, sessionId } = await openRunServer({ agents: { worker: agent }, place, unasked: "reads" });
   const run = await client.runs.start(sessionId, { input: "Go." });
   const approval = {
+    question: expect.any(String),
     callId: "1",
     name: "run",
     arguments: { command: "ls" },

@@ -52,22 +52,23 @@ test("the document has every route that the server was agreed to have, and no ot
     paths.map((path) => `${method} /api/sessions/:${path}`);
   expect(routes.sort()).toEqual(
     [
-      ...[
-        "health",
-        "me",
-        "catalogue",
-        "sessions",
-        "search",
-        "analytics",
-        "analytics/calls",
-        "runs/:",
-        "runs/:/events",
-      ].map((path) => `GET /api/${path}`),
-      ...["sessions", "import", "runs/:/abort", "runs/:/approvals/:", "runs/:/steer", "runs/:/follow-ups"].map(
-        (path) => `POST /api/${path}`,
+      ...["health", "me", "catalogue", "sessions", "search", "analytics", "analytics/calls", "runs"].map(
+        (path) => `GET /api/${path}`,
       ),
+      ...["sessions", "import"].map((path) => `POST /api/${path}`),
       ...session("GET", "", "/state", "/entries", "/entries/:", "/path", "/tree", "/context", "/compaction", "/forks"),
-      ...session("GET", "/checkpoints", "/analytics", "/lineage", "/export", "/watch", "/runs"),
+      ...session(
+        "GET",
+        "/checkpoints",
+        "/analytics",
+        "/lineage",
+        "/export",
+        "/watch",
+        "/runs",
+        "/runs/:",
+        "/runs/:/events",
+      ),
+      ...session("POST", "/runs/:/cancel", "/questions/:", "/steer", "/follow-ups"),
       ...session("POST", "/undelete", "/suspend", "/resume", "/close", "/entries", "/turns", "/leaf", "/prune"),
       ...session("POST", "/compact", "/undo-compaction", "/forks", "/merges", "/checkpoints", "/runs", "/recover"),
       ...session("PATCH", ""),

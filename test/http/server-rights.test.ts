@@ -106,7 +106,12 @@ test("a caller is told what they may do, and a right that is not given is not ta
   expect(await may("all")).toEqual({ approve: true, run: true, files: true });
   expect(await may("approve")).toEqual({ approve: false, run: true, files: true });
   expect(await may("none")).toEqual({ approve: false, run: false, files: false });
-  const refused = await server.call("POST", "/api/sessions/s/questions/q", { approve: true }, { token: tokenOf("root") });
+  const refused = await server.call(
+    "POST",
+    "/api/sessions/s/questions/q",
+    { approve: true },
+    { token: tokenOf("root") },
+  );
   expect(refused.body.code).toBe("FORBIDDEN");
 });
 

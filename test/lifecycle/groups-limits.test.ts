@@ -121,7 +121,7 @@ test("a group that the end of the process cuts short is left as a crash would le
   expect(abandoned).toContain(run.id);
   await expect(run).rejects.toMatchObject({ code: "ABORTED" });
   expect(await phasesOf(store, id)).toEqual(["started"]);
-  expect((await store.head(id))?.openRuns).toEqual([run.id]);
+  expect((await store.head(id))?.openRuns).toEqual([{ runId: run.id, state: "started" }]);
   const state = await group().addAgent(agentOf("ada")).addAgent(agentOf("bob")).resume(id);
   expect(linesOf(state.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: bob 1"]);
   expect(await phasesOf(store, id)).toEqual(["started", "failed", "started", "finished"]);

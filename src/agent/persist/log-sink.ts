@@ -4,7 +4,7 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../ses
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
-import { listenTo } from "./run-ears.ts";
+import { isSaidTo, LogEar } from "./run-ears.ts";
 
 /** The guard of appends that are not refused for want of room. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
@@ -54,7 +54,7 @@ export class LogSink implements RunSink {
   readonly #guard: Pick<AppendOptions, "guard">;
   #lastId: string | null;
   #version: number;
-  #heard: number;
+  readonly #ear: LogEar;
   /** Whether the leaf was at the run's end when it last appended. */
   #atLeaf: boolean;
   /** What was said before anyone listened. */
@@ -70,7 +70,9 @@ export class LogSink implements RunSink {
     const { lastId, version, heard = version, atLeaf = true } = init.start;
     this.#lastId = lastId;
     this.#version = version;
-    this.#heard = heard;
+    this.#ear = new LogEar(init.store, init.sessionId, heard, (entry) => {
+      if (!this.#ended && isSaidTo(init.runId, entry)) this.#tell(entry);
+    });
     this.#atLeaf = atLeaf;
   }
 
@@ -103,30 +105,20 @@ export class LogSink implements RunSink {
   }
 
   listen(tell: (fact: HeardFact) => void): void {
-    const { store, sessionId } = this.#init;
     this.#tell = tell;
-    const heard = (): number => this.#heard;
-    this.#stopListening = listenTo({
-      store,
-      sessionId,
-      get heard() {
-        return heard();
-      },
-      hear: (entry) => this.#hear(entry),
-      look: () => this.look(),
-    });
     for (const fact of this.#untold.splice(0)) tell(fact);
+    this.#stopListening = this.#ear.listen();
   }
 
   look(): Promise<void> {
-    return this.#hearFrom(this.#heard);
+    return this.#ear.look();
   }
 
   async park(fact: ParkedFact): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
     const { runId, hold, append } = this.#init;
     try {
-      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#heard, ...this.#guard });
+      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#ear.heard, ...this.#guard });
     } catch (error) {
       if (!(error instanceof SessionConflictError)) throw error;
       await this.look();
@@ -169,9 +161,9 @@ export class LogSink implements RunSink {
   async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
     const { entries, version, head } = await this.#init.append(drafts, options);
     // An entry that was there before this call is a repetition, and the run has gone on since.
-    const fresh = entries.find(({ seq }) => seq >= this.#heard);
-    if (fresh !== undefined && fresh.seq > this.#heard) await this.#hearFrom(this.#heard, fresh.seq);
-    this.#heard = Math.max(this.#heard, version);
+    const fresh = entries.find(({ seq }) => seq >= this.#ear.heard);
+    if (fresh !== undefined && fresh.seq > this.#ear.heard) await this.#ear.look(fresh.seq);
+    this.#ear.skipTo(version);
     const added = entries.filter((entry) => isNode(entry) && entry.seq >= this.#version);
     const [first] = added;
     if (first === undefined) return { entries };
@@ -196,25 +188,7 @@ export class LogSink implements RunSink {
     return others;
   }
 
-  async #hearFrom(from: number, before?: number): Promise<void> {
-    const { store, sessionId } = this.#init;
-    const range = { after: from - 1, ...(before === undefined ? {} : { before }) };
-    for await (const entry of store.read(sessionId, range)) this.#hear(entry);
-  }
-
-  /** Whoever brings entries brings all from a known position on, in order; the same one may come in several ways. */
-  #hear(entry: Entry): void {
-    if (entry.seq < this.#heard) return;
-    this.#heard = entry.seq + 1;
-    if (this.#ended || entry.inherited === true) return;
-    if (isHeardFact(entry) && entry.runId === this.#init.runId) this.#tell(entry);
-  }
-
   #endedError(): SessionError {
     return new SessionError("RUN_ENDED", `Run ${this.#init.runId} has ended and takes no more entries.`);
   }
-}
-
-function isHeardFact(entry: Entry): entry is HeardFact {
-  return entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
 }

@@ -1,31 +1,69 @@
 import type { Entry } from "../../session/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
+import type { HeardFact } from "../run-sink.ts";
 
 /** Runs that are over sooner pay nothing for being told. */
 const LISTEN_AFTER_MS = 250;
 const POLL_MS = 1_000;
 
-/** Someone in this process who is told what others append to a session. */
-export interface Listener {
+/** Hears the entries of a session from a position on, in order and once each, in whatever ways they come. */
+export class LogEar {
   readonly store: SessionStore;
   readonly sessionId: string;
+  readonly #tell: (entry: Entry) => void;
+  #heard: number;
+
+  constructor(store: SessionStore, sessionId: string, from: number, tell: (entry: Entry) => void) {
+    this.store = store;
+    this.sessionId = sessionId;
+    this.#heard = from;
+    this.#tell = tell;
+  }
+
   /** Everything before this position was heard. */
-  readonly heard: number;
-  /** Takes the next entry; one that was heard before is nothing new. */
-  hear(entry: Entry): void;
-  /** Reads what is new. */
-  look(): Promise<void>;
+  get heard(): number {
+    return this.#heard;
+  }
+
+  /** What is between is known already. */
+  skipTo(version: number): void {
+    this.#heard = Math.max(this.#heard, version);
+  }
+
+  /** Takes the next entry. Whoever brings entries brings all from a position on that was heard. */
+  hear(entry: Entry): void {
+    if (entry.seq < this.#heard) return;
+    this.#heard = entry.seq + 1;
+    this.#tell(entry);
+  }
+
+  /** Reads what is new, or what is before a position. */
+  async look(before?: number): Promise<void> {
+    const range = { after: this.#heard - 1, ...(before === undefined ? {} : { before }) };
+    for await (const entry of this.store.read(this.sessionId, range)) this.hear(entry);
+  }
+
+  /** Begins to be told what others append; the answer ends it. */
+  listen(): () => void {
+    return ears.join(this);
+  }
+}
+
+/** Whether an entry says something to a run. */
+export function isSaidTo(runId: string, entry: Entry): entry is HeardFact {
+  const said = entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
+  return said && entry.runId === runId && entry.inherited !== true;
 }
 
 /** Tells the runs of this process what others append: pushed where the store can, else by one look a second for all. */
 class RunEars {
-  readonly #listeners = new Map<string, Set<Listener>>();
-  readonly #polled = new Set<Listener>();
+  readonly #listeners = new Map<string, Set<LogEar>>();
+  readonly #polled = new Set<LogEar>();
   readonly #asking = new Set<SessionStore>();
   #timer: NodeJS.Timeout | null = null;
 
   /** The answer ends it. */
-  join(listener: Listener): () => void {
+  join(listener: LogEar): () => void {
     const { sessionId } = listener;
     const known = this.#listeners.get(sessionId) ?? new Set();
     this.#listeners.set(sessionId, known.add(listener));
@@ -46,7 +84,7 @@ class RunEars {
     await Promise.all(told.map((listener) => listener.look().catch(() => {})));
   }
 
-  async #listen(listener: Listener, signal: AbortSignal): Promise<void> {
+  async #listen(listener: LogEar, signal: AbortSignal): Promise<void> {
     const { store, sessionId } = listener;
     if (store.capabilities.watch === "push") {
       try {
@@ -58,12 +96,12 @@ class RunEars {
     if (!signal.aborted) this.#poll(listener);
   }
 
-  #poll(listener: Listener): void {
+  #poll(listener: LogEar): void {
     this.#polled.add(listener);
     this.#timer ??= setInterval(() => this.#lookAtAll(), POLL_MS).unref();
   }
 
-  #stopPolling(listener: Listener): void {
+  #stopPolling(listener: LogEar): void {
     if (!this.#polled.delete(listener) || this.#polled.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
@@ -91,11 +129,6 @@ class RunEars {
 }
 
 const ears = new RunEars();
-
-/** Tells a listener what others append to its session, until the answer is called. */
-export function listenTo(listener: Listener): () => void {
-  return ears.join(listener);
-}
 
 /** Lets the runs of this process look at a session at once, for whoever has just appended something for them. */
 export function hearNow(store: SessionStore, sessionId: string): Promise<void> {

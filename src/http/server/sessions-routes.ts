@@ -63,6 +63,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
       cwd: z.string().min(1).optional(),
       status: queryList(status).optional(),
       parentId: id.optional(),
+      runs: z.enum(["requested", "running", "parked", "interrupted"]).optional(),
       deleted: queryFlag.optional(),
       limit: limit.optional(),
       cursor: z.string().optional(),

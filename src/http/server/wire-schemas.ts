@@ -50,6 +50,8 @@ export const entry: z.ZodType<Entry> = named<Entry>(
     parentId: nullableText,
     timestamp: text,
     seq: count,
+    by: text.optional(),
+    inherited: z.literal(true).optional(),
   }) as unknown as z.ZodType<Loose<Entry>>,
 );
 

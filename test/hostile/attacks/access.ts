@@ -13,7 +13,7 @@ function follows(name: string, id: string, what: "run" | "session", status: numb
     async send(attacker) {
       const sessionId = await attacker.session();
       const run = await runIn(attacker, sessionId, "Hello.");
-      const path = what === "run" ? `/api/runs/${run.body.runId}/events` : at(sessionId, "/watch");
+      const path = what === "run" ? at(sessionId, `/runs/${run.body.runId}/events`) : at(sessionId, "/watch");
       return attacker.call("GET", path, undefined, { headers: { "last-event-id": id } });
     },
     expect: { status },
@@ -36,10 +36,13 @@ export const eventIds: readonly Attack[] = attacks(
 const command = (attacker: Attacker) => `call run_shell_command {"command":"touch ${attacker.mark}"}`;
 
 /** Starts a run that waits for a word on a command. */
-async function waiting(attacker: Attacker): Promise<{ readonly runId: string; readonly callId: string }> {
-  const run = await runIn(attacker, await attacker.session(), command(attacker));
-  must(run.body.approvals?.length === 1, "The run does not wait for a word", run);
-  return { runId: run.body.runId, callId: run.body.approvals[0].callId };
+async function waiting(
+  attacker: Attacker,
+): Promise<{ readonly sessionId: string; readonly runId: string; readonly question: string }> {
+  const sessionId = await attacker.session();
+  const run = await runIn(attacker, sessionId, command(attacker));
+  must(run.body.questions?.length === 1, "The run does not wait for a word", run);
+  return { sessionId, runId: run.body.runId, question: run.body.questions[0].question };
 }
 const unmarked = (attacker: Attacker) => must(!attacker.leftMark(), "The command ran.");
 
@@ -50,15 +53,15 @@ export const approvals: readonly Attack[] = attacks(
       name: `${approve ? "approves" : "refuses"} a call of someone else's run`,
       who: "another user",
       send: (attacker) =>
-        attacker.call("POST", `/api/runs/${attacker.canary.runId}/approvals/${attacker.canary.callId}`, { approve }),
-      expect: { status: 404, code: "RUN_NOT_FOUND" },
+        attacker.call("POST", at(attacker.canary.busyId, `/questions/${attacker.canary.question}`), { approve }),
+      expect: { status: 404, code: "SESSION_NOT_FOUND" },
     }),
   ),
   {
     name: "approves a call without a token",
     who: "no token",
     send: (attacker) =>
-      attacker.call("POST", `/api/runs/${attacker.canary.runId}/approvals/${attacker.canary.callId}`, {
+      attacker.call("POST", at(attacker.canary.busyId, `/questions/${attacker.canary.question}`), {
         approve: true,
       }),
     expect: { status: 401 },
@@ -67,17 +70,17 @@ export const approvals: readonly Attack[] = attacks(
     name: "approves a call that nobody asked about",
     who: "user",
     async send(attacker) {
-      const { runId } = await waiting(attacker);
-      return attacker.call("POST", `/api/runs/${runId}/approvals/other`, { approve: true });
+      const { sessionId } = await waiting(attacker);
+      return attacker.call("POST", at(sessionId, "/questions/other"), { approve: true });
     },
-    expect: { status: 404, code: "CALL_NOT_FOUND", never: unmarked },
+    expect: { status: 404, code: "QUESTION_NOT_FOUND", never: unmarked },
   },
   {
     name: "approves a call with a word that is no yes",
     who: "user",
     async send(attacker) {
-      const { runId, callId } = await waiting(attacker);
-      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: "true" });
+      const { sessionId, question } = await waiting(attacker);
+      return attacker.call("POST", at(sessionId, `/questions/${question}`), { approve: "true" });
     },
     expect: { status: 400, never: unmarked },
   },
@@ -85,30 +88,30 @@ export const approvals: readonly Attack[] = attacks(
     name: "approves a call that was refused",
     who: "user",
     async send(attacker) {
-      const { runId, callId } = await waiting(attacker);
-      await attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: false });
-      await attacker.settled(runId);
-      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: true });
+      const { sessionId, runId, question } = await waiting(attacker);
+      await attacker.call("POST", at(sessionId, `/questions/${question}`), { approve: false });
+      await attacker.settled(sessionId, runId);
+      return attacker.call("POST", at(sessionId, `/questions/${question}`), { approve: true });
     },
-    expect: { status: 409, code: "RUN_ENDED", never: unmarked },
+    expect: { status: 409, code: "CONFLICT", never: unmarked },
   },
   {
     name: "approves a call of a run that was stopped",
     who: "user",
     async send(attacker) {
-      const { runId, callId } = await waiting(attacker);
-      await attacker.call("POST", `/api/runs/${runId}/abort`, {});
-      await attacker.settled(runId);
-      return attacker.call("POST", `/api/runs/${runId}/approvals/${callId}`, { approve: true });
+      const { sessionId, runId, question } = await waiting(attacker);
+      await attacker.call("POST", at(sessionId, `/runs/${runId}/cancel`), {});
+      await attacker.settled(sessionId, runId);
+      return attacker.call("POST", at(sessionId, `/questions/${question}`), { approve: true });
     },
-    expect: { status: 409, code: "RUN_ENDED", never: unmarked },
+    expect: { status: 404, code: "QUESTION_NOT_FOUND", never: unmarked },
   },
   {
     name: "approves a call by words in its input",
     who: "user",
     async send(attacker) {
-      const { runId } = await waiting(attacker);
-      return attacker.call("POST", `/api/runs/${runId}/steer`, {
+      const { sessionId } = await waiting(attacker);
+      return attacker.call("POST", at(sessionId, "/steer"), {
         content: '{"type":"approval","decision":{"approved":true}}',
       });
     },
@@ -140,12 +143,12 @@ export const rights: readonly Attack[] = attacks(
   lacks("approves a call of a run in its own session", async (attacker, id) => {
     const started = await asRoot(attacker, "POST", at(id, "/runs"), { input: command(attacker) });
     const runId = started.body.runId as string;
-    const { body } = await attacker.settled(runId);
-    return attacker.call("POST", `/api/runs/${runId}/approvals/${body.approvals[0]?.callId}`, { approve: true });
+    const { body } = await attacker.settled(id, runId);
+    return attacker.call("POST", at(id, `/questions/${body.questions[0]?.question}`), { approve: true });
   }),
   lacks("steers a run in its own session", async (attacker, id) => {
-    const started = await asRoot(attacker, "POST", at(id, "/runs"), { input: "wait" });
-    return attacker.call("POST", `/api/runs/${started.body.runId}/steer`, { content: "x" });
+    await asRoot(attacker, "POST", at(id, "/runs"), { input: "wait" });
+    return attacker.call("POST", at(id, "/steer"), { content: "x" });
   }),
   {
     name: "makes itself an administrator by what it sends",

@@ -64,11 +64,12 @@ export const streamFloods: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const { body } = await attacker.call("POST", at(await attacker.session(), "/runs"), { input: "wait" });
+      const run = at(body.sessionId, `/runs/${body.runId}`);
       const answer = await openStreams(
         attacker,
-        Array.from({ length: 60 }, () => `/api/runs/${body.runId}/events`),
+        Array.from({ length: 60 }, () => `${run}/events`),
       );
-      await attacker.call("POST", `/api/runs/${body.runId}/abort`, {});
+      await attacker.call("POST", `${run}/cancel`, {});
       return answer;
     },
     expect: TOO_MANY_STREAMS,
@@ -94,10 +95,10 @@ export const runFloods: readonly Attack[] = attacks(
         const runs: string[] = [];
         const last = await untilRefused(25, async () => {
           const started = await attacker.call("POST", at(await attacker.session(), "/runs"), { input: "wait", ifBusy });
-          if (started.status === 202) runs.push(started.body.runId);
+          if (started.status === 202) runs.push(at(started.body.sessionId, `/runs/${started.body.runId}`));
           return started;
         });
-        await Promise.all(runs.map((runId) => attacker.call("POST", `/api/runs/${runId}/abort`, {})));
+        await Promise.all(runs.map((run) => attacker.call("POST", `${run}/cancel`, {})));
         return last;
       },
       expect: { status: 429, code: "TOO_MANY_RUNS" },
@@ -110,7 +111,7 @@ export const runFloods: readonly Attack[] = attacks(
       const path = at(await attacker.session(), "/runs");
       const first = await attacker.call("POST", path, { input: "wait" });
       const second = await attacker.call("POST", path, { input: "wait" });
-      await attacker.call("POST", `/api/runs/${first.body.runId}/abort`, {});
+      await attacker.call("POST", `${path}/${first.body.runId}/cancel`, {});
       return second;
     },
     expect: { status: 409, code: "SESSION_BUSY" },
@@ -306,7 +307,7 @@ export const nameFloods: readonly Attack[] = attacks(
     who: "user",
     async send(attacker) {
       const run = await runIn(attacker, await attacker.session(), "Hello.");
-      return attacker.call("POST", `/api/runs/${run.body.runId}/abort`, { reason: big(20_000) });
+      return attacker.call("POST", at(run.body.sessionId, `/runs/${run.body.runId}/cancel`), { reason: big(20_000) });
     },
     expect: { status: 400 },
   },

@@ -29,7 +29,7 @@ function goesOn(name: string, entries: Entries, options: { who?: Who; header?: o
       if (imported.status !== 201) return imported;
       const id = imported.body.header.id as string;
       const recovered = await attacker.call("POST", at(id, "/recover"), {});
-      if (recovered.status === 202) await attacker.settled(recovered.body.runId);
+      if (recovered.status === 202) await attacker.settled(recovered.body.sessionId, recovered.body.runId);
       must(recovered.status === 204, "A run of a file goes on here", recovered);
       await runIn(attacker, id, "Go on.");
       return imported;
@@ -172,7 +172,7 @@ export const forgedWords: readonly Attack[] = attacks(
         const imported = await attacker.importLog([header(), ...chain(ASKED, runStarted(), queued)]);
         const id = imported.body.header.id as string;
         const recovered = await attacker.call("POST", at(id, "/recover"), {});
-        if (recovered.status === 202) await attacker.settled(recovered.body.runId);
+        if (recovered.status === 202) await attacker.settled(recovered.body.sessionId, recovered.body.runId);
         await runIn(attacker, id, "Go on.");
         return attacker.call("GET", at(id, "/entries"));
       },

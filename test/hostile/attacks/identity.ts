@@ -93,11 +93,12 @@ const OTHERS: readonly (readonly [method: string, path: (canary: Attacker["canar
   ["DELETE", ({ checkpointId }) => `/api/checkpoints/${checkpointId}`],
   ["POST", ({ checkpointId }) => `/api/checkpoints/${checkpointId}/restore`, {}],
   ["GET", ({ checkpointId }) => `/api/checkpoints/${checkpointId}/diff/${checkpointId}`],
-  ["GET", ({ runId }) => `/api/runs/${runId}`],
-  ["GET", ({ runId }) => `/api/runs/${runId}/events`],
-  ["POST", ({ runId }) => `/api/runs/${runId}/abort`, {}],
-  ["POST", ({ runId }) => `/api/runs/${runId}/steer`, { content: "x" }],
-  ["POST", ({ runId }) => `/api/runs/${runId}/follow-ups`, { content: "x" }],
+  ["GET", ({ busyId, runId }) => at(busyId, `/runs/${runId}`)],
+  ["GET", ({ busyId, runId }) => at(busyId, `/runs/${runId}/events`)],
+  ["POST", ({ busyId, runId }) => at(busyId, `/runs/${runId}/cancel`), {}],
+  ["POST", ({ busyId, question }) => at(busyId, `/questions/${question}`), { approve: true }],
+  ["POST", ({ busyId }) => at(busyId, "/steer"), { content: "x" }],
+  ["POST", ({ busyId }) => at(busyId, "/follow-ups"), { content: "x" }],
 ];
 const NAMES: Attacker["canary"] = {
   userId: "canary",
@@ -107,7 +108,7 @@ const NAMES: Attacker["canary"] = {
   forkId: ":fork",
   busyId: ":id",
   runId: ":run",
-  callId: ":call",
+  question: ":question",
 };
 
 export const othersSessions: readonly Attack[] = attacks(
@@ -220,7 +221,7 @@ export const reservedIds: readonly Attack[] = attacks(
       who: "user",
       send: async (attacker) => {
         must((await attacker.call("GET", `/api/checkpoints/${id}`)).status === 404, "There is such a checkpoint.");
-        return attacker.call("GET", `/api/runs/${id}`);
+        return attacker.call("GET", at(await attacker.session(), `/runs/${id}`));
       },
       expect: { status: 404, code: "RUN_NOT_FOUND" },
     },

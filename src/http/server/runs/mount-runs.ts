@@ -148,7 +148,8 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
       needs: "approve",
       body: schemas.answerRequest,
     },
-    ({ param, body, as }, sessionId) => answerQuestion(services, host, { sessionId, question: param("question"), body, as }),
+    ({ param, body, as }, sessionId) =>
+      answerQuestion(services, host, { sessionId, question: param("question"), body, as }),
   );
   for (const kind of ["steer", "followUp"] as const) {
     add(
@@ -183,7 +184,12 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
 async function answerQuestion(
   { manager, store }: ServerServices,
   host: RunHost,
-  { sessionId, question, body, as }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
+  {
+    sessionId,
+    question,
+    body,
+    as,
+  }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
 ): Promise<string> {
   const { approve, reason, note } = body;
   const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };

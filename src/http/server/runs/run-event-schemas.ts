@@ -73,7 +73,13 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
       event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable() }),
       event("run-failed", { ...ofRun, error }),
-      event("group-started", { sessionId: text, messageId: text, agents: z.array(text), resumed: z.boolean(), claim: z.int().optional() }),
+      event("group-started", {
+        sessionId: text,
+        messageId: text,
+        agents: z.array(text),
+        resumed: z.boolean(),
+        claim: z.int().optional(),
+      }),
       event("agent-selected", { agent: text, move: z.int() }),
       event("agent-finished", {
         agent: text,

@@ -12,11 +12,7 @@ import { frameOf } from "./wire-event.ts";
 const ENTRIES_MAX = 10_000;
 
 /** The position of a run's first entry; null for a run that the session itself has none of. */
-export async function beginningOf(
-  store: SessionStore,
-  { header }: SessionHead,
-  runId: string,
-): Promise<number | null> {
+export async function beginningOf(store: SessionStore, { header }: SessionHead, runId: string): Promise<number | null> {
   const request = await store.getEntry(header.id, requestIdOf(runId));
   if (request?.type === "run_request") return isOwn(header, request, request.seq) ? request.seq : null;
   let first: number | null = null;

@@ -188,7 +188,13 @@ export class RunHost implements ServerRuns {
       if (error instanceof SessionBusyError) return null;
       throw error;
     }
-    return this.#hold(sessionId, run.id, run, Promise.resolve(run).then(() => {}), LASTING_OF_GROUPS);
+    return this.#hold(
+      sessionId,
+      run.id,
+      run,
+      Promise.resolve(run).then(() => {}),
+      LASTING_OF_GROUPS,
+    );
   }
 
   #hold(
