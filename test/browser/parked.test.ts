@@ -8,12 +8,16 @@ import type { StudioServer } from "./studio-server.ts";
 import { say } from "./talk.ts";
 
 const PARKING = { server: "parking" } as const;
+const SOON = { timeout: 10_000 };
 
 /** A session whose run asked whether it may write a file, and parked. */
-async function parked({ client }: StudioServer, name: string): Promise<{ id: string; runId: string; question: string }> {
+async function parked(
+  { client }: StudioServer,
+  name: string,
+): Promise<{ id: string; runId: string; question: string }> {
   const { header } = await client.sessions.create({ name });
   const { runId } = await client.runs.start(header.id, { input: `write hello to ${name}.txt` });
-  await expect.poll(async () => (await client.runs.get(header.id, runId)).status).toBe("parked");
+  await expect.poll(async () => (await client.runs.get(header.id, runId)).status, SOON).toBe("parked");
   const [asked] = (await client.runs.get(header.id, runId)).questions;
   return { id: header.id, runId, question: asked?.question as string };
 }
@@ -37,7 +41,7 @@ browserTest(
     await page.reload();
     await cardOn(page).getByRole("textbox").fill("Looks right.");
     await cardOn(page).getByRole("button", { name: "Approve" }).click();
-    await expect.poll(async () => (await server.client.runs.get(id, runId)).status).toBe("finished");
+    await expect.poll(async () => (await server.client.runs.get(id, runId)).status, SOON).toBe("finished");
     expect(await readFile(join(server.workspace, "kept.txt"), "utf8")).toBe("hello");
     await cardOn(page).waitFor({ state: "detached" });
     const call = page.locator(".transcript-tool");
@@ -56,12 +60,15 @@ browserTest(
     await cardOn(page).waitFor();
     expect(await page.getByRole("textbox", { name: "Message" }).getAttribute("placeholder")).toMatch(/question waits/);
     await say(page, "something else");
-    await page.getByRole("alert").getByText(/waits for an answer to/).waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/waits for an answer to/)
+      .waitFor();
     await page.getByRole("button", { name: "Cancel the run" }).click();
     await cardOn(page).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("something else").first().waitFor();
-    await expect.poll(async () => (await server.client.runs.ofSession(id))[0]?.status).toBe("finished");
+    await expect.poll(async () => (await server.client.runs.ofSession(id))[0]?.status, SOON).toBe("finished");
     expect((await server.client.runs.ofSession(id))[1]).toMatchObject({ status: "cancelled", by: "local" });
   },
   PARKING,
@@ -82,10 +89,10 @@ browserTest(
     await one.waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^Questions 1/ }).waitFor();
     const done = async (id: string, runId: string) => (await server.client.runs.get(id, runId)).status;
-    await expect.poll(() => done(first.id, first.runId)).toBe("finished");
+    await expect.poll(() => done(first.id, first.runId), SOON).toBe("finished");
     await page.getByRole("article", { name: "second" }).getByRole("link").click();
     await cardOn(page).getByRole("button", { name: "Approve" }).click();
-    await expect.poll(() => done(second.id, second.runId)).toBe("finished");
+    await expect.poll(() => done(second.id, second.runId), SOON).toBe("finished");
     await page.getByRole("link", { name: /^Questions/ }).click();
     await page.getByText("No run waits for an answer.").waitFor();
   },
@@ -100,7 +107,10 @@ browserTest(
     await cardOn(page).waitFor();
     await server.client.runs.approve(id, question, { note: "I was first." });
     await cardOn(page).getByRole("button", { name: "Deny" }).click();
-    await page.getByRole("alert").getByText(/^This was answered already\. Approved by local, .*: I was first\.$/).waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/^This was answered already\. Approved by local, .*: I was first\.$/)
+      .waitFor();
   },
   PARKING,
 );
@@ -120,8 +130,6 @@ browserTest(
         );
         expect(violations.map(({ id: rule, impact }) => `${rule} ${impact}`)).toEqual([]);
         expect(await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")).toBe(true);
-        if (process.env["SKEIN_PICTURES"] !== undefined)
-          await page.screenshot({ path: `${process.env["SKEIN_PICTURES"]}/questions-${colorScheme}-${width}.png` });
       }
     }
     await server.client.runs.cancel(id, runId);

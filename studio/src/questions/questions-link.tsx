@@ -7,7 +7,7 @@ export function QuestionsLink({ here }: { readonly here: boolean }): ReactNode {
   const { data } = useInbox();
   const count = data === null ? "0" : countOf(data);
   return (
-    <a href={addressOf({ page: "questions" })} aria-current={here ? "page" : undefined} className="small">
+    <a href={addressOf({ page: "questions" })} aria-current={here ? "page" : undefined}>
       Questions
       {count !== "0" && (
         <>

@@ -47,19 +47,17 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
         <aside className="app-side">
           <header className="app-name">
             <a href={addressOf({ page: "sessions" })}>Skein studio</a>
-            <QuestionsLink here={place.page === "questions"} />
-            <a
-              href={addressOf({ page: "analytics" })}
-              aria-current={place.page === "analytics" ? "page" : undefined}
-              className="small"
-            >
-              Analytics
-            </a>
             {keptToken() !== null && (
               <button type="button" className="button button-plain small app-sign-out" onClick={onSignOut}>
                 Sign out
               </button>
             )}
+            <nav aria-label="Pages" className="app-pages small">
+              <QuestionsLink here={place.page === "questions"} />
+              <a href={addressOf({ page: "analytics" })} aria-current={place.page === "analytics" ? "page" : undefined}>
+                Analytics
+              </a>
+            </nav>
           </header>
           <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
         </aside>
