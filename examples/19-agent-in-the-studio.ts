@@ -40,8 +40,8 @@ assert.match(await (await fetch(url)).text(), /Skein studio/);
 assert.deepEqual((await client.catalogue()).agents[0]?.name, "clerk");
 const { header } = await client.sessions.create({ name: "An order" });
 const { runId } = await client.runs.start(header.id, { input: 'call find_order with {"number": "4711"}' });
-for await (const event of client.runs.events(runId)) {
-  if (event.type === "approval-required") await client.runs.approve(runId, event.approval.callId);
+for await (const event of client.runs.events(header.id, runId)) {
+  if (event.type === "approval-required") await client.runs.approve(header.id, event.approval.question);
 }
 const { items } = await client.sessions.entries(header.id);
 assert.match(JSON.stringify(items), /Order 4711 left the warehouse/);

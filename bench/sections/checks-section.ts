@@ -127,7 +127,7 @@ async function startRevision(build: string, folder: string): Promise<RevisionSer
         const { header } = await client.sessions.create({});
         for (let count = 0; count < RUNS; count++) {
           const { runId } = await client.runs.start(header.id, { input: "Hello." });
-          for await (const _event of client.runs.events(runId));
+          for await (const _event of client.runs.events(header.id, runId));
         }
       },
     }),

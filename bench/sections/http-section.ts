@@ -98,7 +98,7 @@ async function runRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
     return {
       async run() {
         const { runId } = await client.runs.start(sessionId, { input: "Hello." });
-        for await (const _event of client.runs.events(runId));
+        for await (const _event of client.runs.events(sessionId, runId));
       },
     };
   };

@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import type { Lineage } from "../session/header.ts";
@@ -296,9 +297,8 @@ function admission(): { readonly admitted: Promise<void>; admit(): void; refuse(
 }
 
 /** What of an error goes on record. */
-function recordOf(error: unknown): { readonly name: string; readonly message: string; readonly code?: string } {
-  const message = describeThrown(error);
-  if (!(error instanceof Error)) return { name: "Error", message };
-  const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
-  return { name: String(error.name), message, ...code };
+function recordOf(error: unknown): JsonObject {
+  const { code, message, details } = runErrorOf(error);
+  const name = error instanceof Error ? String(error.name) : "Error";
+  return { name, message, ...(code === null ? {} : { code }), ...(details === undefined ? {} : { details }) };
 }

@@ -57,9 +57,11 @@ export class RunApprovals {
     const waiting = waitingFor(approval);
     this.#waiting.set(approval.question, waiting);
     if (before?.decision != null) {
-      if (before.expired === true) await this.#decide(waiting, before.decision);
-      else this.#settled(waiting, before.decision);
-      return;
+      if (before.expired !== true) return this.#settled(waiting, before.decision);
+      return this.#decide(waiting, before.decision).catch((error) => {
+        // Someone has answered after all.
+        if (!waiting.deciding) throw error;
+      });
     }
     if (before?.question == null) {
       const { callId, question: id, ...shown } = approval;

@@ -22,6 +22,8 @@ import type { GroupMember } from "./turn-manager.ts";
 /** What it takes to ask an agent. */
 export interface Asking {
   readonly sessionId: string;
+  /** The group's own run. */
+  readonly runId: string;
   readonly log: GroupLog;
   /** The session whose sandbox the agents share. */
   readonly place: Session;
@@ -90,10 +92,10 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { sessionId, log, place, unasked, signal, emit, atWork }: Asking,
+  { sessionId, runId, log, place, unasked, signal, emit, atWork }: Asking,
 ): Promise<Finished> {
   const { name } = seat;
-  const sink = new GroupSink(sessionId, log, seat);
+  const sink = new GroupSink(sessionId, runId, log, seat);
   const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
     lineage: operation("op_fork", "group", [place.id]),
   });
@@ -102,7 +104,7 @@ async function runLoop(
       signal,
       register: false,
       ...(unasked && { unasked }),
-      persist: { openSink: async ({ runId }) => ({ sink: sink.keep(runId), user }) },
+      persist: { openSink: async () => ({ sink, user }) },
     });
     atWork(run);
     run.listen((event) => emit({ ...event, agent: name }));

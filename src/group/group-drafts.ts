@@ -1,4 +1,4 @@
-import { describeThrown } from "../agent/describe-thrown.ts";
+import { runErrorOf } from "../agent/run-error.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Content, Message } from "../session/message.ts";
@@ -70,10 +70,13 @@ export function endDraft(reason: GroupEnd): EntryDraft {
 
 /** What of an error goes on record. */
 export function reasonOf(error: unknown): JsonObject {
-  const message = wellFormed(describeThrown(error)).slice(0, REASON_CHARACTERS_MAX);
-  if (!(error instanceof Error)) return { name: "Error", message };
-  const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {};
-  return { name: String(error.name), message, ...code };
+  const { code, message, details } = runErrorOf(error);
+  return {
+    name: error instanceof Error ? String(error.name) : "Error",
+    message: wellFormed(message).slice(0, REASON_CHARACTERS_MAX),
+    ...(code === null ? {} : { code }),
+    ...(details === undefined ? {} : { details }),
+  };
 }
 
 /** A message may be cut inside of a pair of surrogates, which no store would take. */

@@ -3,6 +3,7 @@ import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
+import { inputIdOf } from "../session/open-runs.ts";
 import type { GroupEvent } from "./group-event.ts";
 import { checkRounds } from "./turn-roster.ts";
 
@@ -25,6 +26,11 @@ export interface GroupRunOptions extends ActorOptions {
   readonly ifBusy?: "reject" | "enqueue";
   /** How long to wait for the session at most (default 60,000). */
   readonly waitMs?: number;
+  /**
+   * The id that the log has the run under (default: a new one). With null for a message, the run of that id begins that was
+   * asked for, or goes on.
+   */
+  readonly runId?: string;
   /** The id of the message's turn. A run that is repeated with it goes on where the first one stopped. */
   readonly turnId?: string;
   /** Goes with the message; `visibleTo` and `hiddenFrom` rule which agents see it. */
@@ -42,6 +48,7 @@ export interface CheckedGroupOptions {
   readonly agentTimeoutMs: number | null;
   readonly unasked: Unasked | undefined;
   readonly waitMs: number;
+  readonly runId?: string;
   readonly turnId?: string;
   readonly metadata?: JsonObject;
   readonly turns: boolean;
@@ -53,12 +60,14 @@ export interface CheckedGroupOptions {
 export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions {
   viewerOf(options);
   const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;
-  const { turnId, metadata, turns = true } = options;
+  const { runId, metadata, turns = true } = options;
+  const { turnId = runId === undefined ? undefined : inputIdOf(runId) } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
   if (ifBusy !== "reject" && ifBusy !== "enqueue") {
     throw invalid(`ifBusy is ${show(ifBusy)}; a group takes "reject" or "enqueue".`);
   }
+  if (runId !== undefined) checkName(runId, "a run");
   if (turnId !== undefined) checkName(turnId, "a turn");
   checkUnasked(options.unasked);
   checkTime("waitMs", waitMs, 0);
@@ -70,6 +79,7 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
     agentTimeoutMs: agentTimeoutMs ?? null,
     unasked: options.unasked,
     waitMs: ifBusy === "reject" ? 0 : waitMs,
+    ...(runId === undefined ? {} : { runId }),
     ...(turnId === undefined ? {} : { turnId }),
     ...(metadata === undefined ? {} : { metadata }),
     turns,

@@ -17,22 +17,18 @@ export class GroupSink implements RunSink {
   readonly sessionId: string;
   readonly #log: GroupLog;
   readonly #seat: GroupSeat;
+  readonly #runId: string;
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
   #ear: LogEar | null = null;
   #stopListening = (): void => {};
-  #runId = "";
 
-  constructor(sessionId: string, log: GroupLog, seat: GroupSeat) {
+  /** `runId` is the group's own run. */
+  constructor(sessionId: string, runId: string, log: GroupLog, seat: GroupSeat) {
     this.sessionId = sessionId;
+    this.#runId = runId;
     this.#log = log;
     this.#seat = seat;
-  }
-
-  /** Keeps the run of that id from here on. */
-  keep(runId: string): this {
-    this.#runId = runId;
-    return this;
   }
 
   /** The agent's answer, once it has given one. */
@@ -62,7 +58,7 @@ export class GroupSink implements RunSink {
 
   listen(tell: (fact: HeardFact) => void): void {
     this.#ear = this.#log.earFor((entry) => {
-      if (isSaidTo(this.#runId, entry)) tell(entry);
+      if (isSaidTo(this.#runId, entry) && entry.type === "approval") tell(entry);
     });
     this.#stopListening = this.#ear.listen();
   }
@@ -86,6 +82,8 @@ export class GroupSink implements RunSink {
   #keptOf(draft: EntryDraft): readonly EntryDraft[] {
     // A summary of what one agent sees must not take the place of what the others see.
     if (draft.type === "compaction") return [];
+    // Whoever answers finds the question by the run that is open, which is the group's.
+    if (draft.type === "approval") return [{ ...draft, runId: this.#runId }];
     if (draft.type !== "message") return [draft];
     const { message } = draft;
     const { name, visibility } = this.#seat;

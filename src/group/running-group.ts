@@ -4,15 +4,17 @@ import { describeThrown } from "../agent/describe-thrown.ts";
 import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
-import { isSaidTo } from "../agent/persist/run-ears.ts";
+import { isSaidTo, LogEar } from "../agent/persist/run-ears.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
+import { byOf } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { SessionError, SessionNotFoundError, SessionSuspendedError } from "../session/errors.ts";
+import { SessionError, SessionNotFoundError, SessionSuspendedError, show } from "../session/errors.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { Content } from "../session/message.ts";
+import { requestIdOf } from "../session/open-runs.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionState } from "../session/state.ts";
 import { Transcript } from "../session/transcript.ts";
@@ -40,7 +42,7 @@ export interface GroupStart {
 
 /** A group at work; it begins with its making. */
 export class RunningGroup implements GroupRun {
-  readonly id: string = uuidv7();
+  readonly id: string;
   readonly sessionId: string;
   readonly #start: GroupStart;
   readonly #controller = new AbortController();
@@ -54,6 +56,7 @@ export class RunningGroup implements GroupRun {
 
   constructor(start: GroupStart) {
     const { sessionId, options } = start;
+    this.id = options.runId ?? uuidv7();
     this.sessionId = sessionId;
     this.#start = start;
     this.#events = new EventLog<GroupEvent>({
@@ -135,8 +138,9 @@ export class RunningGroup implements GroupRun {
     const { signal } = this.#controller;
     signal.throwIfAborted();
     // Nobody waits for a session that takes no turns, or that is not theirs to know of.
-    await this.#open();
-    let tree!: SessionTree;
+    let tree = await this.#open();
+    const known = tree.head.openRuns.some(({ runId }) => runId === this.id);
+    if (!known && options.runId !== undefined) await this.#checkNew(tree);
     const place: Claimable = {
       store: manager.store,
       append: (drafts, how) => manager.store.append(sessionId, drafts, how),
@@ -151,15 +155,24 @@ export class RunningGroup implements GroupRun {
         return tree.refresh();
       },
     };
-    return claimRun(place, { runId: this.id }, async (claim) => {
+    // What others did about a run that is on record counts from here on.
+    const version = known ? tree.head.version : undefined;
+    return claimRun(place, { runId: this.id, version }, async (claim) => {
       const log = await GroupLog.open(tree, claim.hold.guard ?? {});
       this.#log = log;
-      const unhear = log.earFor((entry) => this.#hear(entry)).listen();
+      const ear = new LogEar(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));
+      const unhear = ear.listen();
       const outcome = await this.#work(tree, log, claim).finally(unhear);
       if (outcome.reason !== "agent-failed") this.#tellEnd(log);
       await claim.hold.letGo();
       return outcome;
     });
+  }
+
+  /** @throws {SessionError} `CONFLICT` for a run that was asked for before and is over. */
+  async #checkNew(tree: SessionTree): Promise<void> {
+    if ((await tree.getEntry(requestIdOf(this.id))) === null) return;
+    throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} is over; use another runId.`);
   }
 
   async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {
@@ -205,6 +218,7 @@ export class RunningGroup implements GroupRun {
     const { maxRounds, agentTimeoutMs: timeoutMs, unasked } = options;
     return takeTurns(parts, {
       sessionId,
+      runId: this.id,
       log,
       place,
       timeoutMs,
@@ -219,13 +233,16 @@ export class RunningGroup implements GroupRun {
   }
 
   /** Puts the message on record with the start of the run; whether it was there before. */
-  async #begin(tree: SessionTree, log: GroupLog, { ends, started }: Claim): Promise<boolean> {
-    const { message, sessionId, options } = this.#start;
+  async #begin(tree: SessionTree, log: GroupLog, { ends, started, request }: Claim): Promise<boolean> {
+    const { sessionId, options } = this.#start;
     const { turnId } = options;
+    const message = request?.type === "run_request" ? request.input : this.#start.message;
+    const { by } = request ?? byOf(options.actor);
     const start = [...ends, started];
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
-      await log.append([questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 }), ...start]);
+      const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
+      await log.append([by === undefined ? question : { ...question, by }, ...start]);
       return false;
     }
     if (log.progress === null) {
@@ -234,7 +251,7 @@ export class RunningGroup implements GroupRun {
         `Session ${sessionId} holds no message that a group could go on with; run the group with one.`,
       );
     }
-    if (repeated !== null) {
+    if (repeated !== null && message !== null) {
       const same = repeated.type === "message" && sameJson(repeated.message.content, message);
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }

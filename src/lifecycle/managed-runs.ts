@@ -122,9 +122,11 @@ export class ManagedRuns {
 
   /** Says something to the run that has begun. @throws {SessionError} `RUN_ENDED` where none has. */
   async say(id: string, kind: "steer" | "followUp", content: Content, options: ActorOptions): Promise<void> {
-    const said = await this.#atVersion(id, options, ({ openRuns }) => {
+    const said = await this.#atVersion(id, options, async ({ openRuns }) => {
       const run = begunOf(openRuns);
-      return run === undefined ? null : [{ type: "queued", runId: run.runId, kind, content }];
+      if (run === undefined) return null;
+      await this.#checkListens(id, run);
+      return [{ type: "queued", runId: run.runId, kind, content } as const];
     });
     if (said === null) throw new SessionError("RUN_ENDED", `No run of session ${id} has begun; request one.`);
   }
@@ -154,6 +156,15 @@ export class ManagedRuns {
       const text = `Question ${show(question)} of session ${id} has another answer already; the first one counts.`;
       throw new SessionError("CONFLICT", text, { cause: error });
     }
+  }
+
+  async #checkListens(id: string, { runId }: OpenRun): Promise<void> {
+    const request = await this.#store.getEntry(id, requestIdOf(runId));
+    if (request?.type !== "run_request" || request.group === undefined) return;
+    throw new SessionError(
+      "INVALID_OPTION",
+      `Run ${runId} is a group's, which is told something by adding a turn to session ${id}.`,
+    );
   }
 
   /** The request, with the end of whatever has begun; nothing of that where the request is on record already. */

@@ -50,6 +50,22 @@ async function goOn(store: SessionStore, sessionId: string, extras: Parameters<t
   return { ran, state, session, told: JSON.stringify(model.requests[0]?.messages) };
 }
 
+test("names nobody as the one who caused its entries, unless it is trusted", async () => {
+  await using source = openMemoryStore();
+  await source.create(createHeader({ id: "s", userId: "ann" }));
+  await source.append("s", [message("q", user("Hello.")), { type: "session_info", name: "Talk" }], { by: "boss" });
+  const lines = await linesIn(source, "s");
+  const byIn = async (trust: boolean): Promise<unknown[]> => {
+    await using store = openMemoryStore();
+    await importSession(store, lines, { trust });
+    const named: unknown[] = [];
+    for await (const { by } of store.read("s")) named.push(by);
+    return named;
+  };
+  expect(await byIn(false)).toEqual([undefined, undefined]);
+  expect(await byIn(true)).toEqual(["boss", "boss"]);
+});
+
 describe.each(backends)("a forged log that is imported, in a $name store", ({ open }) => {
   test("runs nothing, approves nothing and reaches nothing, and neither do forks and copies of it", async () => {
     await using store = await open(await makeDirectory());

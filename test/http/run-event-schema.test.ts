@@ -110,13 +110,17 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
   await manager.addTurn(sessionId, { role: "user", content: old }, { actor: { userId: "ann", admin: false } });
   const run = await client.runs.start(sessionId, { input: "Go on." });
   const { approval } = await nextOf(client, run, "approval-required");
-  await client.runs.approve(runId, approval.callId);
-  const told = await allOf(client, run);
-  expect(told).toEqual(heard);
+  const reading = allOf(client, run);
+  await client.runs.approve(sessionId, approval.question);
+  const told = await reading;
+  // What lasts is told as the log has it: the answer when it is on record, and with the claim that it began under.
+  expect(told).toHaveLength(heard.length);
+  for (const event of heard) expect(told).toContainEqual(event.type === "run-started" ? { ...event, claim: 1 } : event);
   expect(JSON.parse(JSON.stringify(heard))).toEqual(heard);
   const { validate } = await contractOf(server);
   told.forEach(validate);
-  expect(told[0]).toEqual({ type: "run-started", runId });
+  const { runId } = run;
+  expect(told[0]).toEqual({ type: "run-started", runId, claim: 1 });
   expect(new Set(told.map((event) => event.runId))).toEqual(new Set([runId]));
   expect(new Set(told.map(({ type }) => type))).toEqual(
     new Set<WireRunEvent["type"]>([
@@ -166,6 +170,7 @@ test("how a run or a group failed keeps its code, message and details in JSON", 
   expect(failed.at(-1)).toEqual({ type: "run-failed", error, runId: alone.runId });
   const run = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
   const told = await allOf(client, run);
+  const { runId } = run;
   expect(told.slice(-3)).toEqual([
     { type: "run-failed", error, agent: "lost", runId },
     { type: "agent-failed", error, agent: "lost", runId },

@@ -5,7 +5,7 @@ import type { ModelDelta } from "../../src/agent/model.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
-import { ANN, allOf, logOf, nextOf, openRunServer, type RunName, type RunServer } from "./runs-server.ts";
+import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunName, type RunServer } from "./runs-server.ts";
 import { tokenOf } from "./server-support.ts";
 
 const talkative = () =>
@@ -212,11 +212,6 @@ function stepping(steps: readonly Gate[]): ScriptedReply {
     }
     yield { type: "finish", stopReason: "stop" };
   };
-}
-
-/** What of a run's events every server tells, at any time. */
-function lasting(events: readonly WireRunEvent[]): WireRunEvent[] {
-  return events.filter(({ type }) => /^(?:run-|round-finished|tool-finished|approval-required)/.test(type));
 }
 
 function eventOf({ data }: ParsedEvent): WireRunEvent {

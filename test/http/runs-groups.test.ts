@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Approval } from "../../src/agent/run-event.ts";
 import type { Agent } from "../../src/agent/agent.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
@@ -39,11 +40,15 @@ test("a call of an agent in a group waits for approval like any other", async ()
   const groups = crew(answering([calling(callOf("1", "pay")), "Paid."], [pay], "payer"));
   const { client, sessionId } = await openRunServer({ groups });
   const run = await client.runs.start(sessionId, { input: "Pay.", group: "crew" });
-  await nextOf(client, run, "approval-required");
-  expect((await client.runs.get(sessionId, run.runId)).approvals).toEqual([
-    { callId: "1", name: "pay", arguments: {}, effects: "commands", reach: null },
-  ]);
-  expect((await client.runs.approve(runId, "1")).approvals).toEqual([]);
+  const { approval, agent } = (await nextOf(client, run, "approval-required")) as {
+    approval: Approval;
+    agent?: string;
+  };
+  expect(agent).toBe("payer");
+  const [asked, another] = (await client.runs.get(sessionId, run.runId)).questions;
+  expect(asked).toMatchObject({ question: approval.question, callId: "1", name: "pay", arguments: {}, reach: null });
+  expect(another).toBe(undefined);
+  expect((await client.runs.approve(sessionId, approval.question)).questions).toEqual([]);
   expect(await nextOf(client, run, "group-finished")).toMatchObject({ outcome: { reason: "complete" } });
 });
 

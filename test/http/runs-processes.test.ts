@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,17 +10,19 @@ import { type Client, createClient } from "../../src/http/client/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { nextOf } from "./runs-server.ts";
+import { builtProgram } from "../cli/run-skein.ts";
+import { allOf, lasting, nextOf } from "./runs-server.ts";
 
-test("after a server is killed in the middle of a run, a watch goes on at the next one without loss or repetition, and so does the run", async () => {
+test("after a server is killed in the middle of a run, the next one goes on with it, and watch and reader follow without loss or repetition", async () => {
   const path = await databasePath();
   const first = await startServer(path);
   const client = createClient({ url: first.url });
   const { header } = await client.sessions.create({ name: "Bills" });
   const { id } = header;
   const watching = collect(client, id);
-  const before = await client.runs.start(id, { input: "Pay." });
-  await nextOf(client, before, "approval-required");
+  const run = await client.runs.start(id, { input: "Pay." });
+  const reading = allOf(client, run);
+  const { question } = (await nextOf(client, run, "approval-required")).approval;
 
   const gone = once(first.child, "exit");
   first.child.kill("SIGKILL");
@@ -28,27 +30,47 @@ test("after a server is killed in the middle of a run, a watch goes on at the ne
   const second = await startServer(path, Number(new URL(first.url).port));
   expect(second.url).toBe(first.url);
 
-  await expect(client.runs.get(sessionId, before.runId)).rejects.toMatchObject({ code: "RUN_NOT_FOUND" });
-  const after = await client.runs.recover(id);
-  const runId = after?.runId ?? "";
-  expect(await nextOf(client, run, "approval-required")).toMatchObject({ approval: { callId: "pay" } });
-  await client.runs.approve(runId, "pay");
-  await nextOf(client, run, "run-finished");
+  await expect.poll(async () => (await client.runs.get(id, run.runId)).here).toBe(true);
+  expect((await client.runs.get(id, run.runId)).questions).toMatchObject([{ question, callId: "pay" }]);
+  await client.runs.approve(id, question);
+  expect(lasting(await reading).map(({ type }) => type)).toEqual([
+    ...["run-started", "round-finished", "tool-finished", "round-finished", "approval-required"],
+    ...["run-started", "tool-finished", "round-finished", "run-finished"],
+  ]);
 
   const log: Entry[] = [];
   for await (const entry of client.sessions.entriesAll(id)) log.push(entry);
   expect(await watching).toEqual(log);
   const phases = log.flatMap((entry) => (entry.type === "run" ? [`${entry.runId} ${entry.phase}`] : []));
-  expect(phases).toEqual([
-    `${before.runId} started`,
-    `${before.runId} failed`,
-    `${runId} started`,
-    `${runId} finished`,
-  ]);
+  expect(phases).toEqual(["started", "started", "finished"].map((phase) => `${run.runId} ${phase}`));
   const results = log.flatMap((entry) =>
     entry.type === "message" && entry.message.role === "tool" ? entry.message : [],
   );
   expect(results.map(({ content }) => content)).toEqual(["look done", "pay done"]);
+});
+
+test("four programs serve one file: one has a run, a second tells of it, a third answers, and a fourth stops the next", async () => {
+  const path = await databasePath();
+  const clients = await Promise.all(Array.from({ length: 4 }, async () => createClient(await serveProgram(path))));
+  const [one, two, three, four] = clients as [Client, Client, Client, Client];
+  const { id } = (await one.sessions.create()).header;
+  const run = await one.runs.start(id, { input: "run echo hello" });
+  expect(run).toMatchObject({ here: true });
+  const seen: string[] = [];
+  for await (const event of two.runs.events(id, run.runId)) {
+    seen.push(event.type);
+    if (event.type === "approval-required") await three.runs.approve(id, event.approval.question);
+  }
+  expect(seen).toEqual([
+    ...["run-started", "round-finished", "approval-required", "tool-finished"],
+    ...["round-finished", "run-finished"],
+  ]);
+  const next = await two.runs.start(id, { input: "run echo again" });
+  await nextOf(three, next, "approval-required");
+  await four.runs.cancel(id, next.runId);
+  for await (const event of one.runs.events(id, next.runId)) seen.push(event.type);
+  expect(seen.at(-1)).toBe("run-failed");
+  expect(await three.runs.get(id, next.runId)).toMatchObject({ status: "cancelled", here: false });
 });
 
 test("a client sees what another process appends to the session that it watches", async () => {
@@ -87,6 +109,18 @@ async function startServer(path: string, port = 0): Promise<{ readonly url: stri
   const [url] = await Promise.race([once(createInterface({ input: child.stdout }), "line"), ended]);
   ended.catch(() => {});
   return { url: url as string, child };
+}
+
+/** The program's own server on a file, with tools that ask first. */
+async function serveProgram(path: string): Promise<{ readonly url: string }> {
+  const workspace = dirname(path);
+  const args = ["--json", "--port", "0", "--open-to-this-machine", "--store", `sqlite:${path}`];
+  const tools = ["--workspace", workspace, "--unasked", "reads"];
+  const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", SKEIN_HOME: join(workspace, "home") };
+  const child = spawn(process.execPath, [builtProgram(), "serve", ...args, ...tools], { env });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [line] = await once(createInterface(child.stdout), "line");
+  return JSON.parse(line as string) as { url: string };
 }
 
 /** All entries of a session as a watch gives them, up to the end of a run that went well. */

@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model.ts";
 import type { SinkOpener } from "../../src/agent/run-sink.ts";
@@ -20,21 +20,22 @@ const other = (...replies: Parameters<typeof scripted>[0]): Model => ({
   id: "one",
 });
 
-test("a run that waits for approval when its server shuts down is found again by the next, which knows who was asked", async () => {
+test("a run that waits for approval when its server shuts down goes on under its id on the next, which knows who was asked", async () => {
   const pay = toolOf("pay", (_args, { callId }) => `paid ${callId}`, { needsApproval: () => true });
   const asking = answering([calling(callOf("1", "pay"))], [pay]);
   const first = await openRunServer({ agents: { other: answering([]), payer: asking } });
   const { store, sessionId } = first;
-  const before = await first.client.runs.start(sessionId, { input: "Pay.", agent: "payer" });
-  await nextOf(first.client, before, "approval-required");
+  const run = await first.client.runs.start(sessionId, { input: "Pay.", agent: "payer" });
+  const { question } = (await nextOf(first.client, run, "approval-required")).approval;
   await shutDown(first);
 
-  const second = await openRunServer({ store, agents: { other: answering([]), payer: answering(["Paid."], [pay]) } });
-  const run = await second.client.runs.recover(sessionId);
-  expect(run).toMatchObject({ agent: "payer", sessionId, status: "running" });
-  const runId = run?.runId ?? "";
-  expect(await nextOf(second.client, run, "approval-required")).toMatchObject({ approval: { callId: "1" } });
-  await second.client.runs.approve(runId, "1");
+  const agents = { other: answering([]), payer: answering(["Paid."], [pay]) };
+  const second = await openRunServer({ store, agents, init: { recoverMs: 0 } });
+  expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({ status: "interrupted", here: false });
+  const again = await second.client.runs.recover(sessionId);
+  expect(again).toMatchObject({ runId: run.runId, agent: "payer", sessionId, status: "running", here: true });
+  expect(again?.questions).toMatchObject([{ question, callId: "1" }]);
+  await second.client.runs.approve(sessionId, question);
   await nextOf(second.client, run, "run-finished");
   expect((await logOf(store, sessionId)).slice(-4)).toEqual([
     "started",
@@ -45,7 +46,7 @@ test("a run that waits for approval when its server shuts down is found again by
   expect(await second.client.runs.recover(sessionId)).toBe(null);
 });
 
-test("a run goes on with the model that was asked for", async () => {
+test("a server that starts goes on by itself with what was asked for, and with the model that was", async () => {
   const first = await openRunServer({
     agents: { helper: answering([]) },
     models: [other(pausing(["half", "whole"], gate()))],
@@ -56,9 +57,27 @@ test("a run goes on with the model that was asked for", async () => {
   await shutDown(first);
   const models = [other(saying("From the other."))];
   const second = await openRunServer({ store, agents: { helper: answering([]) }, models });
-  const run = await second.client.runs.recover(sessionId);
-  await nextOf(second.client, run?.runId ?? "", "run-finished");
+  await nextOf(second.client, run, "run-finished");
   expect((await logOf(store, sessionId)).at(-2)).toBe("assistant: From the other.");
+  expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({ model: "other/one", by: "ann" });
+});
+
+test("a run that nobody asked a server for is another program's: a server goes on with it only when told to", async () => {
+  const { client, store, sessionId } = await openRunServer({ agents: { helper: answering(["Here."]) } });
+  await store.append(sessionId, [
+    { type: "message", message: { role: "user", content: "Hi." } },
+    { type: "run", runId: "mine", phase: "started", claim: 1 },
+  ]);
+  const another = await openRunServer({ store, agents: { helper: answering(["There."]) }, init: { recoverMs: 20 } });
+  // Asked for later and found first: by then the other one was looked at, too.
+  const { sessionId: later } = await another.manager.create({ userId: "ann" });
+  const { runId } = await another.manager.request(later, { input: "Hi.", agent: "helper" });
+  await nextOf(another.client, { sessionId: later, runId }, "run-finished");
+  const { items } = await another.client.runs.list({ state: "interrupted" });
+  expect(items).toMatchObject([{ runId: "mine", by: null }]);
+  expect(await client.runs.recover(sessionId)).toMatchObject({ runId: "mine", requestedAt: null });
+  await nextOf(client, { sessionId, runId: "mine" }, "run-finished");
+  expect((await logOf(store, sessionId)).slice(-2)).toEqual(["assistant: Here.", "finished"]);
 });
 
 test("a group that was at work goes on where it stopped, and not from its beginning", async () => {
@@ -74,10 +93,10 @@ test("a group that was at work goes on where it stopped, and not from its beginn
   }
   await shutDown(first);
   const second = await openRunServer({ store, groups: crew(["Agreed."]), agents: { helper: answering([]) } });
-  const run = await second.client.runs.recover(sessionId);
-  expect(run).toMatchObject({ agent: null, group: "crew" });
-  const events = await allOf(second.client, run?.runId ?? "");
-  expect(events[0]).toMatchObject({ type: "group-started", resumed: true });
+  const events = await allOf(second.client, run);
+  expect(await second.client.runs.get(sessionId, run.runId)).toMatchObject({ agent: null, group: "crew" });
+  expect(events.filter(({ type }) => type === "group-started")).toMatchObject([{ resumed: false }, { resumed: true }]);
+  expect(events.at(-1)).toMatchObject({ type: "group-finished", outcome: { reason: "complete" } });
   const log = await logOf(store, sessionId);
   expect(log.filter((line) => line === "assistant: A plan.")).toHaveLength(1);
   expect(log.slice(-2)).toEqual(["assistant: Agreed.", "finished"]);
@@ -90,31 +109,28 @@ test("a session without an interrupted run has nothing to recover, and one with 
   const run = await client.runs.start(sessionId, { input: "Slowly." });
   await nextOf(client, run, "text-delta");
   await expect(client.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
-  expect((await client.sessions.get(sessionId)).running).toEqual({ runId, here: true });
+  expect((await client.sessions.get(sessionId)).running).toEqual({ runId: run.runId, here: true });
   hold.open();
   await nextOf(client, run, "run-finished");
   expect(await client.runs.recover(sessionId)).toBe(null);
 });
 
-test("of two that recover a session at once, one goes on with it, however slow the store is", async () => {
+test("of ten that recover a session at once, one goes on with it, and the others find it taken", async () => {
   const first = await openRunServer({ agents: { slow: answering([pausing(["a", "b"], gate())]) } });
   const { store, sessionId } = first;
   const run = await first.client.runs.start(sessionId, { input: "Slowly." });
   await nextOf(first.client, run, "text-delta");
   await shutDown(first);
-  const second = await openRunServer({ store, agents: { slow: answering(["cd", "cd"]) } });
-  const [asked, hold] = [gate(), gate()];
-  const read = store.read.bind(store);
-  vi.spyOn(store, "read").mockImplementationOnce(async function* held(...args) {
-    asked.open();
-    await hold.opened;
-    yield* read(...args);
-  });
-  const one = second.client.runs.recover(sessionId);
-  await asked.opened;
-  await expect(second.client.runs.recover(sessionId)).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
+  const hold = gate();
+  const agents = { slow: answering(Array(10).fill(pausing(["c", "d"], hold))) };
+  const second = await openRunServer({ store, agents, init: { recoverMs: 0 } });
+  const tries = Array.from({ length: 10 }, () => second.client.runs.recover(sessionId));
+  const found = await Promise.allSettled(tries);
+  const taken = found.map((one) => (one.status === "rejected" ? one.reason.code : (one.value?.runId ?? "nothing")));
+  expect(taken.filter((one) => one === run.runId)).toHaveLength(1);
+  expect(taken.filter((one) => !["SESSION_BUSY", "nothing", run.runId].includes(one))).toEqual([]);
   hold.open();
-  await nextOf(second.client, (await one)?.runId ?? "", "run-finished");
+  await nextOf(second.client, run, "run-finished");
   expect((await logOf(store, sessionId)).filter((line) => line === "assistant: cd")).toHaveLength(1);
 });
 
@@ -206,12 +222,13 @@ test("of two servers that find the same run interrupted, one goes on with it, an
   await shutDown(first);
   const [before, wants, held] = [paid, gate(), gate()];
   const agent = answering([calling(callOf("2", "pay")), "Paid again."], [pay]);
-  const slow = await openRunServer({ store, agents: { payer: heldBack(agent, wants, held) } });
-  const quick = await openRunServer({ store, agents: { payer: answering(["Paid."], [pay]) } });
+  const init = { recoverMs: 0 };
+  const slow = await openRunServer({ store, agents: { payer: heldBack(agent, wants, held) }, init });
+  const quick = await openRunServer({ store, agents: { payer: answering(["Paid."], [pay]) }, init });
   const waiting = slow.client.runs.recover(sessionId);
   await wants.opened;
-  const run = await quick.client.runs.recover(sessionId);
-  await nextOf(quick.client, run?.runId ?? "", "run-finished");
+  expect(await quick.client.runs.recover(sessionId)).toMatchObject({ runId: run.runId });
+  await nextOf(quick.client, run, "run-finished");
   held.open();
   expect(await waiting).toBe(null);
   expect(paid).toBe(before);

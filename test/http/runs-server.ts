@@ -109,6 +109,14 @@ export async function allOf(client: Client, { sessionId, runId }: RunName): Prom
   return events;
 }
 
+/** What of a run's events is made from its log, and so told by every server at any time. */
+export function lasting(events: readonly WireRunEvent[]): WireRunEvent[] {
+  return events.filter(({ type }) => LASTING.test(type));
+}
+
+const LASTING =
+  /^(?:run-(?:started|parked|finished|failed)|round-finished|tool-finished|approval-required|compaction)$/;
+
 /** What a log says, in short: `user: hi`, and how runs began and ended. */
 export async function logOf(store: SessionStore, sessionId: string): Promise<string[]> {
   const lines: string[] = [];

@@ -174,6 +174,17 @@ describe("entries", () => {
     expect((await api.call("GET", path)).body.items).toHaveLength(2);
   });
 
+  test("are the caller's, whoever they name", async () => {
+    const id = await sessionWith("Hello");
+    const entry = { type: "custom", customType: "x", by: "someone", inherited: true };
+    const { body } = await api.call("POST", `/api/sessions/${id}/entries`, { entries: [entry] });
+    const { items } = (await api.call("GET", `/api/sessions/${id}/entries`)).body;
+    expect(body.entries).toEqual(items.slice(1));
+    expect(items[0].by).toBeTypeOf("string");
+    expect(items[1].by).toBe(items[0].by);
+    expect(items[1]).not.toHaveProperty("inherited");
+  });
+
   test("that only runs and the manager write are refused", async () => {
     const id = await sessionWith("Hello");
     for (const entry of [

@@ -73,7 +73,11 @@ export async function openIn(store: SessionStore, id: string): Promise<string[]>
 export async function questionIn(store: SessionStore, id: string): Promise<string> {
   const asks = (entry: Entry): boolean => entry.type === "approval" && entry.decision === undefined;
   let found: Entry | undefined;
-  await expect.poll(async () => (found = (await entriesOf(store, id)).find(asks))).toBeDefined();
+  const find = async (): Promise<Entry | undefined> => {
+    found = (await entriesOf(store, id)).find(asks);
+    return found;
+  };
+  await expect.poll(find, { timeout: 30_000 }).toBeDefined();
   return (found as Entry).id;
 }
 

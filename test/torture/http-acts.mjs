@@ -106,9 +106,11 @@ async function run(user) {
   const { runId } = await client.runs.start(id, { input: textOf(5) });
   let [text, ended, place] = ["", "", /** @type {string | null} */ (null)];
   while (ended === "" && !signal.aborted) {
-    const events = client.runs.events(runId, { signal, ...(place !== null && { lastEventId: place }) });
+    const events = client.runs.events(id, runId, { signal, ...(place !== null && { lastEventId: place }) });
     for await (const event of events) {
       if (event.type === "text-delta") text += event.text;
+      // Whoever comes too late for a piece has the answer from here.
+      if (event.type === "round-finished") text = String(event.message.content);
       if (event.type === "run-finished" || event.type === "run-failed") ended = event.type;
       // Leaves now and then, and joins again where it left.
       if (Math.random() < 0.2) break;
@@ -131,7 +133,7 @@ async function contend(user) {
   for (const outcome of outcomes) {
     if (outcome.status === "rejected" && outcome.reason.code !== "SESSION_BUSY") throw outcome.reason;
     if (outcome.status === "rejected") continue;
-    for await (const { type } of runs.events(outcome.value.runId, { signal: user.signal })) void type;
+    for await (const { type } of runs.events(id, outcome.value.runId, { signal: user.signal })) void type;
   }
   if (outcomes.every(({ status }) => status === "rejected"))
     throw new Wrong("Of two runs at once neither had its way.");

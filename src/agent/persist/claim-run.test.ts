@@ -192,6 +192,19 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect([run.status, (await store.head(SESSION))?.openRuns]).toEqual(["finished", []]);
   });
 
+  test("what was said to a run before it began is delivered once it does", async () => {
+    const store = await storeWith(open, requested("r"), requested("next"));
+    const say = (runId: string, content: string): EntryDraft => ({ type: "queued", runId, kind: "followUp", content });
+    await store.append(SESSION, [say("r", "And then?"), say("next", "Not now.")]);
+    const run = runIn(store, "r", { model: scripted(["First.", "Then."]) });
+    expect(shortly((await run).transcript)).toEqual([
+      "user: Go.",
+      "assistant: First.",
+      "user: And then?",
+      "assistant: Then.",
+    ]);
+  });
+
   test("a claim that is refused is how the run fails, and nobody has to wait for it", async () => {
     const store = await storeWith(open, started("first"), parked("first"));
     const run = runIn(store, "r");

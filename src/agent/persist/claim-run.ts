@@ -1,5 +1,5 @@
 import { describeOpen } from "../../session/append-guard.ts";
-import type { EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
 import { SessionBusyError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
@@ -37,8 +37,8 @@ export interface Claim {
   readonly ends: readonly EntryDraft[];
   /** What it writes after its input. */
   readonly started: EntryDraft;
-  /** Who asked for it; null where nobody did, or that was the program itself. */
-  readonly by: string | null;
+  /** The entry that asked for it, where it begins here and was asked for. */
+  readonly request: Entry | null;
 }
 
 /**
@@ -52,14 +52,13 @@ export interface Claim {
  */
 export async function claimRun<T>(
   place: Claimable,
-  request: ClaimRequest,
+  { runId, version }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
   const hold = await place.hold();
   try {
     const head = await place.head();
-    await checkKnown(place.store, head, request.version);
-    const { runId } = request;
+    await checkKnown(place.store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     checkTurn(head, runId, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
@@ -69,8 +68,9 @@ export async function claimRun<T>(
       throw end.error;
     }
     const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
-    const by = mine?.state === "requested" ? await askerOf(place.store, head, runId) : null;
-    return await begin({ head, hold, ends, started, by });
+    const asked = mine?.state === "requested";
+    const request = asked ? await place.store.getEntry(head.header.id, requestIdOf(runId)) : null;
+    return await begin({ head, hold, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
     throw error;
@@ -110,8 +110,4 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
 function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };
-}
-
-async function askerOf(store: SessionStore, { header }: SessionHead, runId: string): Promise<string | null> {
-  return (await store.getEntry(header.id, requestIdOf(runId)))?.by ?? null;
 }

@@ -85,7 +85,7 @@ export class LogSink implements RunSink {
   }
 
   get version(): number {
-    return this.#heard;
+    return this.#ear.heard;
   }
 
   get lease(): RunLease | null {

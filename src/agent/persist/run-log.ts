@@ -41,7 +41,7 @@ export function continueLog(
   const { runId, systemPrompt } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
   return claimRun(log, { runId, version }, async (claim) => {
-    const { head, hold, ends, started } = claim;
+    const { head, hold, ends, started, request: asked } = claim;
     const { user, from } = await placeOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
@@ -51,16 +51,20 @@ export function continueLog(
       runId,
       append: (entries, options) => log.append(entries, options),
       hold,
-      start: { lastId: onto, version: head.version, heard: version, atLeaf: atLeaf || repeated },
+      start: {
+        lastId: onto,
+        version: head.version,
+        heard: asked === null ? version : asked.seq + 1,
+        atLeaf: atLeaf || repeated,
+      },
       shared: log.shared,
       ...(room === undefined ? {} : { room }),
     });
     const moves: EntryDraft[] = repeated && !atLeaf ? [{ type: "leaf", targetId: onto }] : [];
     const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
     const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
-    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, claim.by ?? request.by ?? null), ...start], {
-      beside: !atLeaf,
-    });
+    const by = asked?.by ?? request.by;
+    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...start], { beside: !atLeaf });
     return { sink, user };
   });
 }
@@ -73,8 +77,8 @@ function knownVersion(transcript: Transcript, sessionId: string): number | undef
 }
 
 /** The rows, with the name of who asked for the run on the one that is its input. */
-function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | null): readonly EntryDraft[] {
-  if (by === null) return drafts;
+function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
+  if (by === undefined) return drafts;
   return drafts.map((draft) => (draft.id === inputIdOf(runId) ? { ...draft, by } : draft));
 }
 

@@ -12,7 +12,6 @@ export type HttpErrorCode =
   | "AGENT_NOT_FOUND"
   | "GROUP_NOT_FOUND"
   | "RUN_NOT_FOUND"
-  | "CALL_NOT_FOUND"
   | "EVENT_ID_UNKNOWN"
   | "EVENT_GONE"
   | "BODY_TOO_LARGE"
@@ -40,7 +39,6 @@ const STATUS: Readonly<Record<HttpErrorCode, number>> = {
   AGENT_NOT_FOUND: 404,
   GROUP_NOT_FOUND: 404,
   RUN_NOT_FOUND: 404,
-  CALL_NOT_FOUND: 404,
   EVENT_ID_UNKNOWN: 400,
   EVENT_GONE: 410,
   BODY_TOO_LARGE: 413,

@@ -3,9 +3,9 @@ import type { Agent } from "../../../agent/agent.ts";
 import type { SessionRun } from "../../../agent/session-run.ts";
 import type { GroupRun } from "../../../group/group-run.ts";
 import type { EntryOf } from "../../../session/entry.ts";
-import { SessionBusyError, SessionCapacityError, SessionError } from "../../../session/errors.ts";
+import { SessionCapacityError, SessionError } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
-import { inputIdOf, nextRun, type OpenRun, requestIdOf } from "../../../session/open-runs.ts";
+import { nextRun, type OpenRun, requestIdOf } from "../../../session/open-runs.ts";
 import type { Session } from "../../../session/session.ts";
 import type { WireRunEvent } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
@@ -105,7 +105,7 @@ export class RunHost implements ServerRuns {
    * The same, with the run that was taken up, or null. With `any`, also one that nobody asked for through a server: another
    * program's, which may want to go on with it by itself.
    */
-  async takeUp(sessionId: string, { any = false } = {}): Promise<HeldRun | null> {
+  async takeUp(sessionId: string, { any = false }: { readonly any?: boolean } = {}): Promise<HeldRun | null> {
     const before = this.#looks.get(sessionId);
     const look = (async () => {
       await before?.catch(() => {});
@@ -175,26 +175,19 @@ export class RunHost implements ServerRuns {
     const name = request?.group ?? origin?.group?.name ?? onlyOf(groups);
     const group = groups.get(name);
     if (group === undefined) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${JSON.stringify(name)}.`);
-    const begins = open.state === "requested" && request !== null;
-    const run = group.stream(sessionId, begins ? request.input : null, {
-      runId: open.runId,
-      turns: false,
-      ...(begins ? { turnId: inputIdOf(open.runId) } : {}),
-      ...(unasked && { unasked }),
+    const run = group.stream(sessionId, null, { runId: open.runId, turns: false, ...(unasked && { unasked }) });
+    const done = Promise.resolve(run).then(() => {});
+    const admitted = new Promise<void>((resolve) => {
+      run.listen(({ type }) => type === "group-started" && resolve());
     });
     try {
-      await run.admitted;
+      await Promise.race([admitted, done]);
     } catch (error) {
-      if (error instanceof SessionBusyError) return null;
+      const late = error instanceof SessionError && ["SESSION_BUSY", "CONFLICT", "RUN_ENDED"].includes(error.code);
+      if (late) return null;
       throw error;
     }
-    return this.#hold(
-      sessionId,
-      run.id,
-      run,
-      Promise.resolve(run).then(() => {}),
-      LASTING_OF_GROUPS,
-    );
+    return this.#hold(sessionId, run.id, run, done, LASTING_OF_GROUPS);
   }
 
   #hold(

@@ -1,4 +1,5 @@
 import type { RunError } from "../../../agent/run-error.ts";
+import type { JsonObject } from "../../../internal/json.ts";
 import type { WireRunEvent } from "../../wire.ts";
 import { problemOf, recordedProblem } from "../problem.ts";
 
@@ -12,7 +13,9 @@ export function wireEvent(event: WireRunEvent): WireRunEvent {
 /** How a run failed, from what its log has of it. */
 export function recordedError(recorded: unknown): RunError {
   const { code, detail: message } = recordedProblem(recorded);
-  return { code, message };
+  const known = (recorded ?? {}) as { readonly message?: unknown; readonly details?: JsonObject };
+  const whole = known.message === message && known.details !== undefined;
+  return whole ? { code, message, details: known.details } : { code, message };
 }
 
 /** An event as a part of a stream, without its id. */
