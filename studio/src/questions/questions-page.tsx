@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
 import type { RunView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
@@ -15,7 +15,10 @@ import "./questions.css";
 /** Everything that waits for an answer, in whichever session: the card, answered right here, and the way to its session. */
 export function QuestionsPage(): ReactNode {
   const inbox = useInbox();
+  const { reload } = inbox;
   useTitle("Questions");
+  // Whoever comes here wants to know how it is now.
+  useEffect(reload, [reload]);
   return (
     <div className="questions">
       <BackLink />
@@ -37,7 +40,7 @@ export function QuestionsPage(): ReactNode {
               <ul className="questions-runs">
                 {items.map((run) => (
                   <li key={`${run.sessionId} ${run.runId}`}>
-                    <ParkedRun run={run} onAnswered={inbox.reload} />
+                    <ParkedRun run={run} />
                   </li>
                 ))}
               </ul>
@@ -50,7 +53,7 @@ export function QuestionsPage(): ReactNode {
   );
 }
 
-function ParkedRun({ run, onAnswered }: { readonly run: RunView; readonly onAnswered: () => void }): ReactNode {
+function ParkedRun({ run }: { readonly run: RunView }): ReactNode {
   const client = useClient();
   const { sessionId, userId, agent, group, by } = run;
   const session = useRequest(sessionId, (signal) => client.sessions.get(sessionId, { signal }));
@@ -68,7 +71,7 @@ function ParkedRun({ run, onAnswered }: { readonly run: RunView; readonly onAnsw
         <span className="small soft">{visibleText(who.join(", ").slice(0, 300))}</span>
       </header>
       {run.questions.map((asked) => (
-        <ApprovalCard key={asked.question} sessionId={sessionId} asked={asked} onAnswered={onAnswered} />
+        <ApprovalCard key={asked.question} sessionId={sessionId} asked={asked} />
       ))}
     </article>
   );

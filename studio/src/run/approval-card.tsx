@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { type CallParts, callParts, shownText } from "../../../src/agent/approval-text.ts";
+import { useInbox } from "../questions/use-inbox.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
@@ -23,20 +24,19 @@ export function ApprovalCard({
   sessionId,
   asked,
   agent = null,
-  onAnswered,
 }: {
   readonly sessionId: string;
   readonly asked: Asked;
   /** The agent of a group that wants to run it. */
   readonly agent?: string | null;
-  readonly onAnswered?: () => void;
 }): ReactNode {
   const [text, setText] = useState("");
   const client = useClient();
   const may = useMay();
+  const inbox = useInbox();
   const decide = useAction(async (approve: boolean) => {
     await answerQuestion(client, sessionId, asked.question, { approve, text: text.trim() });
-    onAnswered?.();
+    inbox.reload();
   });
   const deny = (event: FormEvent): void => {
     event.preventDefault();

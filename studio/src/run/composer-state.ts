@@ -29,5 +29,5 @@ export function composerState(
     return nothing("This server offers no agent that could answer.");
   }
   const isParked = session.openRuns.some(({ state }) => state === "parked");
-  return { can: "start", note: isParked ? "A question waits for an answer; the run goes on after it." : null };
+  return { can: "start", note: isParked ? "A question waits for its answer." : null };
 }
