@@ -73,6 +73,18 @@ test("one process asks for a run, another begins it and parks, a third approves,
   expect(shown).toMatch(/^user {2}\S+ {2}run:run-ann\/input {2}by ann$/m);
 }, 30_000);
 
+test("a word that was given for one directory lets nothing run in another: there it is asked anew", async () => {
+  const place = await parked("ann");
+  const elsewhere = { ...place, workspace: await makeDirectory() };
+  await linesOf(place, "approve", "of-ann");
+  expect((await recover(elsewhere, "of-ann")).stdout).toContain("The run waits for an answer");
+  expect(existsSync(join(elsewhere.workspace, "ann.txt"))).toBe(false);
+  expect((await linesOf(place, "approvals"))[1]).toContain(`in ${elsewhere.workspace}`);
+  await linesOf(place, "approve", "of-ann");
+  expect((await recover(elsewhere, "of-ann")).code).toBe(0);
+  expect(existsSync(join(elsewhere.workspace, "ann.txt"))).toBe(true);
+}, 30_000);
+
 test("a call that is denied does not run, and the model hears why", async () => {
   const place = await parked("ann");
   const denied = await jsonAt(place, "deny", "of-ann", "--reason", "Not today.", "--note", "a test");

@@ -35,6 +35,9 @@ export interface Answerer {
   readonly workspace: string;
 }
 
+/** How far back the questions of a run are looked for. */
+const LOOKED_BACK_MAX = 1000;
+
 interface Started {
   /** Where the run's tools act; let go of when the run is over. */
   readonly source: Session;
@@ -71,7 +74,10 @@ export class ChatTurns {
     return yield* this.#follow(tree, async (signal) => {
       const agent = createAgent({ prompt: by.prompt, ...optionsOf(by) });
       let source: Session | null = null;
+      const elsewhere = await isAskedElsewhere(tree, by.workspace);
       const place = (input: Session): Session => {
+        // A word that was given for one directory is none for another: whoever gave it is asked anew.
+        if (elsewhere) forgetConsent(input.transcript);
         source = placeOf(by)(input);
         return source;
       };
@@ -143,6 +149,20 @@ export class ChatTurns {
       return true;
     });
   }
+}
+
+/** Whether the calls that a session has no result of were asked about as calls in another directory. */
+async function isAskedElsewhere({ store, id }: SessionTree, workspace: string): Promise<boolean> {
+  const calls = new Set<string>();
+  for await (const entry of store.read(id, { reverse: true, limit: LOOKED_BACK_MAX })) {
+    if (entry.type === "message" && entry.message.role === "assistant") return false;
+    // Of a call that was asked about again, the last question counts.
+    if (entry.type !== "approval" || entry.asked === undefined || calls.has(entry.callId)) continue;
+    calls.add(entry.callId);
+    const { reach } = entry.asked as { readonly reach?: Approval["reach"] };
+    if (reach != null && reach.directory !== workspace) return true;
+  }
+  return false;
 }
 
 /** Lets the tools of a session act in the workspace; where nobody is there, no word on record lets a call run either. */
