@@ -11,14 +11,15 @@ Does harm to processes that write to stores, and then looks whether each store h
                   writers      kill -9 of a random one of several processes that write, every 100 ms
                   connections  the server ends a random connection, every 100 ms
                   restarts     the server ends in order, at once, or by kill -9, and starts again
+                  runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
                   http         a server that is used in all ways at once, by clients of which many vanish
                   seeds        random requests, whose answers are compared with those of memory
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
-  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; seeds: 10)
+  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time`;
 
-const kinds = ["writers", "connections", "restarts", "http", "seeds"];
+const kinds = ["writers", "connections", "restarts", "runs", "http", "seeds"];
 const seedsARound = 250;
 
 /** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null }} Options */
@@ -49,11 +50,19 @@ async function runTrials(options, signal) {
   const { trials } = await import("../test/torture/trials.mjs");
   const { runTrial } = await import("../test/torture/run-trial.mjs");
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
+  const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
   const offered = [
     ...trials.map((trial) => ({
       ...trial,
       minutes: 0.5,
       run: (/** @type {Limits} */ limits) => runTrial(trial, limits),
+    })),
+    ...runStores.map((store) => ({
+      kind: "runs",
+      store,
+      missing: trials.find((trial) => trial.store === store)?.missing ?? (() => null),
+      minutes: 10,
+      run: (/** @type {Limits} */ limits) => runRunsTrial(store, { ...limits, killsMax: 200 }),
     })),
     { kind: "http", store: "sqlite", missing: () => null, minutes: 5, run: runHttpTrial },
   ];

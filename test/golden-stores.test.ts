@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Entry } from "../src/session/entry.ts";
 import type { PathSummary, SessionHead } from "../src/session/fold.ts";
 import { createHeader } from "../src/session/header.ts";
-import { readOpenRuns, type RunsWord } from "../src/session/open-runs.ts";
+import type { RunsWord } from "../src/session/open-runs.ts";
 import type { Settings } from "../src/session/settings.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/check-store.ts";
@@ -23,21 +23,19 @@ import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: Settings };
 
-/** A session as version 1 told of it, when settings were part of every path; what is open had started. */
+/** A session as version 1 told of it, when settings were part of every path. */
 interface Told {
-  readonly head: Omit<SessionHead, "path" | "updatedAt"> & { readonly path: Whole<PathSummary> };
+  readonly head: Omit<SessionHead, "path" | "updatedAt" | "openRuns"> & {
+    readonly path: Whole<PathSummary>;
+    readonly openRuns: SessionHead["openRuns"] | readonly string[];
+  };
   readonly entries: readonly Entry[];
   readonly paths: Readonly<Record<string, Whole<PathSummary>>>;
 }
 
 const golden = (name: string): string => fileURLToPath(new URL(`golden/v1/${name}`, import.meta.url));
 const read = <T>(name: string): T => JSON.parse(readFileSync(golden(name), "utf8")) as T;
-const told = new Map(
-  Object.entries(read<Record<string, Told>>("store.json")).map(([id, { head, ...rest }]) => [
-    id,
-    { head: { ...head, openRuns: readOpenRuns(head.openRuns) }, ...rest },
-  ]),
-);
+const told = read<Readonly<Record<string, Told>>>("store.json");
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "skein-golden-"));
@@ -109,25 +107,38 @@ async function tell(store: SessionStore, id: string): Promise<Told> {
 describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) => {
   test("says of every session what it always said", async () => {
     await using store = await open();
-    for (const [id, session] of told) {
+    for (const [id, session] of Object.entries(told)) {
       const now = await tell(store, id);
+      // Version 1 knew of no other runs than those that had started.
+      const openRuns = session.head.openRuns.map((runId) => ({ runId, state: "started" }));
       // Files know their times, and a fork of a file is a copy of its own.
-      const expected =
-        kind === "jsonl" ? { ...session, head: { ...session.head, modifiedAt: now.head.modifiedAt } } : session;
-      expect(now).toEqual(expected);
+      const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
+      expect(now).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
     }
   });
 
-  test("is searched by the run that was open in one of its sessions, and not in the fork of that", async () => {
+  test("finds the run that was left open, and goes on with it", async () => {
     await using store = await open();
     const found = async (runs: RunsWord): Promise<string[]> =>
       (await store.list({ runs })).items.map(({ header }) => header.id);
-    expect(await found("interrupted")).toEqual(["story"]);
-    const lease = await store.lease("story", "r1", 60_000);
-    expect([await found("interrupted"), await found("running")]).toEqual([[], ["story"]]);
-    await lease.release();
-    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }]);
-    expect(await found("interrupted")).toEqual([]);
+    expect([await found("interrupted"), await found("running"), await found("requested")]).toEqual([["story"], [], []]);
+    const request = { type: "run_request", id: "run:next", runId: "next", agent: "a", input: "hi" } as const;
+    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
+    expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);
+    await checkHeadIsFold(store, "story");
+    expect((await checkStore(store)).findings).toEqual([]);
+  });
+
+  test("finds the run that was left open, and goes on with it", async () => {
+    await using store = await open();
+    const found = async (runs: RunsWord): Promise<string[]> =>
+      (await store.list({ runs })).items.map(({ header }) => header.id);
+    expect([await found("interrupted"), await found("running"), await found("requested")]).toEqual([["story"], [], []]);
+    const request = { type: "run_request", id: "run:next", runId: "next", agent: "a", input: "hi" } as const;
+    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
+    expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);
+    await checkHeadIsFold(store, "story");
+    expect((await checkStore(store)).findings).toEqual([]);
   });
 
   test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {

@@ -215,17 +215,20 @@ describe("the state", () => {
     expect(state.effects).toEqual(new Set());
   });
 
-  test("does not take the effect on another branch for one on this", async () => {
+  test.each([
+    ["takes what was done about a call on another branch for done", said("other branch"), ["c1"]],
+    ["does not take a call of a later answer on another branch for one of the same id on this", calls("c1"), []],
+  ])("%s", async (_behaviour, there, effects) => {
     const store = openMemoryStore();
     await store.create(createHeader({ id: "a" }));
     const tree = await SessionTree.on(store, "a");
     await tree.appendMessage(calls("c1"), { id: "root" });
-    await tree.appendMessage(said("other branch"), { id: "left" });
+    await tree.appendMessage(there, { id: "left" });
     await tree.append(effect("c1"));
     await tree.append({ type: "run", runId, phase: "finished" });
     await tree.branch("root");
     const resumed = await resumeSession({ store, sessionId: "a" });
-    expect(resumeStateOf(resumed.user.transcript)?.effects).toEqual(new Set());
+    expect(resumeStateOf(resumed.user.transcript)?.effects).toEqual(new Set(effects));
   });
 
   test("finds an effect that is older than the end of another run", async () => {

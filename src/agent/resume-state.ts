@@ -38,7 +38,7 @@ export interface ResumeState {
   readonly version: number;
   /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
   readonly runId: string | null;
-  /** Whether the calls without a result came with a fork or an import: they are another's, and never run here. */
+  /** Whether the calls without a result came with a fork or an import, or are those of another run: they never run here. */
   readonly inherited: boolean;
   /** Calls without a result whose effect may have happened. */
   readonly effects: ReadonlySet<string>;

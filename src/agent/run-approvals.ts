@@ -156,8 +156,9 @@ export class RunApprovals {
     if (this.#relayed.size > 0 || !(await parking.isPossible())) return;
     // What others say at the same moment may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
-      const questions = this.#open.map(({ approval }) => approval);
-      const parked = await parking.park(questions);
+      const parked = await parking.park(() =>
+        waiting.deciding || this.#ended ? [] : this.#open.map(({ approval }) => approval),
+      );
       if (parked !== null) return waiting.fail(parked);
     }
   }

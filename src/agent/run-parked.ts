@@ -24,8 +24,11 @@ export interface Parking {
   readonly afterMs: number;
   /** Whether it may: whoever goes on finds everything again. */
   isPossible(): Promise<boolean>;
-  /** Puts on record that these questions are open; null when others have said something meanwhile, which was heard. */
-  park(questions: readonly Approval[]): Promise<RunParked | null>;
+  /**
+   * Puts on record which questions are open, asked for once nothing else is being written; null where none is any more, and
+   * when others have said something meanwhile, which was heard.
+   */
+  park(open: () => readonly Approval[]): Promise<RunParked | null>;
 }
 
 /** How a run parks. */
@@ -34,11 +37,15 @@ export function parkingOf(progress: RunProgress, { afterMs, expireMs = EXPIRE_MS
   return {
     afterMs,
     isPossible: async () => progress.sink?.park !== undefined && (await canBeFound(output)),
-    async park(questions) {
+    async park(open) {
       const expiresAt = new Date(Date.now() + expireMs).toISOString();
-      const asked = questions.map(({ callId, question }) => ({ callId, question }));
       const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
-      const parked = await progress.park({ questions: asked, expiresAt, ...host });
+      let questions: readonly Approval[] = [];
+      const parked = await progress.park(() => {
+        questions = open();
+        const asked = questions.map(({ callId, question }) => ({ callId, question }));
+        return asked.length === 0 ? null : { questions: asked, expiresAt, ...host };
+      });
       return parked ? new RunParked(questions, expiresAt) : null;
     },
   };

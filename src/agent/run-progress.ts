@@ -101,8 +101,11 @@ export class RunProgress {
   }
 
   /** Lets go of the session until questions are answered; false when others have said something meanwhile. */
-  async park(fact: ParkedFact): Promise<boolean> {
+  async park(factNow: () => ParkedFact | null): Promise<boolean> {
     await this.idle();
+    // What was written meanwhile may be the answer, so that only now is it known what still waits.
+    const fact = factNow();
+    if (fact === null) return false;
     const parking = (this.#sink as Required<RunSink>).park(fact);
     const settled = (): void => this.#next();
     this.#writing = parking.then(settled, settled);

@@ -236,7 +236,7 @@ export class RunningGroup implements GroupRun {
   async #begin(tree: SessionTree, log: GroupLog, { ends, started, request }: Claim): Promise<boolean> {
     const { sessionId, options } = this.#start;
     const { turnId } = options;
-    const message = request?.type === "run_request" ? request.input : this.#start.message;
+    const message = request?.input ?? this.#start.message;
     const { by } = request ?? byOf(options.actor);
     const start = [...ends, started];
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);

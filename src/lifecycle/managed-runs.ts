@@ -14,6 +14,12 @@ import { SessionBell } from "./session-bell.ts";
 
 const TRIES_MAX = 20;
 
+/** The options of a loop that are plain data and that whoever asks may choose. */
+const REQUEST_OPTIONS: readonly string[] = [
+  ...["toolChoice", "thinkingLevel", "temperature", "maxOutputTokens", "stop", "providerOptions"],
+  ...["maxToolRounds", "budget", "builtInTools", "unasked"],
+];
+
 /** What is done where a run of the session is open: refuse, wait in the order of the log, or stop the one that has begun. */
 export type IfBusy = "reject" | "enqueue" | "interrupt";
 
@@ -27,7 +33,7 @@ export interface RunRequest {
   readonly runId?: string;
   /** Instead of the agent's own, as `provider/id`. */
   readonly model?: string;
-  /** Options of the loop, as plain JSON. */
+  /** What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, what runs unasked. */
   readonly options?: JsonObject;
   /** When it may begin at the earliest, and when it is stopped at the latest; ISO-8601 with milliseconds, UTC. */
   readonly notBefore?: string;
@@ -267,7 +273,20 @@ function checkRequest(request: RunRequest): RunRequest {
   if (request.agent !== undefined && request.group !== undefined) {
     throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
   }
+  if (request.options !== undefined) checkLoopOptions(request.options);
   return request;
+}
+
+function checkLoopOptions(options: JsonObject): void {
+  const wrong =
+    typeof options !== "object" || options === null
+      ? options
+      : Object.keys(options).find((key) => !REQUEST_OPTIONS.includes(key));
+  if (wrong === undefined) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `A request for a run does not carry the option ${show(wrong)}; it takes ${REQUEST_OPTIONS.join(", ")}.`,
+  );
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for none of its words. */

@@ -51,8 +51,11 @@ export function buildTree(entries: Iterable<Entry>): TreeNode[] {
     const label = labels.get(id);
     const parentId = parentIdOf(entry, index);
     const siblings = parentId === null ? roots : childrenById.get(parentId);
-    siblings?.push({ entry, children: childrenById.get(id) ?? [], ...(label === undefined ? {} : { label }) });
+    const node = { entry, children: childrenById.get(id) ?? [], ...(label === undefined ? {} : { label }) };
+    siblings?.push(Object.freeze(node));
   }
+  // Several may be given the same nodes, so that nobody may change them.
+  for (const children of childrenById.values()) Object.freeze(children);
   return roots;
 }
 

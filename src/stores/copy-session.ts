@@ -2,7 +2,7 @@ import type { Entry } from "../session/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../session/fold.ts";
 import type { Checkpoint, SessionStore } from "../session/store.ts";
-import { canonicalJson, firstDifference, LogHash } from "./log-digest.ts";
+import { canonicalJson, firstDifference, headerText, LogHash } from "./log-digest.ts";
 
 /** How a session is copied. */
 export interface CopySessionOptions {
@@ -133,7 +133,7 @@ class SessionCopy {
 
   /** Compares what the target holds with the beginning of the source, and counts it as copied. */
   async #takeOver(head: SessionHead, existing: SessionHead, source: LogHash, target: LogHash): Promise<void> {
-    if (canonicalJson(head.header) !== canonicalJson(existing.header)) throw this.#differs("has another header");
+    if (headerText(head.header) !== headerText(existing.header)) throw this.#differs("has another header");
     if (existing.version > head.version)
       throw this.#differs(`has ${existing.version} entries, and the source ${head.version}`);
     const own = { store: this.#from, sessionId: this.#sessionId };

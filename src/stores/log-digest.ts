@@ -19,7 +19,8 @@ export interface DigestOptions {
 
 /**
  * The digest of a session's log, or null for a session that is not there. It covers the header and, for every entry, its
- * id, parent, time, position and content; two stores that hold the same log give the same digest, however they keep it.
+ * id, parent, time, position and content; two stores that hold the same log give the same digest, however they keep it
+ * and whatever version its header has by now.
  */
 export async function digestOf(
   store: SessionStore,
@@ -42,7 +43,7 @@ export class LogHash {
   #version = 0;
 
   constructor(header: SessionHeader) {
-    this.#hash.update(`${canonicalJson(header)}\n`);
+    this.#hash.update(`${headerText(header)}\n`);
   }
 
   /** How many entries it has seen. */
@@ -59,6 +60,14 @@ export class LogHash {
   digest(): LogDigest {
     return { version: this.#version, digest: this.#hash.copy().digest("hex") };
   }
+}
+
+/**
+ * A header as text that is the same on every store. The version counts as the first one: a store raises it when it writes,
+ * and a digest that was taken before still holds.
+ */
+export function headerText(header: SessionHeader): string {
+  return canonicalJson({ ...header, version: 1 });
 }
 
 /** A JSON value as text that is the same whatever the order of its keys. */

@@ -15,7 +15,9 @@ describe("reading", () => {
     const before = JSON.stringify(await tree.entries());
     for (const entry of await tree.entries()) expect(Object.isFrozen(entry)).toBe(true);
     (await tree.entries()).pop();
-    (await tree.getTree()).pop();
+    const [root] = (await tree.getTree()).splice(0);
+    expect(() => (root?.children as unknown[]).pop()).toThrow(TypeError);
+    expect(() => Object.assign(root ?? {}, { label: "mine" })).toThrow(TypeError);
     expect(JSON.stringify(await tree.entries())).toBe(before);
   });
 

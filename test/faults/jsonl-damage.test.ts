@@ -299,7 +299,7 @@ test.each([
   ["a text", "Dear diary,\n", "NOT_A_SESSION"],
   ["another tool's lines", '{"role":"user","content":"hi"}\n', "NOT_A_SESSION"],
   ["entries without a header", `${JSON.stringify(one)}\n`, "NOT_A_SESSION"],
-  ["a later version", `${JSON.stringify({ ...HEADER, version: 2 })}\n{"what":"ever"}\n`, "UNSUPPORTED_VERSION"],
+  ["a later version", `${JSON.stringify({ ...HEADER, version: 3 })}\n{"what":"ever"}\n`, "UNSUPPORTED_VERSION"],
 ] as const)("refuses %s by name, lists it as such, and leaves it alone", async (_, text, code) => {
   const directory = await makeDirectory();
   const path = join(directory, "foreign.jsonl");

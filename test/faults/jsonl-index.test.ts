@@ -271,3 +271,29 @@ test("writes little more than the entries themselves", async () => {
   const bytes = (await stat(path)).size - before + (await stat(indexOf(path))).size;
   expect(bytes / count).toBeLessThan(700);
 });
+
+test("indexes a session with many variables, and writes them anew only where enough came since", async () => {
+  const directory = await makeDirectory();
+  const { store, path } = await makeSession(directory);
+  for (let index = 0; index < 3000; index++)
+    await store.append("a", [{ type: "variables", set: { [`key ${index}`]: "x".repeat(100) }, unset: [] }]);
+  await store.close();
+  const written = (await stat(indexOf(path))).size;
+  expect(written).toBeGreaterThan(3000 * 100);
+  expect(written).toBeLessThan((await stat(path)).size);
+  // As much as makes a block of any other log, and less than these variables take.
+  const more = await openStore(directory);
+  for (let index = 0; index < 9; index++) await more.append("a", [user(LONG)]);
+  await more.close();
+  expect((await stat(indexOf(path))).size - written).toBeLessThan(1000);
+  const later = await openStore(directory);
+  await later.append("a", [{ type: "variables", set: {}, unset: ["key 7"] }]);
+  const tellSettings = async (from: SessionStore): Promise<unknown> => {
+    const head = (await from.head("a")) as NonNullable<Awaited<ReturnType<typeof from.head>>>;
+    return { head: { ...head, updatedAt: null }, settings: await from.settings("a", head.path) };
+  };
+  const told = await tellSettings(later);
+  await later.close();
+  await rm(indexOf(path));
+  expect(await tellSettings(await openStore(directory, { readOnly: true }))).toEqual(told);
+}, 30_000);

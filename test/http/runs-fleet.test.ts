@@ -1,10 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { WireRunEvent } from "../../src/http/client/index.ts";
+import { createClient, type Fetch, type WireRunEvent } from "../../src/http/client/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
+import { tokenOf } from "./server-support.ts";
 
 /** So many servers of one store, with agents of the same names, and a session of ann's. */
 async function openFleet(
@@ -47,6 +48,21 @@ test("a run that is asked for again under its id is the same run, on any server,
   await at(4).manager.suspend(sessionId);
   expect(await (await ask(at(4), { input: "Hi." }, "mine")).json()).toMatchObject({ status: "finished" });
   expect(await logOf(at(0).store, sessionId)).toEqual(["user: Hi.", "started", "assistant: ab", "finished"]);
+});
+
+test("a client whose answer is lost asks again, and has the same run", async () => {
+  const { servers, sessionId } = await openFleet(1, () => ({ helper: answering(["Once."]) }));
+  const [{ url, client, store }] = servers as [RunServer];
+  let lost = 0;
+  const losing: Fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (init.method === "POST" && lost++ < 2) throw new TypeError("The connection was reset.");
+    return response;
+  };
+  const run = await createClient({ url, token: tokenOf("ann"), fetch: losing }).runs.start(sessionId, { input: "Hi." });
+  await nextOf(client, run, "run-finished");
+  expect(await client.runs.ofSession(sessionId)).toMatchObject([{ runId: run.runId, status: "finished" }]);
+  expect(await logOf(store, sessionId)).toEqual(["user: Hi.", "started", "assistant: Once.", "finished"]);
 });
 
 test("a run that one server has is followed on a second, approved on a third and cancelled on a fourth", async () => {
@@ -152,7 +168,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   expect(told).toEqual([{ sessionId, userId: "ann", runId: run.runId, questions: parked.questions }]);
 
   const agents = { payer: answering(["Paid."], [paying(paid)]) };
-  const second = await openRunServer({ store, agents, init: { ...init, recoverMs: 20 } });
+  const second = await openRunServer({ store, agents, init: { ...init, recoverMs: 60_000 } });
   const inbox = await second.client.runs.list({ state: "parked" });
   expect(inbox).toMatchObject({
     items: [{ ...run, status: "parked", here: false, questions: [{ ...asked, expiresAt: parked.expiresAt }] }],

@@ -1,4 +1,6 @@
 import { expect } from "vitest";
+import type { Agent } from "../../src/agent/agent.ts";
+import type { SinkOpener } from "../../src/agent/run-sink.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";
@@ -103,7 +105,8 @@ export const recoverCases: readonly LifecycleCase[] = [
       await desk.create({ userId: "ann", id: "s" });
       expect(await desk.recover("s", {})).toBeNull();
       await desk.request("s", { input: "one", runId: "a" }, { actor: "ann" });
-      await desk.request("s", { input: "two", runId: "b", ifBusy: "enqueue" });
+      const options = { maxOutputTokens: 7, temperature: 1 };
+      await desk.request("s", { input: "two", runId: "b", options, ifBusy: "enqueue" });
       const model = scripted(["two!"]);
       const models = (id: string) => (id === "other/model" ? model : null);
       await desk.request("s", { input: "three", runId: "c", model: "other/model", ifBusy: "enqueue" });
@@ -114,7 +117,9 @@ export const recoverCases: readonly LifecycleCase[] = [
       expect(input).toMatchObject({ type: "message", by: "ann", message: { role: "user", content: "one" } });
       const rows = (await entriesOf(store, "s")).filter(({ by }) => by !== undefined);
       expect(rows.map(({ id }) => id)).toEqual([requestIdOf("a"), inputIdOf("a")]);
-      await (await desk.recover("s", () => agentOf("two!")))?.run;
+      const second = scripted(["two!"]);
+      await (await desk.recover("s", () => agentOf(), { model: second, temperature: 0 }))?.run;
+      expect(second.requests).toMatchObject([{ maxOutputTokens: 7, temperature: 0 }]);
       const unknown = await refusal(store, () => desk.recover("s", { clerk: agentOf("x") }) as Promise<unknown>);
       expect(unknown.code).toBe("MODEL_NOT_FOUND");
       await (await desk.recover("s", { clerk: agentOf() }, { models }))?.run;
@@ -179,6 +184,43 @@ export const recoverCases: readonly LifecycleCase[] = [
       await taken[0]?.run;
       expect(await saidIn(store, "s")).toEqual(["Hello.", "Hi."]);
       expect(await phasesIn(store, "s")).toEqual(["r started", "r started", "r finished"]);
+    },
+  },
+  {
+    name: "leaves the end of a run that was cancelled to whoever has it, and records it once nobody has, without its agent",
+    async run({ store, manager }) {
+      const desk = manager();
+      await withDeadRun(desk, store);
+      await desk.cancel("s");
+      const lease = await store.lease("s", "elsewhere", 60_000);
+      expect(await desk.recover("s", {})).toBeNull();
+      expect(await phasesIn(store, "s")).toEqual(["r started"]);
+      await lease.release();
+      expect(await desk.recover("s", {})).toBeNull();
+      expect(await phasesIn(store, "s")).toEqual(["r started", "r cancelled"]);
+    },
+  },
+  {
+    name: "begins no run that was cancelled after it was found",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.request("s", { input: "Hello.", runId: "r" });
+      const agent = agentOf("Hi.");
+      const late: Agent = {
+        ...agent,
+        run(input, options) {
+          const opener = options?.persist as SinkOpener;
+          const openSink: SinkOpener["openSink"] = async (request) => {
+            await manager().cancel("s");
+            return opener.openSink(request);
+          };
+          return agent.run(input, { ...options, persist: { openSink } });
+        },
+      };
+      expect(await desk.recover("s", { clerk: late })).toBeNull();
+      expect(await saidIn(store, "s")).toEqual([]);
+      expect(await openIn(store, "s")).toEqual([]);
     },
   },
   {

@@ -59,6 +59,8 @@ export const requestCases: readonly LifecycleCase[] = [
       expect(await refused({}, {}, "nobody")).toBe("SESSION_NOT_FOUND");
       expect(await refused({ agent: "a", group: "b" })).toBe("INVALID_OPTION");
       expect(await refused({ ifBusy: "wait" })).toBe("INVALID_OPTION");
+      for (const options of [{ persist: true }, { model: "x" }, { anything: 1 }, "x"])
+        expect(await refused({ options })).toBe("INVALID_OPTION");
       expect(await refused({ notBefore: "tomorrow" })).toBe("INVALID_ENTRY");
       await desk.request("s", { input: "x", runId: "r" });
       const { sessionId } = await desk.fork("s", "branch");
@@ -157,6 +159,23 @@ export const requestCases: readonly LifecycleCase[] = [
       expect(answer).toMatchObject({ question, note: "Fine.", by: "boss", decision: { approved: true } });
       await other.approve("s", question, { note: "Fine." });
       expect(await refused(() => other.deny("s", question))).toBe("CONFLICT");
+      // A fork that has both the question and its answer from elsewhere asks nothing.
+      const later = await desk.fork("s", "later");
+      expect(await refused(() => other.approve(later.sessionId, question, { note: "Fine." }))).toBe(
+        "QUESTION_NOT_FOUND",
+      );
+    },
+  },
+  {
+    name: "takes no answer to what a run asked that has ended",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      const run = desk.run("s", payingAgent(), "Pay.");
+      const question = await questionIn(store, "s");
+      run.abort();
+      await expect(run).rejects.toMatchObject({ code: "ABORTED" });
+      expect((await refusal(store, () => desk.approve("s", question))).code).toBe("QUESTION_NOT_FOUND");
     },
   },
   {

@@ -1,5 +1,5 @@
 import { describeOpen } from "../../session/append-guard.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft, EntryOf } from "../../session/entry.ts";
 import { SessionBusyError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
@@ -38,7 +38,7 @@ export interface Claim {
   /** What it writes after its input. */
   readonly started: EntryDraft;
   /** The entry that asked for it, where it begins here and was asked for. */
-  readonly request: Entry | null;
+  readonly request: EntryOf<"run_request"> | null;
 }
 
 /**
@@ -68,8 +68,7 @@ export async function claimRun<T>(
       throw end.error;
     }
     const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
-    const asked = mine?.state === "requested";
-    const request = asked ? await place.store.getEntry(head.header.id, requestIdOf(runId)) : null;
+    const request = mine?.state === "requested" ? await requestOf(place.store, head, runId) : null;
     return await begin({ head, hold, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -110,4 +109,13 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
 function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };
+}
+
+async function requestOf(
+  store: SessionStore,
+  { header }: SessionHead,
+  runId: string,
+): Promise<EntryOf<"run_request"> | null> {
+  const entry = await store.getEntry(header.id, requestIdOf(runId));
+  return entry?.type === "run_request" ? entry : null;
 }

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from "../../session/entry.ts";
+import { type Entry, type EntryOf, isNode } from "../../session/entry.ts";
 import { isOwn, type SessionHead } from "../../session/fold.ts";
 import type { SandboxPlacement, SessionHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -28,14 +28,14 @@ export async function readResumeState(
 ): Promise<ResumeState> {
   const last = lastAnswer(transcript);
   const answer = entries.find(({ id }) => id === last?.id) ?? null;
-  const scan = new Scan(last?.openCalls ?? new Set(), answer, entries, head);
+  const runId = head.openRuns.findLast(({ state }) => state !== "requested")?.runId ?? null;
+  const scan = new Scan(last?.openCalls ?? new Set(), answer, { context: entries, head, runId });
   if (entries.length > 0) {
     for await (const entry of store.read(head.header.id, { reverse: true })) {
       if (scan.isDoneBefore(entry)) break;
       scan.take(entry);
     }
   }
-  const runId = head.openRuns.findLast(({ state }) => state !== "requested")?.runId ?? null;
   return { sessionId: head.header.id, version: head.version, runId, ...scan.state() };
 }
 
@@ -55,22 +55,29 @@ function lastAnswer(transcript: Transcript): { readonly id: string; readonly ope
 /** Collects, latest entry first, what a log says about the open calls and the input that waits. */
 class Scan {
   readonly #openCalls: ReadonlySet<string>;
+  readonly #answer: Entry | null;
   readonly #answerSeq: number;
+  /** The run that is open, and has begun. */
+  readonly #runId: string | null;
   readonly #contextIds: ReadonlySet<string | null>;
   readonly #contextSeq: number;
   readonly #header: SessionHeader;
   /** Whether the last answer, and so its calls, came from another session. */
   readonly #foreign: boolean;
-  /** Whether a run has begun and not ended; it may have done so several times. */
-  readonly #isOpen: boolean;
-  readonly #effects = new Set<string>();
-  /** The questions about each call, the latest first. */
-  readonly #questions = new Map<string, string[]>();
+  /** What came after the last answer, on whichever branch: nodes, and what was said about calls of that name. */
+  readonly #nodes: Entry[] = [];
+  readonly #effects: EntryOf<"effect">[] = [];
+  readonly #questions: EntryOf<"approval">[] = [];
   /** What was answered, by question, and in old logs by call. */
   readonly #answers = new Map<string, ApprovalDecision>();
   readonly #wordsOn = new Map<string, ApprovalDecision>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
+  /** The run that gave the last answer. */
+  #answeredBy: string | null = null;
+  /** How runs ended after the last answer, and where the open run first began after it. */
+  readonly #ends = new Map<string, EntryOf<"run">["phase"]>();
+  #begunSeq: number | null = null;
   #parked: EntryOf<"run_parked"> | null = null;
   #sandbox: SandboxPlacement | null = null;
   #runIsOver = false;
@@ -78,28 +85,28 @@ class Scan {
   constructor(
     openCalls: ReadonlySet<string>,
     answer: Entry | null,
-    context: readonly Entry[],
-    { header, openRuns }: SessionHead,
+    { context, head: { header }, runId }: { context: readonly Entry[]; head: SessionHead; runId: string | null },
   ) {
     this.#openCalls = openCalls;
+    this.#answer = answer;
+    this.#runId = runId;
     this.#answerSeq = answer !== null && openCalls.size > 0 ? answer.seq : Number.POSITIVE_INFINITY;
     this.#foreign = openCalls.size > 0 && answer !== null && !isOwn(header, answer, answer.seq);
     this.#contextIds = new Set([null, ...context.map(({ id }) => id)]);
     this.#contextSeq = context[0]?.seq ?? 0;
-    this.#isOpen = openRuns.some(({ state }) => state !== "requested");
     this.#header = header;
   }
 
   /** Whether nothing that counts stands at that entry or before it. */
   isDoneBefore({ seq }: Entry): boolean {
     if (seq >= this.#answerSeq) return false;
-    return this.#runIsOver || (seq < this.#contextSeq && !this.#isOpen);
+    if (this.#runId !== null && this.#answeredBy === null && this.#openCalls.size > 0) return false;
+    return this.#runIsOver || (seq < this.#contextSeq && this.#runId === null);
   }
 
   take(entry: Entry): void {
-    // Facts of a run hang on its own last node, so that those of another branch are told apart.
-    const mine = this.#contextIds.has(entry.parentId) || entry.seq < this.#contextSeq;
     const own = isOwn(this.#header, entry, entry.seq);
+    if (isNode(entry) && entry.seq > this.#answerSeq) this.#nodes.push(entry);
     switch (entry.type) {
       case "run":
         this.#takeRun(entry);
@@ -113,13 +120,13 @@ class Scan {
         break;
       }
       case "queued":
-        if (mine && own && !this.#runIsOver) this.#queued.push(entry);
+        if (own && !this.#runIsOver && this.#isForRun(entry)) this.#queued.push(entry);
         break;
       case "effect":
-        if (mine && own && this.#isAboutOpenCall(entry)) this.#effects.add(entry.callId);
+        if (own && this.#isAboutOpenCall(entry)) this.#effects.push(entry);
         break;
       case "approval":
-        if (mine && own && this.#isAboutOpenCall(entry)) this.#takeApproval(entry);
+        if (own && this.#isAboutOpenCall(entry)) this.#takeApproval(entry);
         break;
       default:
         break;
@@ -132,10 +139,46 @@ class Scan {
       .map(({ id, kind, content }) => ({ id, kind, content }))
       .reverse();
     const sandbox = this.#sandbox;
-    if (this.#foreign) return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
-    const asked = [...this.#questions.keys(), ...this.#wordsOn.keys()];
-    const approvals = new Map(asked.map((callId) => [callId, this.#askedAbout(callId)]));
-    return { inherited: false, effects: this.#effects, approvals, queued, sandbox };
+    if (this.#foreign || !this.#callsAreOwn())
+      return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
+    const below = this.#nodesOfAnswer();
+    const effects = new Set(this.#effects.filter(({ parentId }) => below.has(parentId)).map(({ callId }) => callId));
+    const questions = this.#questions.filter(({ parentId }) => below.has(parentId));
+    const asked = [...questions.map(({ callId }) => callId), ...this.#wordsOn.keys()];
+    const approvals = new Map(asked.map((callId) => [callId, this.#askedAbout(callId, questions)]));
+    return { inherited: false, effects, approvals, queued, sandbox };
+  }
+
+  /**
+   * The last answer and what hangs on it up to the next one, on every branch: what was done about its calls stays done when
+   * someone moves the leaf back.
+   */
+  #nodesOfAnswer(): ReadonlySet<string | null> {
+    const below = new Set<string | null>([this.#answer?.id ?? null]);
+    for (const node of this.#nodes.toReversed()) {
+      const answers = node.type === "message" && node.message.role === "assistant";
+      if (!answers && below.has(node.parentId)) below.add(node.id);
+    }
+    return below;
+  }
+
+  /**
+   * Whether the open calls are those of the run that is open, or of one that failed and is gone on with. Whoever said
+   * something since then wanted another run, and what a run was stopped in stays undone.
+   */
+  #callsAreOwn(): boolean {
+    const [by, begunSeq] = [this.#answeredBy, this.#begunSeq];
+    if (by === null || by === this.#runId || begunSeq === null) return true;
+    const said = this.#nodes.some(
+      (node) =>
+        node.seq < begunSeq && this.#contextIds.has(node.id) && node.type === "message" && node.message.role === "user",
+    );
+    return !said && this.#ends.get(by) === "failed";
+  }
+
+  /** Input names its run; a run that was resumed in an earlier version had another id, and its facts hang on its rows. */
+  #isForRun({ runId, parentId, seq }: EntryOf<"queued">): boolean {
+    return runId === this.#runId || this.#contextIds.has(parentId) || seq < this.#contextSeq;
   }
 
   /** Some models count their calls anew in every answer, so only what came after the last one is about its calls. */
@@ -144,27 +187,33 @@ class Scan {
   }
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
-  #takeRun({ seq, inherited, phase, sandbox }: EntryOf<"run">): void {
+  #takeRun({ seq, inherited, runId, phase, sandbox }: EntryOf<"run">): void {
     // An import cannot say where tools act.
     const imported = inherited === true || seq < (this.#header.inherited?.entries ?? 0);
     if (!imported) this.#sandbox ??= sandbox ?? null;
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
+    if (phase !== "started") this.#ends.set(runId, phase);
+    else if (seq < this.#answerSeq) this.#answeredBy ??= runId;
+    else if (runId === this.#runId) this.#begunSeq = seq;
   }
 
   /** Of several answers to a question, the first in the log counts; of old ones, which name a call only, the latest. */
-  #takeApproval({ id, callId, decision, question, note }: EntryOf<"approval">): void {
-    if (decision === undefined) this.#questions.set(callId, [...(this.#questions.get(callId) ?? []), id]);
+  #takeApproval(entry: EntryOf<"approval">): void {
+    const { callId, parentId, decision, question, note } = entry;
+    if (decision === undefined) this.#questions.push(entry);
     else if (question !== undefined) this.#answers.set(question, decisionOf(decision, note));
-    else if (!this.#wordsOn.has(callId)) this.#wordsOn.set(callId, decisionOf(decision));
+    else if (!this.#wordsOn.has(callId) && this.#contextIds.has(parentId))
+      this.#wordsOn.set(callId, decisionOf(decision));
   }
 
-  #askedAbout(callId: string): AskedBefore {
-    const question = this.#questions.get(callId)?.[0] ?? null;
+  /** `questions` are the latest first. */
+  #askedAbout(callId: string, questions: readonly EntryOf<"approval">[]): AskedBefore {
+    const question = questions.find((asked) => asked.callId === callId)?.id ?? null;
     const decision = this.#answers.get(question ?? "") ?? this.#wordsOn.get(callId) ?? null;
     if (decision !== null || question === null) return { question, decision };
-    const { expiresAt = null, questions = [] } = this.#parked ?? {};
+    const { expiresAt = null, questions: waiting = [] } = this.#parked ?? {};
     const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
-    if (!expired || !questions.some((open) => open.question === question)) return { question, decision };
+    if (!expired || !waiting.some((open) => open.question === question)) return { question, decision };
     return { question, decision: { approved: false, reason: "Nobody answered in time." }, expired };
   }
 }

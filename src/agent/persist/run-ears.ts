@@ -57,69 +57,70 @@ export function isSaidTo(runId: string, entry: Entry): entry is HeardFact {
 
 /** Tells the runs of this process what others append: pushed where the store can, else by one look a second for all. */
 class RunEars {
-  readonly #listeners = new Map<string, Set<LogEar>>();
+  readonly #ears = new Set<LogEar>();
   readonly #polled = new Set<LogEar>();
   readonly #asking = new Set<SessionStore>();
   #timer: NodeJS.Timeout | null = null;
 
   /** The answer ends it. */
-  join(listener: LogEar): () => void {
-    const { sessionId } = listener;
-    const known = this.#listeners.get(sessionId) ?? new Set();
-    this.#listeners.set(sessionId, known.add(listener));
-    const watching = new AbortController();
-    const timer = setTimeout(() => void this.#listen(listener, watching.signal), LISTEN_AFTER_MS);
-    timer.unref();
+  join(ear: LogEar): () => void {
+    this.#ears.add(ear);
+    // Made when it is needed: making and aborting one takes a good part of a short run.
+    let watching: AbortController | null = null;
+    const timer = setTimeout(() => {
+      watching = new AbortController();
+      void this.#listen(ear, watching.signal);
+    }, LISTEN_AFTER_MS).unref();
     return () => {
       clearTimeout(timer);
-      watching.abort();
-      this.#stopPolling(listener);
-      if (known.delete(listener) && known.size === 0) this.#listeners.delete(sessionId);
+      watching?.abort();
+      this.#ears.delete(ear);
+      this.#stopPolling(ear);
     };
   }
 
   async lookNow(store: SessionStore, sessionId: string): Promise<void> {
-    const told = [...(this.#listeners.get(sessionId) ?? [])].filter((listener) => listener.store === store);
+    const told = [...this.#ears].filter((ear) => ear.sessionId === sessionId && ear.store === store);
     // A store that does not answer is asked again a second later.
-    await Promise.all(told.map((listener) => listener.look().catch(() => {})));
+    await Promise.all(told.map((ear) => ear.look().catch(() => {})));
   }
 
-  async #listen(listener: LogEar, signal: AbortSignal): Promise<void> {
-    const { store, sessionId } = listener;
+  async #listen(ear: LogEar, signal: AbortSignal): Promise<void> {
+    const { store, sessionId } = ear;
     if (store.capabilities.watch === "push") {
       try {
-        for await (const entry of store.watch(sessionId, { after: listener.heard - 1, signal })) listener.hear(entry);
+        for await (const entry of store.watch(sessionId, { after: ear.heard - 1, signal })) ear.hear(entry);
       } catch {
         // A watch that breaks off is replaced by looking.
       }
     }
-    if (!signal.aborted) this.#poll(listener);
+    if (!signal.aborted) this.#poll(ear);
   }
 
-  #poll(listener: LogEar): void {
-    this.#polled.add(listener);
+  #poll(ear: LogEar): void {
+    this.#polled.add(ear);
     this.#timer ??= setInterval(() => this.#lookAtAll(), POLL_MS).unref();
   }
 
-  #stopPolling(listener: LogEar): void {
-    if (!this.#polled.delete(listener) || this.#polled.size > 0 || this.#timer === null) return;
+  #stopPolling(ear: LogEar): void {
+    if (!this.#polled.delete(ear) || this.#polled.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
   }
 
   #lookAtAll(): void {
-    for (const store of new Set([...this.#polled].map((listener) => listener.store))) {
+    for (const store of new Set([...this.#polled].map((ear) => ear.store))) {
       if (!this.#asking.has(store)) void this.#lookIn(store);
     }
   }
 
   async #lookIn(store: SessionStore): Promise<void> {
     this.#asking.add(store);
-    const listeners = [...this.#polled].filter((listener) => listener.store === store);
+    const polled = [...this.#polled].filter((ear) => ear.store === store);
     try {
-      const heads = await store.heads(listeners.map(({ sessionId }) => sessionId));
-      const behind = listeners.filter((listener, index) => (heads[index]?.version ?? 0) > listener.heard);
-      await Promise.all(behind.map((listener) => listener.look()));
+      const heads = await store.heads(polled.map(({ sessionId }) => sessionId));
+      const behind = polled.filter((ear, index) => (heads[index]?.version ?? 0) > ear.heard);
+      await Promise.all(behind.map((ear) => ear.look()));
     } catch {
       // The store is asked again a second later; a run that cannot write to it fails by itself.
     } finally {

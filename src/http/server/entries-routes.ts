@@ -150,10 +150,7 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function checkAppendable({ type, by, inherited }: EntryDraft): void {
-  if (by !== undefined || inherited !== undefined) {
-    throw new SessionError("INVALID_ENTRY", "Who caused an entry and where it came from is the server's to say.");
-  }
+function checkAppendable({ type }: EntryDraft): void {
   if (isNode({ type }) || FACTS.has(type)) return;
   throw new SessionError("INVALID_ENTRY", `An entry of the type ${show(type)} cannot be appended from outside.`);
 }

@@ -54,7 +54,7 @@ interface RawBlock {
   readonly anchors: string;
 }
 
-const FORMAT = 2;
+const FORMAT = 3;
 
 /** A checksum of some bytes. */
 export function checksum(bytes: Uint8Array | string): number {

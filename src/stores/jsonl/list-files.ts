@@ -2,6 +2,8 @@ import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionPage, SessionQuery } from "../../session/store.ts";
+import { readLease } from "./lease-file.ts";
+import type { LogFile } from "./log-file.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /** One page of the sessions that a query asks for. Files that cannot be read are on the first page. */
@@ -38,10 +40,20 @@ async function look(
   query: SessionQuery,
 ): Promise<{ heads: SessionHead[]; damaged: DamagedSession[] }> {
   const listed = await (query.deleted === true ? files.trash : files.live).list();
-  return {
-    heads: listed.flatMap(({ head }) => (head !== null && matchesQuery(head, query) ? head : [])),
-    damaged: listed.flatMap(({ damaged }) => damaged ?? []),
-  };
+  const running = query.runs === "running";
+  // Who has a session is asked below, and only of those that are left.
+  const asked = { ...query, isHeld: () => running };
+  const heads: SessionHead[] = [];
+  for (const { head, file } of listed) {
+    if (head === null || !matchesQuery(head, asked)) continue;
+    if ((running || query.runs === "interrupted") && (await isHeld(files, file, head)) !== running) continue;
+    heads.push(head);
+  }
+  return { heads, damaged: listed.flatMap(({ damaged }) => damaged ?? []) };
+}
+
+async function isHeld(files: SessionFiles, { places }: LogFile, { header }: SessionHead): Promise<boolean> {
+  return (await readLease(places.lease, header.id, files.now())) !== null;
 }
 
 function compare(a: string, b: string): number {

@@ -14,11 +14,13 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import { isNode } from "../../session/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
+import { FORMAT_VERSION } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { freezeHead } from "./freeze-head.ts";
 import { type LogFile, timeOf } from "./log-file.ts";
 import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
+import { raiseVersion } from "./raise-version.ts";
 import { asStoreError, storeFailed } from "./store-failure.ts";
 import { writeIndex } from "./write-index.ts";
 
@@ -129,6 +131,7 @@ export class LogAppender {
     const { durability, setsTimes, clock } = this.#options;
     if (durability === "fsync" || setsTimes || this.#torn || options.guard?.leaseToken !== undefined) return null;
     const { head } = this.#file.state;
+    if (head.header.version !== FORMAT_VERSION) return null;
     const steps = planAppend({ head, drafts, options, now: clock().toISOString() });
     let step = steps.next();
     while (step.done !== true) {
@@ -153,7 +156,7 @@ export class LogAppender {
     const staged = jobs.length === 1 ? null : new Map<string, StoredEntry>();
     const now = this.#options.clock().toISOString();
     let planned: PlannedAppend[] = [];
-    let { head } = this.#file.state;
+    let head = raised(this.#file.state.head);
     let bytes = 0;
     for (const job of jobs) {
       try {
@@ -169,7 +172,7 @@ export class LogAppender {
       done.push(...(await this.#write(planned)));
       planned = [];
       bytes = 0;
-      head = this.#file.state.head;
+      head = raised(this.#file.state.head);
     }
     if (planned.length > 0) done.push(...(await this.#write(planned)));
     return done;
@@ -221,6 +224,7 @@ export class LogAppender {
     const lines = planned.flatMap(({ line }) => line ?? []);
     let { updatedAt } = this.#file.head;
     try {
+      if (lines.length > 0 && this.#file.head.header.version !== FORMAT_VERSION) await this.#raiseVersion();
       if (lines.length > 0) updatedAt = await this.#writeBytes(Buffer.concat(lines));
     } catch (cause) {
       const error = this.#failed(cause);
@@ -234,6 +238,15 @@ export class LogAppender {
       const result = this.#commit(one, updatedAt);
       return () => one.job.resolve(result);
     });
+  }
+
+  async #raiseVersion(): Promise<void> {
+    const old = this.#handle as FileHandle;
+    if ((await raiseVersion(this.#file.state, old, this.#options)) === "in place") return;
+    this.#handle = null;
+    this.#file.held = false;
+    await old.close();
+    await this.begin();
   }
 
   /** Takes over what was written. */
@@ -296,8 +309,15 @@ export class LogAppender {
   }
 
   #failed(cause: unknown): SessionError {
+    if (cause instanceof SessionError) return cause;
     return storeFailed(`${this.#file.places.log} could not be appended to, and is as it was`, cause);
   }
+}
+
+/** A head as an append leaves it, which raises the version first. */
+function raised(head: SessionHead): SessionHead {
+  const { header } = head;
+  return header.version === FORMAT_VERSION ? head : { ...head, header: { ...header, version: FORMAT_VERSION } };
 }
 
 function checkWritten(count: number, bytes: Buffer): void {

@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from "node:fs/promises";
 import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { FORMAT_VERSION } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { checksum, CHECK_BYTES, type FileStamp, headOf } from "./index-block.ts";
@@ -224,7 +225,12 @@ export class LogFile {
     const state = this.#state;
     const grown = state !== null && state.identity.ino === stamp.ino && state.size < stamp.size;
     if (grown && (await isUnchanged(handle, state)))
-      await this.#judge(handle, stamp, () => foldTail(handle, state, stamp));
+      await this.#judge(handle, stamp, async () => {
+        // The one thing of a log that changes in place; whoever appends first changes it.
+        if (state.head.header.version !== FORMAT_VERSION)
+          state.raise((await readHeader(handle, this.places.log)).header);
+        return foldTail(handle, state, stamp);
+      });
     else await this.#load(handle, stamp, { useIndex: true });
   }
 

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
-import { checkHeader, type SessionHeader } from "../../session/header.ts";
+import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
 import { checksum } from "./index-block.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
@@ -16,7 +16,10 @@ export interface LogHeader {
   readonly header: SessionHeader;
   /** Where the line ends. */
   readonly end: number;
+  /** A checksum of the line that stays the same when its version is raised in place. */
   readonly check: number;
+  /** Of a line of an earlier version: the byte that has to be another for this one; null where that is not enough. */
+  readonly versionAt: number | null;
 }
 
 /**
@@ -27,7 +30,14 @@ export interface LogHeader {
  */
 export async function readHeader(source: ByteSource, path: string): Promise<LogHeader> {
   const line = await readFirstLine(source);
-  return { header: parseHeader(line, path), end: line.offset + line.length, check: checksum(line.bytes) };
+  const header = parseHeader(line, path);
+  const raised = header.version === FORMAT_VERSION ? null : raiseLine(line, header);
+  return {
+    header,
+    end: line.offset + line.length,
+    check: checksum(raised?.bytes ?? line.bytes),
+    versionAt: raised?.versionAt ?? null,
+  };
 }
 
 /** The first line of a file, as far as a header can reach. */
@@ -63,6 +73,20 @@ export function parseHeader(line: RawLine, path: string): SessionHeader {
     if (cause instanceof SessionError && cause.code === "UNSUPPORTED_VERSION") throw cause;
     throw damaged(cause instanceof Error ? cause.message.replace(/\.$/, "") : "the header is not valid", cause);
   }
+}
+
+/** The line with this version in place of an earlier one, where one byte makes the difference and nothing else changes. */
+function raiseLine(
+  line: RawLine,
+  header: SessionHeader,
+): { readonly bytes: Buffer; readonly versionAt: number } | null {
+  const before = line.bytes.indexOf(`"version":${header.version}`);
+  if (before < 0) return null;
+  const bytes = Buffer.from(line.bytes);
+  const versionAt = bytes.write(`"version":${FORMAT_VERSION}`, before) + before - 1;
+  const value = parseJson({ ...line, bytes });
+  const wanted = JSON.stringify({ ...header, version: FORMAT_VERSION });
+  return typeof value !== "string" && JSON.stringify(value.json) === wanted ? { bytes, versionAt } : null;
 }
 
 function notASession(path: string, reason: string): SessionError {

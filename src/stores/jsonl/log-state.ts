@@ -1,6 +1,7 @@
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
 import { EntryFinder } from "./entry-finder.ts";
 import { type Anchor, hashId } from "./entry-run.ts";
@@ -36,6 +37,8 @@ export class LogState {
   #end: number;
   #lines: number;
   #tail: Buffer;
+  /** The settings that are known with all that they lead to: those of the last step that needed it. */
+  #knownSettings: SettingsNode | null = null;
 
   constructor(identity: LogIdentity, start: LogStart) {
     this.identity = identity;
@@ -102,6 +105,11 @@ export class LogState {
     if (this.pending.isCutDue(this.#end)) this.pending.cut(this.cut);
   }
 
+  /** Takes over the header of another version that the log's first line has now. */
+  raise(header: SessionHeader): void {
+    this.#head = { ...this.#head, header };
+  }
+
   /** Sets the time of the last append, which the file system knows. */
   touch(updatedAt: string): void {
     if (this.#head.updatedAt !== updatedAt) this.#head = { ...this.#head, updatedAt };
@@ -111,6 +119,7 @@ export class LogState {
   slim(): void {
     const settings = this.finder.settings.chainOf(this.#head.path.settings) ?? [];
     this.finder = new EntryFinder(this.identity, tableOf(settings), { empty: false });
+    this.#knownSettings = null;
     if (this.#head.leafId !== null) this.finder.addPath(this.#head.leafId, this.#head.path);
     // Where the index ends, and what it lacks, is found out when it is written.
     if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX) this.pending = new PendingIndex(this.end, INDEX_UNKNOWN);
@@ -124,6 +133,7 @@ export class LogState {
     else if (entry.parentId === this.#head.leafId && this.#canStep(entry)) {
       const path = stepPath(this.#head.path, entry, this.#head.header, this.finder.settings.at);
       this.finder.addPath(entry.id, path);
+      if (entry.type === "variables") this.#knownSettings = path.settings;
       this.advance(line, entries, stepHead(this.#head, entry, path, this.#head.updatedAt));
     } else return false;
     return true;
@@ -131,7 +141,8 @@ export class LogState {
 
   /** Whether nothing has to be read to add an entry at the leaf. */
   #canStep({ type }: Entry): boolean {
-    return type !== "variables" || this.finder.settings.chainOf(this.#head.path.settings) !== null;
+    const { settings } = this.#head.path;
+    return type !== "variables" || settings === this.#knownSettings || this.finder.settings.chainOf(settings) !== null;
   }
 
   async #foldLine(line: RawLine, entries: readonly Entry[]): Promise<void> {

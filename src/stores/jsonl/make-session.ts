@@ -7,7 +7,7 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { copyLog } from "./copy-log.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
@@ -62,7 +62,7 @@ export async function forkSession(
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
-  const forked = forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version });
+  const forked = presentHeader(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
   await makeFile(path, (handle) => copyLog(source.state, version, forked, handle), files.options);
   return readNew(files, path, header.id);
@@ -76,8 +76,13 @@ async function makeLog(
 ): Promise<void> {
   const now = files.now().toISOString();
   const { added } = planFirst(emptyHead(header), drafts, now);
-  const lines = [JSON.stringify(header), ...added.map(({ entry }) => formatEntry(entry))];
+  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
   await makeFile(path, (handle) => writeLines(handle, lines), files.options);
+}
+
+/** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
+function presentHeader(header: SessionHeader): SessionHeader {
+  return { ...header, version: FORMAT_VERSION };
 }
 
 /** Reads a file that was just made, so that what is known of it is what is in it. */

@@ -13,16 +13,28 @@ import { syncDirectoryOf } from "./sync-directory.ts";
 /** How old something half made must be to belong to nobody. */
 const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
+type WriteFile = (handle: FileHandle) => Promise<void>;
+
 /**
  * Makes a file that is there with all its content, or not at all, and never in place of another. Call it under the
  * directory's lock.
  *
  * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name.
  */
-export async function makeFile(
+export async function makeFile(path: string, write: WriteFile, options: WriteOptions): Promise<void> {
+  await putFile(path, write, options, publish);
+}
+
+/** Puts a file in place of another, in one go. Call it under that file's lock. */
+export async function replaceFile(path: string, write: WriteFile, options: WriteOptions): Promise<void> {
+  await putFile(path, write, options, rename);
+}
+
+async function putFile(
   path: string,
-  write: (handle: FileHandle) => Promise<void>,
+  write: WriteFile,
   options: WriteOptions,
+  put: (temporary: string, path: string) => Promise<void>,
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
@@ -34,7 +46,7 @@ export async function makeFile(
     } finally {
       await handle.close();
     }
-    await publish(temporary, path);
+    await put(temporary, path);
     if (options.durability === "fsync") await syncDirectoryOf(path);
   } catch (cause) {
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);

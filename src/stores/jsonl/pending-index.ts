@@ -6,8 +6,11 @@ import { indexSize, writeBlocks } from "./index-file.ts";
 const BLOCK_BYTES = 512 * 1024;
 /** The least that a block covers; the index of less than that costs more than it saves. */
 const BLOCK_BYTES_MIN = 256 * 1024;
-/** How many times larger the piece of log that a block covers must be than the head that the block carries. */
-const BYTES_PER_HEAD_BYTE = 256;
+/**
+ * How many times larger the piece of log that a block covers must be than what the block carries, which is mostly the
+ * settings where there are many.
+ */
+const BYTES_PER_HEAD_BYTE = 4;
 
 /** Where an index file ends. */
 export interface IndexEnd {
@@ -48,9 +51,14 @@ export class PendingIndex {
     return this.#cuts.length > 0;
   }
 
-  /** Whether a last block is worth writing before the log rests. */
-  isWorthwhile(end: number): boolean {
-    return this.due || end - this.#from.offset >= Math.max(BLOCK_BYTES_MIN, (this.#dueAt - this.#from.offset) / 2);
+  /** Where a last block is to end before the log rests: half of one is worth it already. Null where it is not. */
+  lastCut(log: { readonly size: number; readonly cut: BlockCut }): BlockCut | null {
+    const covered = log.size - this.#from.offset;
+    if (covered < Math.max(BLOCK_BYTES_MIN, (this.#dueAt - this.#from.offset) / 2)) return null;
+    const { cut } = log;
+    if (covered >= bytesFor(cut) / 2) return cut;
+    this.#putOff(cut);
+    return null;
   }
 
   add(hash: number, lineOffset: number): void {
@@ -64,14 +72,18 @@ export class PendingIndex {
 
   /** Ends a block, unless what it carries is too large for so short a piece of log: then it ends later. */
   cut(cut: BlockCut): void {
-    const bytesMin = headBytes(cut) * BYTES_PER_HEAD_BYTE;
-    if (cut.end.offset - this.#from.offset < bytesMin) {
-      this.#dueAt = this.#from.offset + bytesMin;
+    if (cut.end.offset - this.#from.offset < bytesFor(cut)) {
+      this.#putOff(cut);
       return;
     }
     this.#cuts.push(cut);
     this.#from = cut.end;
     this.#dueAt = cut.end.offset + BLOCK_BYTES;
+  }
+
+  /** What a block carries grows with the log, and to find out how large it is takes time: it is not tried at once again. */
+  #putOff(cut: BlockCut): void {
+    this.#dueAt = Math.max(this.#from.offset + bytesFor(cut), cut.end.offset + BLOCK_BYTES_MIN);
   }
 
   /**
@@ -114,7 +126,7 @@ export class PendingIndex {
   }
 }
 
-/** About how many bytes a head takes in a block. */
-function headBytes({ head: { header: _, ...head }, settings }: BlockCut): number {
-  return JSON.stringify({ head, settings }).length;
+/** How many bytes of log a block must cover, for what it carries. */
+function bytesFor({ head: { header: _, ...head }, settings }: BlockCut): number {
+  return JSON.stringify({ head, settings }).length * BYTES_PER_HEAD_BYTE;
 }

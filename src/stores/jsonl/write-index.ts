@@ -22,11 +22,12 @@ export async function writeIndex(
   try {
     const { ino, size, mtimeMs } = await handle.stat();
     const log = { headerCheck: identity.headerCheck, stamp: { ino, size, mtimeMs } };
-    const worthwhile = state.pending.isWorthwhile(state.size);
-    if (options.resting && !worthwhile) return await state.pending.writeRest(identity.places.index, log.stamp);
-    if (await state.pending.write(identity.places.index, options.resting ? state.cut : null, log)) return;
+    const last = options.resting ? state.pending.lastCut(state) : null;
+    if (last === null && !state.pending.due) return await state.pending.writeRest(identity.places.index, log.stamp);
+    if (await state.pending.write(identity.places.index, last, log)) return;
     state.pending = await findPending(state, handle);
-    if (state.pending.isWorthwhile(state.size)) await state.pending.write(identity.places.index, state.cut, log);
+    const all = state.pending.lastCut(state);
+    if (all !== null) await state.pending.write(identity.places.index, all, log);
   } catch {
     state.pending = new PendingIndex(state.end, INDEX_UNKNOWN);
   }

@@ -259,6 +259,28 @@ test("reads no other sessions than it finds where it is asked for open runs, or 
   expect(await sessionsReadBy(() => store.list({ runs: "parked", userId: "u2", limit: 5 }))).toBeLessThan(50);
 });
 
+test("waits for who has a session's row before it takes the head, so that neither waits for the other for ever", async () => {
+  const { store, schema } = await openCounted();
+  const other = postgres(await postgresUrl(), { max: 2, onnotice: () => {} });
+  onTestFinished(() => other.end());
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [message]);
+  let starting: Promise<unknown> = Promise.resolve();
+  await other.begin(async (holder) => {
+    // As settling and deleting do it: the session's row first, and then its head.
+    const [row] = await holder.unsafe(`SELECT key FROM ${schema}.sessions WHERE id = 'a' FOR NO KEY UPDATE`);
+    starting = store.append("a", [{ type: "run", runId: "r", phase: "started" }]);
+    const waiting = `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+      WHERE NOT granted AND datname = current_database() AND query LIKE '%${schema}%'`;
+    await expect.poll(() => other.unsafe(waiting)).toHaveLength(1);
+    await holder.unsafe(`UPDATE ${schema}.heads SET watched_until_ms = 0 WHERE session_key = ${row?.key}`);
+  });
+  await starting;
+  expect((await store.list({ runs: "interrupted" })).items).toHaveLength(1);
+  const [counted] = await other`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
+  expect(Number(counted?.deadlocks)).toBe(0);
+});
+
 test("gives the search index only what is new, and finds what a fork took over from a purged source", async () => {
   const { store, sql, schema } = await openCounted();
   const said = (content: string) => ({ type: "message", message: { role: "user", content } }) as const;

@@ -14,13 +14,13 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  * - `sessions` has one row a session, with what never or seldom changes and what listings need. They are sorted by
  *   `listed_at` and `idle_at`, which are `modified_at` and `updated_at` as they were when the row was last settled;
  *   `unsettled` rows may be behind. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
- *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments` are all
- *   the sessions it takes from. A purged session that forks build on keeps its row without an id.
+ *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments`
+ *   are all the sessions it takes from. A purged session that forks build on keeps its row without an id.
  * - `heads` has the rest: the id and the state of the session's last entry, and what that state only refers to (`rest`,
- *   `settings`). Whoever appends updates that row and no other of these two, which is what puts appends in one order; the
- *   lease and whether someone watches stand there too, so that an append sees them as they are. It has no index but its
- *   key, as every index makes every update slower. `marked` says that the session's other row is `unsettled` and
- *   `unsearched`; who appends to a session that is not marks it first.
+ *   `settings`). Whoever appends updates that row, which is what puts appends in one order, and the other only where its
+ *   `status` or `runs` change; the lease and whether someone watches stand there too, so that an append sees them as they
+ *   are. It has no index but its key, as every index makes every update slower. `marked` says that the session's other row
+ *   is `unsettled` and `unsearched`; who appends to a session that is not marks it first.
  * - `entries` is the log of all sessions, with the session's key first, so that it can be partitioned by it. `state` is
  *   the path to the entry and the head after it.
  * - `search_index` holds the trigrams of a block of entries, or those of the session's own texts as block -1. A session

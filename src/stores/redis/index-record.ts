@@ -1,4 +1,5 @@
 import type { SessionHeader } from "../../session/header.ts";
+import type { RunsIndex, RunsWord } from "../../session/open-runs.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import type { KeyNames } from "./key-names.ts";
@@ -21,6 +22,8 @@ export interface IndexRecord extends IndexedHeader {
   readonly status: string;
   /** Empty while the session is live. */
   readonly deletedAt: string;
+  /** Of a session with open runs. */
+  readonly runs?: RunsIndex;
 }
 
 /** Where a session stands in one part of the index. */
@@ -30,6 +33,14 @@ export interface IndexPlace {
 }
 
 const TIME_CHARACTERS = "2000-01-01T00:00:00.000Z".length;
+
+/** By which part of the index sessions are found by their open runs. Who has a session is not for the index to say. */
+const RUNS_PARTS: Readonly<Record<RunsWord, "requested" | "started" | "parked">> = {
+  requested: "requested",
+  running: "started",
+  parked: "parked",
+  interrupted: "started",
+};
 
 /** What the index needs of a header. */
 export function indexedHeader(header: SessionHeader): IndexedHeader {
@@ -47,9 +58,14 @@ export function idOfMember(member: string): string {
   return member.slice(TIME_CHARACTERS + 1);
 }
 
+/** A member of the part that is sorted by when something is to be done; an empty time comes before all others. */
+function dueMember(due: string, id: string): string {
+  return timedMember(due.padEnd(TIME_CHARACTERS), id);
+}
+
 /** Every place that a session has in the index. */
 export function placesOf(names: KeyNames, id: string, record: IndexRecord): IndexPlace[] {
-  const { user, cwd, parents, source, status, modifiedAt, updatedAt, deletedAt } = record;
+  const { user, cwd, parents, source, status, modifiedAt, updatedAt, deletedAt, runs } = record;
   const places: IndexPlace[] = [{ key: names.index("updated"), member: timedMember(updatedAt, id) }];
   const add = (key: string, member: string): void => void places.push({ key, member });
   const listed = timedMember(modifiedAt, id);
@@ -71,16 +87,28 @@ export function placesOf(names: KeyNames, id: string, record: IndexRecord): Inde
     add(names.index("idle"), timedMember(updatedAt, id));
     if (user !== null) add(names.index("open", user), id);
   }
+  for (const part of new Set(Object.values(RUNS_PARTS))) {
+    if (runs?.[part] !== true) continue;
+    add(names.index(`runs-${part}`), listed);
+    if (user !== null) add(names.index(`user-runs-${part}`, user), listed);
+  }
+  if (runs !== undefined && runs.due !== null) add(names.index("due"), dueMember(runs.due, id));
   return places;
 }
 
 /** The part of the index that a query is answered from, and whether it holds nothing else than what is asked for. */
 export function partFor(names: KeyNames, query: SessionQuery): { readonly key: string; readonly exact: boolean } {
-  const { userId, cwd, parentId, deleted } = query;
+  const { userId, cwd, parentId, runs, deleted } = query;
   const [status, ...others] = new Set(query.status === undefined ? [] : [query.status].flat());
   const one = others.length === 0 ? status : undefined;
-  const asked = [userId, cwd, parentId, status].filter((each) => each !== undefined).length;
+  const asked = [userId, cwd, parentId, runs, query.dueBefore, status].filter((each) => each !== undefined).length;
   if (deleted === true) return { key: names.index("deleted"), exact: asked === 0 };
+  if (runs !== undefined) {
+    const part = RUNS_PARTS[runs];
+    const exact = part !== "started" && asked === (userId === undefined ? 1 : 2);
+    if (userId === undefined) return { key: names.index(`runs-${part}`), exact };
+    return { key: names.index(`user-runs-${part}`, userId), exact };
+  }
   if (parentId !== undefined) return { key: names.index("parent", parentId), exact: asked === 1 };
   if (userId !== undefined && one !== undefined) return { key: names.index(`user-${one}`, userId), exact: asked === 2 };
   if (userId !== undefined) return { key: names.index("user", userId), exact: asked === 1 };
@@ -89,12 +117,15 @@ export function partFor(names: KeyNames, query: SessionQuery): { readonly key: s
   return { key: names.index("all"), exact: asked === 0 };
 }
 
-/** Whether a session, by what the index holds of it, is one of those a query asks for. */
+/** Whether a session, by what the index holds of it, is one of those a query asks for, whoever has it now. */
 export function recordMatches(record: IndexRecord, query: SessionQuery): boolean {
-  const { userId, cwd, status, parentId, deleted } = query;
+  const { userId, cwd, status, parentId, runs, dueBefore, deleted } = query;
   if ((record.deletedAt !== "") !== (deleted === true)) return false;
   if (userId !== undefined && record.user !== userId) return false;
   if (cwd !== undefined && record.cwd !== cwd) return false;
   if (status !== undefined && !([status].flat() as readonly string[]).includes(record.status)) return false;
+  if (runs !== undefined && record.runs?.[RUNS_PARTS[runs]] !== true) return false;
+  const due = record.runs?.due ?? null;
+  if (dueBefore !== undefined && !(due !== null && due < dueBefore)) return false;
   return parentId === undefined || record.parents.includes(parentId);
 }

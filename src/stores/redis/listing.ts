@@ -4,9 +4,19 @@ import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { type IndexRecord, idOfMember, partFor, recordMatches, timedMember } from "./index-record.ts";
 import type { KeyNames } from "./key-names.ts";
+import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 import type { SessionLog } from "./session-log.ts";
+
+/** What a listing needs of its store. */
+export interface ListingParts {
+  readonly handle: RedisHandle;
+  readonly names: KeyNames;
+  readonly index: SessionIndex;
+  readonly log: SessionLog;
+  readonly leases: LeaseScripts;
+}
 
 const MEMBERS_AT_ONCE_MIN = 32;
 const MEMBERS_AT_ONCE_MAX = 1001;
@@ -20,28 +30,25 @@ export class Listing {
   readonly #names: KeyNames;
   readonly #index: SessionIndex;
   readonly #log: SessionLog;
+  readonly #leases: LeaseScripts;
 
-  constructor(parts: { handle: RedisHandle; names: KeyNames; index: SessionIndex; log: SessionLog }) {
+  constructor(parts: ListingParts) {
     this.#handle = parts.handle;
     this.#names = parts.names;
     this.#index = parts.index;
     this.#log = parts.log;
+    this.#leases = parts.leases;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
     const unsettled = await this.#index.settleIfWritable();
-    const { key } = partFor(this.#names, query);
-    // A session that was written to since the index was read may have moved.
-    const isWanted = (head: SessionHead): boolean =>
-      matchesQuery(head, query) && (after === null || compareForListing(listPosition(head), after) > 0);
     const items: SessionHead[] = [];
-    const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
-    for await (const ids of this.#pages(key, from, true, limit)) {
+    for await (const ids of this.#candidates(query, limit, after)) {
       const matching = await this.#matching(without(ids, unsettled), query);
-      items.push(...(await this.#heads(matching, query.deleted === true)).filter(isWanted));
+      items.push(...(await this.#wanted(idsOf(matching), query, after)));
       if (items.length >= limit) break;
     }
-    items.push(...(await this.#heads([...unsettled], query.deleted === true)).filter(isWanted));
+    items.push(...(await this.#wanted([...unsettled], query, after)));
     return items.sort((a, b) => compareForListing(listPosition(a), listPosition(b))).slice(0, limit);
   }
 
@@ -49,10 +56,11 @@ export class Listing {
     const unsettled = await this.#index.settleIfWritable();
     const { key, exact } = partFor(this.#names, query);
     if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
-    const heads = await this.#heads([...unsettled], query.deleted === true);
-    let count = heads.filter((head) => matchesQuery(head, query)).length;
-    for await (const ids of this.#pages(key, "+", true, MEMBERS_AT_ONCE_MAX))
-      count += (await this.#matching(without(ids, unsettled), query)).length;
+    let count = (await this.#wanted([...unsettled], query, null)).length;
+    for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
+      const matching = await this.#matching(without(ids, unsettled), query);
+      count += (await this.#asHeld(idsOf(matching), query)).length;
+    }
     return count;
   }
 
@@ -94,15 +102,60 @@ export class Listing {
     }
   }
 
-  /** Those of some sessions that, by the index, a query asks for. */
-  async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly string[]> {
+  /** The sessions that a query may ask for, in the order of a listing, from a place on. */
+  async *#candidates(
+    query: SessionQuery,
+    wanted: number,
+    after: ListPosition | null,
+  ): AsyncGenerator<readonly string[]> {
+    if (query.dueBefore !== undefined && query.deleted !== true) {
+      yield* this.#due(query, query.dueBefore, wanted, after);
+      return;
+    }
+    const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
+    yield* this.#pages(partFor(this.#names, query).key, from, true, wanted);
+  }
+
+  /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
+  async *#due(
+    query: SessionQuery,
+    before: string,
+    wanted: number,
+    after: ListPosition | null,
+  ): AsyncGenerator<readonly string[]> {
+    const places: ListPosition[] = [];
+    for await (const ids of this.#pages(this.#names.index("due"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`))
+      places.push(...(await this.#matching(ids, query)));
+    const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
+    rest.sort(compareForListing);
+    for (let first = 0; first < rest.length; first += wanted) yield idsOf(rest.slice(first, first + wanted));
+  }
+
+  /** Those of some sessions that, by the index, a query asks for, whoever has them. */
+  async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
     const key = this.#names.index("records");
     const records = (await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[];
-    return ids.filter((_, i) => {
-      const record = records[i];
-      return typeof record === "string" && recordMatches(JSON.parse(record) as IndexRecord, query);
+    return ids.flatMap((id, i) => {
+      const record = JSON.parse(records[i] ?? "null") as IndexRecord | null;
+      return record !== null && recordMatches(record, query) ? { id, modifiedAt: record.modifiedAt } : [];
     });
+  }
+
+  /** The heads of those of some sessions that are asked for: one that was written to since the index was read may have moved. */
+  async #wanted(ids: readonly string[], query: SessionQuery, after: ListPosition | null): Promise<SessionHead[]> {
+    const asked = { ...query, isHeld: () => query.runs === "running" };
+    const heads = await this.#heads(await this.#asHeld(ids, query), query.deleted === true);
+    return heads.filter(
+      (head) => matchesQuery(head, asked) && (after === null || compareForListing(listPosition(head), after) > 0),
+    );
+  }
+
+  /** Those of some sessions that someone has, or nobody has, where a query asks for that; else all. */
+  async #asHeld(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
+    if (runs !== "running" && runs !== "interrupted") return ids;
+    const tokens = await Promise.all(ids.map((id) => this.#leases.tokenOf(id)));
+    return ids.filter((_, i) => (tokens[i] !== null) === (runs === "running"));
   }
 
   async #heads(ids: readonly string[], deleted: boolean): Promise<SessionHead[]> {
@@ -111,6 +164,10 @@ export class Listing {
       session !== null && (session.deletedAt !== null) === deleted ? session.head : [],
     );
   }
+}
+
+function idsOf(places: readonly ListPosition[]): readonly string[] {
+  return places.map(({ id }) => id);
 }
 
 function without(ids: readonly string[], others: ReadonlySet<string>): readonly string[] {

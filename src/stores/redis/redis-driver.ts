@@ -71,8 +71,8 @@ export class RedisDriver implements StoreDriver {
     const index = new SessionIndex(handle, names, clock, ttlSeconds);
     const quota = new Quota(handle, names, index);
     const references = new ForkReferences(handle, names, log);
-    const listing = new Listing({ handle, names, index, log });
     this.leases = new LeaseScripts(handle, names, options.clock);
+    const listing = new Listing({ handle, names, index, log, leases: this.leases });
     this.#handle = handle;
     this.#log = log;
     this.#listing = listing;

@@ -7,6 +7,7 @@ import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts
 import { RedisDriver } from "./redis-driver.ts";
 import { redisFailure } from "./redis-failure.ts";
 import { RedisHandle } from "./redis-handle.ts";
+import { SessionIndex } from "./session-index.ts";
 
 /** How a Redis store is opened. */
 export interface RedisStoreOptions {
@@ -87,8 +88,10 @@ async function checkLayout(handle: RedisHandle, names: KeyNames): Promise<void> 
     await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
     version = (await handle.command(key, ["GET", key])) as string | null;
   }
-  // What the first layout wrote is read as it is; a program that knows no other must not write beside this one.
+  // What the first layout wrote is read as it is, but its index knows of no runs; a program that knows no other layout must
+  // not write beside this one.
   if (version === "1") {
+    await new SessionIndex(handle, names, () => new Date(), undefined).settleHeld();
     await handle.command(key, ["SET", key, String(LAYOUT_VERSION)]);
     return;
   }

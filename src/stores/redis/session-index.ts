@@ -4,7 +4,7 @@ import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedM
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
-import { readStamp, readStatus, readTimes, type Stamp } from "./stored-session.ts";
+import { readIndexed, readStamp, readTimes, type Stamp } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
@@ -92,6 +92,19 @@ export class SessionIndex {
       await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => each(this.#settleMark(mark), mark.id)));
     }
     if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds, each);
+  }
+
+  /** Brings the index up to date with every session that it holds, whether that was written to or not. */
+  async settleHeld(): Promise<void> {
+    const key = this.#names.index("records");
+    let cursor = "0";
+    do {
+      const scan = ["HSCAN", key, cursor, "COUNT", String(AT_ONCE)];
+      const [next, fields] = (await this.#handle.command(key, scan)) as [string, string[]];
+      const ids = fields.filter((_, index) => index % 2 === 0);
+      await Promise.all(ids.map((id) => this.settleOne(id)));
+      cursor = String(next);
+    } while (cursor !== "0");
   }
 
   /** Brings the index up to date with one session. */
@@ -204,7 +217,7 @@ export class SessionIndex {
     if (k === null) return null;
     const stamp = readStamp(k);
     const { modifiedAt, updatedAt, writtenMs } = readTimes(h);
-    const times = { modifiedAt, updatedAt, status: readStatus(ff), deletedAt };
+    const times = { modifiedAt, updatedAt, ...readIndexed(ff), deletedAt };
     const record = { uid: stamp.uid, rev: stamp.rev, ...times, ...(JSON.parse(ix) as IndexedHeader) };
     return { stamp, writtenMs: Math.max(writtenMs, Number(deletedMs ?? 0)), record };
   }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { EMPTY_PATH, emptyHead, type SessionHead } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
 import type { HeadPlace } from "../entry-state.ts";
-import { nextStamp, readSession, readStatus, readTimes, writeFacts, writeHead } from "./stored-session.ts";
+import { nextStamp, readIndexed, readSession, readTimes, writeFacts, writeHead } from "./stored-session.ts";
 
 const header = createHeader({ userId: "ada" });
 const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
@@ -52,7 +52,9 @@ test("tells what the index needs of a head without the rest of it", () => {
   const { head } = places["a closed head with all that few entries change"] as HeadPlace;
   const { updatedAt, modifiedAt } = head;
   expect(readTimes(writeHead({ head, leafSeq: 4, factsSeq: 4 }, 0))).toMatchObject({ updatedAt, modifiedAt });
-  expect(readStatus(writeFacts(head))).toBe("closed");
+  const runs = { requested: false, started: true, parked: false, due: null };
+  expect(readIndexed(writeFacts(head))).toEqual({ status: "closed", runs });
+  expect(readIndexed(writeFacts({ ...head, openRuns: [] }))).toEqual({ status: "closed" });
 });
 
 test("never names two writes to a session alike", () => {

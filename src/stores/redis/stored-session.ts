@@ -2,7 +2,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionStatus } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { type OpenRun, readOpenRuns } from "../../session/open-runs.ts";
+import { type OpenRun, readOpenRuns, type RunsIndex, runsIndexOf } from "../../session/open-runs.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodePath,
@@ -103,9 +103,10 @@ export function readTimes(text: string): HeadTimes {
   return { writtenMs, updatedAt, modifiedAt };
 }
 
-/** The status that a head's facts tell of. */
-export function readStatus(text: string): SessionStatus {
-  return (JSON.parse(text) as HeadFacts).status;
+/** What a head's facts tell of for its place in the index. */
+export function readIndexed(text: string): { readonly status: SessionStatus; readonly runs?: RunsIndex } {
+  const { status, openRuns } = JSON.parse(text) as HeadFacts;
+  return openRuns.length === 0 ? { status } : { status, runs: runsIndexOf(readOpenRuns(openRuns)) };
 }
 
 /** Where the settings of a head stand: -1 for those before the first. */

@@ -315,8 +315,6 @@ const WRONG: readonly (readonly [what: string, method: string, path: string, bod
   ["an entry that asks for a run", "POST", "/entries", '{"entries":[{"type":"run_request","runId":"r","input":"x"}]}'],
   ["an entry that parks a run", "POST", "/entries", '{"entries":[{"type":"run_parked","runId":"r","questions":[]}]}'],
   ["an entry that stops a run", "POST", "/entries", '{"entries":[{"type":"cancel","runId":"r"}]}'],
-  ["an entry in another's name", "POST", "/entries", '{"entries":[{"type":"session_info","name":"x","by":"canary"}]}'],
-  ["an entry from nowhere", "POST", "/entries", '{"entries":[{"type":"session_info","name":"x","inherited":true}]}'],
   ["a run in another's name", "POST", "/runs", '{"input":"x","by":"canary"}'],
   ["a run with options of its own", "POST", "/runs", '{"input":"x","options":{"unasked":"all"}}'],
   ["a run of a name that is a number", "POST", "/runs", '{"input":"x","runId":7}'],

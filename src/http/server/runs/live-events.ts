@@ -79,15 +79,8 @@ export class LiveEvents {
   }
 }
 
-/** Half at a time, so that the cost of an event stays constant; the latest one always stays. */
+/** Half at a time, so that the cost of an event stays constant. */
 function dropHalf(told: Told): void {
-  let [kept, characters] = [told.events.length - 1, told.events.at(-1)?.frame.length ?? 0];
-  while (kept > told.events.length / 2) {
-    const { length } = told.events[kept - 1]?.frame ?? "";
-    if (characters + length > CHARACTERS_MAX / 2) break;
-    characters += length;
-    kept--;
-  }
-  told.events = told.events.slice(kept);
-  told.characters = characters;
+  told.events = told.events.slice(Math.ceil(told.events.length / 2));
+  told.characters = told.events.reduce((sum, { frame }) => sum + frame.length, 0);
 }

@@ -1,5 +1,4 @@
-import { isOwn, type SessionHead } from "../../../session/fold.ts";
-import { requestIdOf } from "../../../session/open-runs.ts";
+import type { SessionHead } from "../../../session/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { HttpError } from "../http-error.ts";
 import type { FrameSource } from "./event-streams.ts";
@@ -7,23 +6,6 @@ import type { EventPlace, LiveEvents } from "./live-events.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
 import type { EntryReader, SessionWatches } from "./session-watches.ts";
 import { frameOf } from "./wire-event.ts";
-
-/** How far back a run is looked for that nobody asked for in the log. */
-const ENTRIES_MAX = 10_000;
-
-/** The position of a run's first entry; null for a run that the session itself has none of. */
-export async function beginningOf(store: SessionStore, { header }: SessionHead, runId: string): Promise<number | null> {
-  const request = await store.getEntry(header.id, requestIdOf(runId));
-  if (request?.type === "run_request") return isOwn(header, request, request.seq) ? request.seq : null;
-  let first: number | null = null;
-  for await (const entry of store.read(header.id, { reverse: true, limit: ENTRIES_MAX })) {
-    if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
-    // Runs follow one another: before the first entry of one stands the end of another.
-    if (entry.runId === runId) first = entry.seq;
-    else if (first !== null) break;
-  }
-  return first;
-}
 
 /** What it takes to follow a run. */
 export interface FeedInit extends StoryAbout {

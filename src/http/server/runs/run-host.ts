@@ -2,10 +2,9 @@ import { drainRuns } from "../../../agent/active-runs.ts";
 import type { Agent } from "../../../agent/agent.ts";
 import type { SessionRun } from "../../../agent/session-run.ts";
 import type { GroupRun } from "../../../group/group-run.ts";
-import type { EntryOf } from "../../../session/entry.ts";
-import { SessionCapacityError, SessionError } from "../../../session/errors.ts";
+import type { DueRun } from "../../../lifecycle/due-run.ts";
+import { SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
-import { nextRun, type OpenRun, requestIdOf } from "../../../session/open-runs.ts";
 import type { Session } from "../../../session/session.ts";
 import type { WireRunEvent } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
@@ -27,15 +26,6 @@ export interface HeldRun {
   readonly ended: Promise<void>;
 }
 
-/** A run that nobody has and that is due. */
-interface DueRun {
-  readonly head: SessionHead;
-  readonly open: OpenRun;
-  readonly request: EntryOf<"run_request"> | null;
-  /** Of a run without a request: whom the log says was asked. */
-  readonly origin: RunOrigin | null;
-}
-
 /**
  * Takes up the runs that are due in this process, and knows those that it has. Everything else about a run is in the log.
  *
@@ -51,13 +41,20 @@ export class RunHost implements ServerRuns {
   readonly #runs = new Map<string, HeldRun>();
   /** What is being looked at, by session: one look at a time. */
   readonly #looks = new Map<string, Promise<unknown>>();
+  #sweeping: Promise<void> | null = null;
 
   constructor(services: ServerServices, maxRunsPerUser: number) {
     const { recoverMs } = services;
     this.#services = services;
     this.#slots = new RunSlots(maxRunsPerUser);
     if (recoverMs === 0) return;
-    const look = (): void => void this.#sweep().catch(services.report);
+    const look = (): void => {
+      this.#sweeping ??= this.#sweep()
+        .catch(services.report)
+        .finally(() => {
+          this.#sweeping = null;
+        });
+    };
     const timer = setInterval(look, recoverMs).unref();
     services.drain.addEventListener("abort", () => clearInterval(timer), { once: true });
     look();
@@ -106,11 +103,13 @@ export class RunHost implements ServerRuns {
    * program's, which may want to go on with it by itself.
    */
   async takeUp(sessionId: string, { any = false }: { readonly any?: boolean } = {}): Promise<HeldRun | null> {
+    const { manager, drain } = this.#services;
     const before = this.#looks.get(sessionId);
     const look = (async () => {
       await before?.catch(() => {});
-      const due = await this.#dueIn(sessionId, any);
-      return due && (await this.#begin(due));
+      if (drain.aborted || this.#runs.size >= RUNNING_MAX) return null;
+      const due = await manager.due(sessionId);
+      return due === null || (due.request === null && !any) ? null : this.#begin(due);
     })();
     this.#looks.set(sessionId, look);
     try {
@@ -120,37 +119,27 @@ export class RunHost implements ServerRuns {
     }
   }
 
-  async #dueIn(sessionId: string, any: boolean): Promise<DueRun | null> {
-    const { store, drain } = this.#services;
-    if (drain.aborted || this.#runs.size >= RUNNING_MAX) return null;
-    const head = await store.head(sessionId);
-    const open = head && nextRun(head.openRuns, new Date().toISOString());
-    if (head === null || open === null || (await store.leaseOf(sessionId)) !== null) return null;
-    const entry = await store.getEntry(sessionId, requestIdOf(open.runId));
-    const request = entry?.type === "run_request" ? entry : null;
-    if (request === null && !any) return null;
-    return { head, open, request, origin: request === null ? await readRunOrigin(store, head) : null };
-  }
-
   async #begin(due: DueRun): Promise<HeldRun | null> {
-    const { header } = due.head;
-    const userId = due.request?.by ?? header.userId ?? "";
-    if (!this.#slots.take(userId, header.id)) return null;
+    const { head, request, run } = due;
+    const userId = request?.by ?? head.header.userId ?? "";
+    if (!this.#slots.take(userId, head.header.id)) return null;
     let held: HeldRun | null = null;
     try {
-      held = isGroup(due) ? await this.#beginGroup(due) : await this.#beginAgent(due);
+      const origin = request === null ? await readRunOrigin(this.#services.store, head) : null;
+      const group = request?.group ?? origin?.group ?? null;
+      held = group === null ? await this.#beginAgent(head, origin) : await this.#beginGroup(head, run.runId, group);
       return held;
     } finally {
       if (held === null) this.#leave(userId);
-      else void held.ended.then(() => this.#leave(userId)).then(() => this.ring(header.id));
+      else void held.ended.then(() => this.#leave(userId)).then(() => this.ring(head.header.id));
     }
   }
 
-  async #beginAgent({ head, origin }: DueRun): Promise<HeldRun | null> {
+  async #beginAgent(head: SessionHead, origin: RunOrigin | null): Promise<HeldRun | null> {
     const { manager, agents, models, unasked, park } = this.#services;
     const { id: sessionId } = head.header;
     let input: Session | null = null;
-    const found = await manager.recover(sessionId, (name) => agentOf(agents, name ?? origin?.agent ?? null, origin), {
+    const found = await manager.recover(sessionId, (name) => agentOf(agents, name, origin), {
       models,
       park,
       ...(unasked && { unasked }),
@@ -169,13 +158,12 @@ export class RunHost implements ServerRuns {
     return this.#hold(sessionId, run.runId, run, done, LASTING);
   }
 
-  async #beginGroup({ head, open, request, origin }: DueRun): Promise<HeldRun | null> {
+  async #beginGroup({ header }: SessionHead, runId: string, name: string): Promise<HeldRun | null> {
     const { groups, unasked } = this.#services;
-    const { id: sessionId } = head.header;
-    const name = request?.group ?? origin?.group?.name ?? onlyOf(groups);
-    const group = groups.get(name);
-    if (group === undefined) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${JSON.stringify(name)}.`);
-    const run = group.stream(sessionId, null, { runId: open.runId, turns: false, ...(unasked && { unasked }) });
+    const [only, ...others] = groups.values();
+    const group = groups.get(name) ?? (name === "" && others.length === 0 ? only : undefined);
+    if (group === undefined) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${show(name)}.`);
+    const run = group.stream(header.id, null, { runId, turns: false, ...(unasked && { unasked }) });
     const done = Promise.resolve(run).then(() => {});
     const admitted = new Promise<void>((resolve) => {
       run.listen(({ type }) => type === "group-started" && resolve());
@@ -187,7 +175,7 @@ export class RunHost implements ServerRuns {
       if (late) return null;
       throw error;
     }
-    return this.#hold(sessionId, run.id, run, done, LASTING_OF_GROUPS);
+    return this.#hold(header.id, runId, run, done, LASTING_OF_GROUPS);
   }
 
   #hold(
@@ -273,24 +261,15 @@ function isInner(event: WireRunEvent): boolean {
   return event.type === "approval-required" && event.approval.innerRunId !== undefined;
 }
 
-function isGroup({ request, origin }: DueRun): boolean {
-  return request?.group !== undefined || origin?.group != null;
-}
-
-/** The agent of that name; where none was named, the first. An old log may name one that is gone. */
+/** The agent of that name; the first where none was named. An old log may name one that is gone, or none. */
 function agentOf(agents: ReadonlyMap<string, Agent>, name: string | null, origin: RunOrigin | null): Agent | null {
   const [first = null] = agents.values();
-  if (name === null) return first;
-  return agents.get(name) ?? (origin === null ? null : first);
+  const known = agents.get(name ?? origin?.agent ?? "");
+  return known ?? (name === null ? first : null);
 }
 
-function onlyOf(groups: ServerServices["groups"]): string {
-  const [name, another] = [...groups.keys()];
-  if (name !== undefined && another === undefined) return name;
-  throw new HttpError("GROUP_NOT_FOUND", "The log does not say which group was at work; go on with it in a program.");
-}
-
+/** Whether another server may have what a run needs, or its session is gone. */
 function isMissing(error: unknown): boolean {
   const code = error instanceof SessionError || error instanceof HttpError ? error.code : "";
-  return ["AGENT_NOT_FOUND", "MODEL_NOT_FOUND", "GROUP_NOT_FOUND"].includes(code);
+  return ["AGENT_NOT_FOUND", "MODEL_NOT_FOUND", "GROUP_NOT_FOUND", "SESSION_NOT_FOUND"].includes(code);
 }

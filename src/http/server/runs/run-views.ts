@@ -1,26 +1,38 @@
-import { inheritedCount, type SessionHead } from "../../../session/fold.ts";
+import { inheritedCount, isOwn, type SessionHead } from "../../../session/fold.ts";
 import { show } from "../../../session/errors.ts";
+import { requestIdOf } from "../../../session/open-runs.ts";
 import type { ListRuns, Page, QuestionView, RunView } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { recordedProblem } from "../problem.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
-import { beginningOf } from "./run-feed.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
 
 /** How far back the runs of a session are listed. */
 const LISTED_ENTRIES_MAX = 2000;
 const LISTED_MAX = 100;
+/** How far back a run is looked for that nobody asked for in the log. */
+const UNASKED_ENTRIES_MAX = 10_000;
 
 /** What a story of a session's run needs beside the log. */
 export function storyAbout({ groups }: ServerServices, { header }: SessionHead): StoryAbout {
   return { sessionId: header.id, agentsOf: (group) => groups.get(group)?.agentNames ?? [] };
 }
 
-/** The position of the first entry of a session's run. @throws {HttpError} `RUN_NOT_FOUND`. */
-export async function findRun({ store }: ServerServices, head: SessionHead, runId: string): Promise<number> {
-  const first = await beginningOf(store, head, runId);
+/** The position of the first entry of a session's own run. @throws {HttpError} `RUN_NOT_FOUND`. */
+export async function findRun({ store }: ServerServices, { header }: SessionHead, runId: string): Promise<number> {
+  const request = await store.getEntry(header.id, requestIdOf(runId));
+  let first: number | null = null;
+  if (request?.type === "run_request") first = isOwn(header, request, request.seq) ? request.seq : null;
+  else {
+    for await (const entry of store.read(header.id, { reverse: true, limit: UNASKED_ENTRIES_MAX })) {
+      if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
+      // Runs follow one another: before the first entry of one stands the end of another.
+      if (entry.runId === runId) first = entry.seq;
+      else if (first !== null) break;
+    }
+  }
   if (first !== null) return first;
-  throw new HttpError("RUN_NOT_FOUND", `Session ${head.header.id} has no run ${show(runId)}.`);
+  throw new HttpError("RUN_NOT_FOUND", `Session ${header.id} has no run ${show(runId)}.`);
 }
 
 /** How a run of a session stands. Costs what the run has written. @throws {HttpError} `RUN_NOT_FOUND`. */

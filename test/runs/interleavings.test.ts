@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import type { Entry } from "../../src/session/entry.ts";
+import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { makeDirectory } from "../faults/jsonl-support.ts";
+import { backends } from "../store-backends.ts";
+import { type Interleaving, interleave } from "./interleaving.ts";
+
+/** How many orders are tried on each store; memory is quick. */
+const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 15, sqlite: 20, postgres: 6, redis: 10 };
+const kinds = backends.filter(({ name }) => !/\((?:node:sqlite|pg|ioredis)\)/.test(name));
+
+describe.each(kinds)(
+  "runs in $name, with others who write, stop, answer and abandon them in any order",
+  ({ name, open }) => {
+    const seeds = SEEDS[name.split(" ")[0] as string] as number;
+    test.each(Array.from({ length: seeds }, (_, index) => index + 1))(
+      "leave a whole log, tear no call from its results, lose no answer and do nothing twice (seed %i)",
+      async (seed) => {
+        const store = await open(await makeDirectory());
+        try {
+          const played = await interleave(store, { seed, moves: seed % 2 === 0 });
+          expect([played.unexpected, played.torn]).toEqual([[], []]);
+          expect(problemsOf(played)).toEqual([]);
+          await checkHeadIsFold(store, "s");
+        } finally {
+          await store.close();
+        }
+      },
+      60_000,
+    );
+  },
+);
+
+/** What the log and what was really done say that they must not. */
+function problemsOf({ entries, effects, moved }: Interleaving): string[] {
+  const once = effects.filter((line) => !line.endsWith(" look"));
+  const twice = once.filter((line, index) => once.indexOf(line) !== index).map((line) => `${line} was done twice`);
+  const path = new Set(activePath(entries).map(({ id }) => id));
+  const lost = entries
+    .filter((entry) => isAnswer(entry) && !moved && !path.has(entry.id))
+    .map(({ id }) => `${id} is lost`);
+  return [...twice, ...lost, ...endsOf(entries)];
+}
+
+/** Runs that started and did not end exactly once. */
+function endsOf(entries: readonly Entry[]): string[] {
+  const runs = entries.filter((entry) => entry.type === "run");
+  const ids = [...new Set(runs.map(({ runId }) => runId))];
+  return ids.flatMap((runId) => {
+    const ends = runs.filter((run) => run.runId === runId && run.phase !== "started").length;
+    const stopped = entries.some((entry) => entry.type === "cancel" && entry.runId === runId);
+    return ends === 1 || (ends === 0 && stopped) ? [] : [`run ${runId} has ${ends} ends`];
+  });
+}
+
+function isAnswer(entry: Entry): boolean {
+  return entry.type === "message" && entry.message.role === "assistant" && entry.message.content === "done";
+}
+
+function activePath(entries: readonly Entry[]): Entry[] {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const path: Entry[] = [];
+  const leafId = entries.reduce<string | null>((leaf, entry) => {
+    if (entry.type === "leaf") return entry.targetId;
+    return ["message", "variables"].includes(entry.type) && entry.parentId === leaf ? entry.id : leaf;
+  }, null);
+  for (let entry = byId.get(leafId ?? ""); entry !== undefined; entry = byId.get(entry.parentId ?? ""))
+    path.unshift(entry);
+  return path;
+}
