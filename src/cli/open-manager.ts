@@ -1,4 +1,10 @@
-import { SessionManager, type SessionStore } from "../index.ts";
+import { type ActorOptions, SessionManager, type SessionStore } from "../index.ts";
+
+/** Whoever sits at the terminal, as the log names them: the user that a server without tokens of others serves, too. */
+export const LOCAL_USER = "local";
+
+/** On behalf of whoever sits at the terminal, who may see every session of the store. */
+export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: true } };
 
 /**
  * A manager for whoever sits at the terminal. The limits of a service are not theirs: no session is too many or too long,

@@ -49,6 +49,11 @@ export function printable(text: string, charactersMax = 100): string {
   return line.length <= charactersMax ? line : `${line.slice(0, charactersMax - 1)}…`;
 }
 
+/** A time as tables show it: to the minute, in UTC. */
+export function shortTime(time: string): string {
+  return printable(time.slice(0, 16).replace("T", " "));
+}
+
 /** A text of someone else's with its lines and tabs as they are, and nothing else in it that could steer a terminal. */
 export function printableText(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(STEERING_BUT_LINES, "\ufffd");

@@ -62,6 +62,9 @@ export interface RunsPage {
   readonly next: string | null;
 }
 
+/** How far back the questions of a run are looked for. */
+const LOOKED_BACK_MAX = 1000;
+
 const STATES: Readonly<Record<RunsWord, readonly OpenRun["state"][]>> = {
   requested: ["requested", "answered"],
   running: ["started"],
@@ -91,6 +94,34 @@ export async function listRuns(store: SessionStore, query: RunsQuery, viewer: Vi
       items.push(await viewOf(store, head, run, state));
   }
   return { items, next: page.next };
+}
+
+/** The open runs of one session, in the order of its log, with what those ask that someone has now. */
+export async function openRunsOf(store: SessionStore, head: SessionHead): Promise<readonly OpenRunView[]> {
+  const { openRuns, header } = head;
+  const isHeld = openRuns.some(({ state }) => state === "started") && (await store.leaseOf(header.id)) !== null;
+  const views: OpenRunView[] = [];
+  for (const run of openRuns) {
+    if (run.state !== "started")
+      views.push(await viewOf(store, head, run, run.state === "parked" ? "parked" : "requested"));
+    else {
+      const questions = await askedLately(store, header.id, run.runId);
+      views.push(await viewOf(store, head, { ...run, questions }, isHeld ? "running" : "interrupted"));
+    }
+  }
+  return views;
+}
+
+/** The questions of a run that has started and that have no answer: all of them are about its last answer with calls. */
+async function askedLately(store: SessionStore, sessionId: string, runId: string): Promise<readonly string[]> {
+  const [asked, answered] = [[] as string[], new Set<string>()];
+  for await (const entry of store.read(sessionId, { reverse: true, limit: LOOKED_BACK_MAX })) {
+    if (entry.type === "message" && entry.message.role === "assistant" && entry.message.toolCalls !== undefined) break;
+    if (entry.type !== "approval" || entry.runId !== runId) continue;
+    if (entry.decision === undefined) asked.unshift(entry.id);
+    else if (entry.question !== undefined) answered.add(entry.question);
+  }
+  return asked.filter((question) => !answered.has(question));
 }
 
 async function viewOf(

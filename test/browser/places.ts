@@ -21,6 +21,7 @@ export async function allPlaces(server: StudioServer): Promise<readonly (readonl
   return [
     ["sessions", "#/"],
     ["analytics", "#/analytics"],
+    ["questions", "#/questions"],
     ...views,
     ["a group", `#/sessions/${idOf("A sentence about a cat")}/group`],
     ["a merged session's lineage", `#/sessions/${idOf("A name for the release")}/lineage`],

@@ -23,10 +23,10 @@ export const TOKENS = {
 
 /**
  * Which program serves: the command line's for everyone on this machine, with sample sessions and a workspace, the same with
- * a token of its own, the same for users with a token, one whose model takes its time, or one whose model calls what it is
- * told to.
+ * a token of its own, the same for users with a token, the same with runs that park as soon as they ask, one whose model
+ * takes its time, or one whose model calls what it is told to.
  */
-export type ServerKind = "serve" | "own" | "tokens" | "slow" | "asking";
+export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -42,6 +42,10 @@ const PROGRAMS: Readonly<
   tokens: (directory, port) => [
     ...[BUILT, "serve", "--json", "--port", String(port), "--token-file", join(directory, "tokens")],
     ...["--store", `sqlite:${join(directory, "skein.db")}`],
+  ],
+  parking: (directory, port) => [
+    ...[BUILT, "serve", "--json", "--open-to-this-machine", "--park-after", "0", "--port", String(port)],
+    ...["--store", `sqlite:${join(directory, "skein.db")}`, "--workspace", join(directory, "workspace")],
   ],
   asking: (directory, port) => [
     fileURLToPath(new URL("programs/asking-server.mjs", import.meta.url)),

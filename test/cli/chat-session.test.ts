@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import type { Unasked } from "../../src/agent/unasked.ts";
+import type { Entry } from "../../src/session/entry.ts";
+import type { SessionStore } from "../../src/session/store.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
 import { ModelError } from "../../src/agent/model-error.ts";
@@ -286,7 +288,7 @@ describe("calls that write or run", () => {
     const outputs = await tell(chat, "go", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
       calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.callId, { approved: true });
+      await chat.decide(output.event.approval.question, { approved: true });
     });
     expect(calls).toEqual(asked);
     expect(await readFile(join(chat.workspace, "a.txt"), "utf8")).toBe("hi");
@@ -298,9 +300,10 @@ describe("calls that write or run", () => {
     const chat = await makeChat(scripted([calling(write), "then not"]));
     await tell(chat, "go", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await chat.decide("w", { approved: false, reason: "Not today." });
+        const { question } = output.event.approval;
+        await chat.decide(question, { approved: false, reason: "Not today." });
         // A word that comes too late changes nothing.
-        await chat.decide("w", { approved: true });
+        await chat.decide(question, { approved: true });
       }
     });
     expect((await contextOf(chat))[2]).toContain("Not today.");
@@ -322,11 +325,13 @@ describe("calls that write or run", () => {
       "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
     ]);
     expect(wordsOf(await tell(chat, "/approvals"))).toEqual([
-      'write_workspace_file {"path":"a.txt","content":"hi"}\n/recover goes on with the run and asks about them.',
+      expect.stringMatching(
+        /^write_workspace_file:\n│ hi\n1 Allow write_workspace_file `a\.txt` in \S+\? \(asked [-\d: ]+\)\nThe run waits for your word: \/approve or \/deny, and it goes on\.$/,
+      ),
     ]);
     await tell(chat, "/recover", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await chat.decide("w", { approved: true });
+        await chat.decide(output.event.approval.question, { approved: true });
       }
     });
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
@@ -338,14 +343,72 @@ describe("calls that write or run", () => {
   });
 });
 
+describe("a run that waits", () => {
+  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
+
+  /** A store in which a run of ann's was asked for and, where that is wanted, has parked with a question. */
+  async function waiting(parks: boolean): Promise<{ store: SessionStore; workspace: string; id: string }> {
+    const store = await openMemoryStore();
+    const workspace = await makeWorkspace();
+    const { manager } = await makeChat(scripted([]), { store, workspace });
+    const { sessionId: id } = await manager.create({ userId: "ann" });
+    await manager.request(id, { input: "Write it.", runId: "r1" }, { actor: "ann" });
+    if (!parks) return { store, workspace, id };
+    const first = await makeChat(scripted([calling(write)]), { store, workspace, questions: "parked" });
+    for await (const _output of first.open(id));
+    expect(eventsIn(await tell(first, "/recover")).at(-1)).toMatchObject({ type: "run-parked" });
+    return { store, workspace, id };
+  }
+
+  test("for an answer shows what it asks at once, lets nothing else pass, and goes on with /approve", async () => {
+    const { store, workspace, id } = await waiting(true);
+    const chat = await makeChat(scripted(["done"]), { store, workspace });
+    const opened: ChatOutput[] = [];
+    for await (const output of chat.open(id)) opened.push(output);
+    expect(wordsOf(opened).join()).toMatch(
+      /│ hi\n1 Allow write_workspace_file `a\.txt` .* in a run of ann\)\nThe run waits/,
+    );
+    const refused = eventsIn(await tell(chat, "something else")).at(-1);
+    expect(refused).toMatchObject({ type: "run-failed", error: { code: "SESSION_BUSY" } });
+    const outputs = await tell(chat, "/approve 1 looks fine");
+    expect(wordsOf(outputs)[0]).toMatch(/^Approved: write_workspace_file /);
+    expect(eventsIn(outputs).at(-1)).toMatchObject({ type: "run-finished", runId: "r1" });
+    expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
+    const entries: Entry[] = [];
+    for await (const entry of store.read(id)) entries.push(entry);
+    const answers = entries.filter((entry) => entry.type === "approval" && entry.decision !== undefined);
+    expect(answers).toMatchObject([{ by: "local", note: "looks fine", decision: { approved: true } }]);
+  });
+
+  test("for an answer hears no with its reason by /deny", async () => {
+    const { store, workspace, id } = await waiting(true);
+    const chat = await makeChat(scripted(["then not"]), { store, workspace });
+    for await (const _output of chat.open(id));
+    await tell(chat, "/deny Not today.");
+    expect((await contextOf(chat)).slice(-2)).toEqual([expect.stringContaining("Not today."), "assistant: then not"]);
+    expect(wordsOf(await tell(chat, "/deny"))).toEqual([expect.stringMatching(/^! No run of session \S+ waits/)]);
+  });
+
+  test("to begin is said to wait, and /recover begins it", async () => {
+    const { store, workspace, id } = await waiting(false);
+    const chat = await makeChat(scripted(["done"]), { store, workspace });
+    const opened: ChatOutput[] = [];
+    for await (const output of chat.open(id)) opened.push(output);
+    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^A run that was asked for .* by ann waits for its turn;/)]);
+    await tell(chat, "/recover");
+    expect(await contextOf(chat)).toEqual(["user: Write it.", "assistant: done"]);
+  });
+});
+
 describe("a word that was given before a crash", () => {
   const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
 
-  test.for<[attended: boolean, asked: string[], written: boolean]>([
-    [true, [], true],
-    [false, ["w"], false],
-  ])("counts where someone is there (%s), and is nobody's in a pipe", async ([attended, asked, written]) => {
+  test.for<[questions: "asked" | "refused" | "parked", asked: string[], written: boolean]>([
+    ["asked", [], true],
+    ["refused", ["w"], false],
+    ["parked", [], true],
+  ])("counts where questions are %s: those that are asked again are %j", async ([questions, asked, written]) => {
     const store = await openMemoryStore();
     const workspace = await makeWorkspace();
     const dying = await makeChat(scripted([calling(sleep, write)]), { store, workspace });
@@ -355,16 +418,16 @@ describe("a word that was given before a crash", () => {
       if (event.type === "tool-started") await drainRuns({ timeoutMs: 0 });
       // Both are asked about before the first one runs.
       if (event.type === "approval-required" && event.approval.callId === "w") {
-        for (const callId of ["w", "r"]) await dying.decide(callId, { approved: true });
+        for (const { question } of dying.pendingApprovals) await dying.decide(question, { approved: true });
       }
     });
-    const chat = await makeChat(scripted(["done"]), { store, workspace, attended });
+    const chat = await makeChat(scripted(["done"]), { store, workspace, questions });
     for await (const _output of chat.open(treeOf(dying).id));
     const calls: string[] = [];
     await tell(chat, "/recover", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
       calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.callId, { approved: false });
+      await chat.decide(output.event.approval.question, { approved: false });
     });
     expect(calls).toEqual(asked);
     const file = await readFile(join(workspace, "a.txt"), "utf8").catch(() => null);

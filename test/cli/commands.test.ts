@@ -8,20 +8,10 @@ import { createHeader } from "../../src/session/header.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { tamper } from "../doctor/damage.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";
-import { runHere, sampleStore } from "./run-skein.ts";
+import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
 
-const elsewhere = ["chat", "export", "import", "serve", "open"];
-
-/** The object that a command prints, whose fields must be the documented ones. */
-async function jsonOf(...args: readonly string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await runHere([...args, "--json"]);
-  expect([args, code, stderr]).toEqual([args, 0, ""]);
-  expect(stdout).toMatch(/^[^\n]+\n$/);
-  const printed = JSON.parse(stdout) as Record<string, unknown>;
-  const documented = commands.find(({ name }) => name === args[0])?.json ?? {};
-  expect([args[0], Object.keys(printed).sort()]).toEqual([args[0], Object.keys(documented).sort()]);
-  return printed;
-}
+/** Tried in files of their own. */
+const elsewhere = ["chat", "export", "import", "serve", "open", "approve", "deny", "cancel", "recover"];
 
 async function linesOf(...args: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runHere(args);
@@ -39,6 +29,8 @@ test("every command prints with --json the fields that its help documents", asyn
     ["show", "plan"],
     ["tree", "plan"],
     ["stats"],
+    ["runs"],
+    ["approvals"],
     ["label", "plan", "leaf", "here"],
     ["rename", "plan", "Trip"],
     ["fork", "plan", "other"],

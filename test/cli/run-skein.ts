@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
 import { createHeader } from "../../src/session/header.ts";
@@ -41,6 +42,17 @@ export async function runHere(args: readonly string[], options: RunHere = {}): P
     signal: options.signal ?? new AbortController().signal,
   });
   return { code, stdout, stderr };
+}
+
+/** The object that a command prints, whose fields must be the documented ones. */
+export async function jsonOf(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runHere([...args, "--json"]);
+  expect([args, code, stderr]).toEqual([args, 0, ""]);
+  expect(stdout).toMatch(/^[^\n]+\n$/);
+  const printed = JSON.parse(stdout) as Record<string, unknown>;
+  const documented = commands.find(({ name }) => name === args[0])?.json ?? {};
+  expect([args[0], Object.keys(printed).sort()]).toEqual([args[0], Object.keys(documented).sort()]);
+  return printed;
 }
 
 /** The path of the built program. */

@@ -34,7 +34,7 @@ export async function makeChat(
     },
     workspace: await makeWorkspace(),
     unasked: "reads",
-    attended: true,
+    questions: "asked",
     ...init,
   });
   onTestFinished(() => chat[Symbol.asyncDispose]());

@@ -93,6 +93,8 @@ export class ChatPrinter {
         return this.#aside("The session was moved elsewhere meanwhile; this run stays on its own branch.");
       case "events-dropped":
         return this.#aside(`${event.count} events came too fast to be shown.`);
+      case "run-parked":
+        return this.#aside("The run waits for an answer and goes on after it; skein approvals lists what it asks.");
       case "run-finished":
         return this.#finish(event.truncated);
       case "run-failed":

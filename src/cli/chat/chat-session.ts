@@ -7,14 +7,14 @@ import {
   type SessionTree,
   type Unasked,
 } from "../../index.ts";
+import { openRunsOf } from "../../lifecycle/list-runs.ts";
 import { suggestion } from "../nearest.ts";
+import { LOCAL_USER } from "../open-manager.ts";
 import { CHAT_COMMANDS } from "./chat-commands.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
-import { type Answerer, ChatTurns } from "./chat-turns.ts";
+import { type Answerer, type ChatQuestions, ChatTurns } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
-
-/** Whose the sessions of a chat are. */
-const CHAT_USER = "local";
+import { describeOpenRuns } from "./open-run-words.ts";
 
 const DEFAULT_MODEL = "offline/offline";
 const DEFAULT_PROMPT =
@@ -29,8 +29,8 @@ export interface ChatInit {
   readonly workspace: string;
   /** Which calls run without a question. */
   readonly unasked: Unasked;
-  /** Whether someone is there to be asked; without them, no word on record lets a call run either. */
-  readonly attended: boolean;
+  /** What becomes of calls that need a person's word. */
+  readonly questions: ChatQuestions;
   /** The model to ask (default: the session's last one, else one that needs no key). */
   readonly model?: string;
   /** The instructions (default: the session's own, else those of every chat). */
@@ -74,9 +74,9 @@ export class ChatSession implements AsyncDisposable {
     return this.#model;
   }
 
-  /** Whether someone is there to be asked. */
-  get attended(): boolean {
-    return this.#init.attended;
+  /** What becomes of calls that need a person's word. */
+  get questions(): ChatQuestions {
+    return this.#init.questions;
   }
 
   /** Whether the next line belongs to the last one. */
@@ -109,14 +109,19 @@ export class ChatSession implements AsyncDisposable {
 
   /** Goes on in a session that is there, and says how it was left. One that cannot be opened leaves the chat where it was. */
   async *open(sessionId: string): AsyncGenerator<ChatOutput> {
+    const tree = yield* this.enter(sessionId);
+    yield* this.#tellHowLeft(await tree.refresh());
+  }
+
+  /** Goes on in a session that is there, with the model that last answered in it. */
+  async *enter(sessionId: string): AsyncGenerator<ChatOutput, SessionTree> {
     const tree = await this.manager.open(sessionId);
     await this.#tree?.close();
     this.#tree = tree;
     this.listed.checkpoints = [];
-    const head = await tree.refresh();
-    yield* this.#takeModelOf(head);
+    yield* this.#takeModelOf(await tree.refresh());
     yield this.#opened(tree);
-    yield* this.#tellHowLeft(head);
+    return tree;
   }
 
   /** Stops what is under way; whether there was anything. */
@@ -124,15 +129,20 @@ export class ChatSession implements AsyncDisposable {
     return this.turns.interrupt();
   }
 
-  /** Gives a person's word on a call. A call that no longer waits for it is left alone. */
-  async decide(callId: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
-    if (!this.pendingApprovals.some((approval) => approval.callId === callId)) return;
+  /** Gives a person's word on a call of the turn under way. A question that no longer waits for it is left alone. */
+  async decide(question: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
+    if (!this.pendingApprovals.some((approval) => approval.question === question)) return;
     try {
-      await this.turns.decide(callId, decision);
+      await this.turns.decide(question, decision);
     } catch (error) {
-      // The run may have ended while the word was on its way.
-      if (!(error instanceof SessionError && error.code === "RUN_ENDED")) throw error;
+      // The run may have ended, or someone else may have answered, while the word was on its way.
+      if (!(error instanceof SessionError && ["RUN_ENDED", "ENTRY_EXISTS"].includes(error.code))) throw error;
     }
+  }
+
+  /** Goes on with the run that is due in the session, or says why none is. */
+  async *recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
+    yield* this.#refusing(this.#recover(tree));
   }
 
   /** Asks another model from here on. */
@@ -145,10 +155,10 @@ export class ChatSession implements AsyncDisposable {
 
   /** What answers the next turn of the session. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
-    const { system, workspace, unasked, attended } = this.#init;
+    const { system, workspace, unasked, questions } = this.#init;
     const { systemPrompt } = await tree.store.settings(tree.id, (await tree.refresh()).path);
     const prompt = system ?? systemPrompt ?? DEFAULT_PROMPT;
-    return { model: this.#model, prompt, unasked, attended, workspace };
+    return { model: this.#model, prompt, unasked, questions, workspace };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -182,7 +192,7 @@ export class ChatSession implements AsyncDisposable {
   async #create(): Promise<SessionTree> {
     const { workspace, system = DEFAULT_PROMPT } = this.#init;
     const { sessionId } = await this.manager.create({
-      userId: CHAT_USER,
+      userId: LOCAL_USER,
       cwd: workspace,
       systemPrompt: system,
       sandbox: { backend: "local", spec: { workingDir: workspace }, handleId: null },
@@ -206,14 +216,22 @@ export class ChatSession implements AsyncDisposable {
     }
   }
 
-  async *#tellHowLeft({ header, openRuns }: SessionHead): AsyncGenerator<ChatOutput> {
-    if (openRuns.length === 0) return;
-    const held = (await this.manager.store.leaseOf(header.id)) !== null;
-    yield notice(
-      held
-        ? "A run is under way in this session, or its program was killed a moment ago; /recover waits and goes on with it."
-        : "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
-    );
+  async *#tellHowLeft(head: SessionHead): AsyncGenerator<ChatOutput> {
+    const text = describeOpenRuns(await openRunsOf(this.manager.store, head));
+    if (text !== null) yield notice(text);
+  }
+
+  async *#recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
+    const head = await tree.refresh();
+    if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
+    const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
+    const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
+    if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
+      return yield notice("The last answer is whole; say what comes next.");
+    }
+    const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
+    const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
+    if (!went) yield* this.#tellHowLeft(await tree.refresh());
   }
 
   async *#refusing(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {

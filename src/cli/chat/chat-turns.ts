@@ -7,6 +7,7 @@ import {
   runSessionLoop,
   Session,
   SessionError,
+  type SessionManager,
   type SessionRun,
   type SessionTree,
   type Unasked,
@@ -16,17 +17,26 @@ import { forgetConsent } from "../../agent/resume-state.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";
 
+/**
+ * What becomes of calls that need a person's word: someone is there to be asked; or nobody is, and they are refused, whatever
+ * is on record of them; or the run parks until they have an answer.
+ */
+export type ChatQuestions = "asked" | "refused" | "parked";
+
 /** What answers a turn. */
 export interface Answerer {
   readonly model: Model;
   readonly prompt: string;
   /** Which calls run without a question. */
   readonly unasked: Unasked;
-  /** Whether someone is there to be asked. */
-  readonly attended: boolean;
+  /** What becomes of calls that need a person's word. */
+  readonly questions: ChatQuestions;
   /** The directory that the tools act in. */
   readonly workspace: string;
 }
+
+/** How far back the questions of a run are looked for. */
+const LOOKED_BACK_MAX = 1000;
 
 interface Started {
   /** Where the run's tools act; let go of when the run is over. */
@@ -54,28 +64,47 @@ export class ChatTurns {
     });
   }
 
-  /**
-   * Goes on where the session stands, or from another entry: with calls that have no result, or with a question that has
-   * no answer.
-   */
-  async *goOn(tree: SessionTree, by: Answerer, from?: string): AsyncGenerator<ChatOutput> {
-    const { prompt, workspace, attended } = by;
+  /** Goes on with the run that is due in a session, if one is; whether one was. `models` makes what its request names. */
+  async *recover(
+    manager: SessionManager,
+    tree: SessionTree,
+    by: Answerer,
+    models: (name: string) => Model,
+  ): AsyncGenerator<ChatOutput, boolean> {
+    return yield* this.#follow(tree, async (signal) => {
+      const agent = createAgent({ prompt: by.prompt, ...optionsOf(by) });
+      let source: Session | null = null;
+      const elsewhere = await isAskedElsewhere(tree, by.workspace);
+      const place = (input: Session): Session => {
+        // A word that was given for one directory is none for another: whoever gave it is asked anew.
+        if (elsewhere) forgetConsent(input.transcript);
+        source = placeOf(by)(input);
+        return source;
+      };
+      const park = by.questions === "parked" ? { park: { afterMs: 0 } } : {};
+      const found = await manager.recover(tree.id, () => agent, { place, models, signal, ...park });
+      return found === null || source === null ? null : { source, run: found.run };
+    });
+  }
+
+  /** Goes on from an entry: with calls that have no result, or with a question that has no answer. */
+  async *goOn(tree: SessionTree, by: Answerer, from: string): AsyncGenerator<ChatOutput> {
+    const { prompt } = by;
     yield* this.#follow(tree, async (signal) => {
-      if (from !== undefined) await tree.branch(from);
+      await tree.branch(from);
       const { store, id: sessionId } = tree;
       const { user, agent } = await resumeSession({ store, sessionId }, { agentPrompt: prompt });
-      if (!attended) forgetConsent(user.transcript);
-      const source = user.to("local", workspace);
+      const source = placeOf(by)(user);
       return { source, run: runSessionLoop(source, agent, { ...optionsOf(by), persist: tree, signal }) };
     });
   }
 
   /** Does something that `interrupt` can stop. */
-  async *stoppable(work: (signal: AbortSignal) => AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
+  async *stoppable<T>(work: (signal: AbortSignal) => AsyncGenerator<ChatOutput, T>): AsyncGenerator<ChatOutput, T> {
     const controller = new AbortController();
     this.#work = controller;
     try {
-      yield* work(controller.signal);
+      return yield* work(controller.signal);
     } finally {
       this.#work = null;
     }
@@ -88,16 +117,21 @@ export class ChatTurns {
   }
 
   /** Gives a person's word on a call that waits for it. */
-  async decide(callId: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
-    if (decision.approved) await this.#run?.approve(callId);
-    else await this.#run?.deny(callId, decision.reason);
+  async decide(question: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
+    if (decision.approved) await this.#run?.approve(question);
+    else await this.#run?.deny(question, decision.reason);
   }
 
-  #follow(tree: SessionTree, start: (signal: AbortSignal) => Promise<Started>): AsyncGenerator<ChatOutput> {
+  #follow(
+    tree: SessionTree,
+    start: (signal: AbortSignal) => Promise<Started | null>,
+  ): AsyncGenerator<ChatOutput, boolean> {
     const turns = this;
     return this.stoppable(async function* (signal) {
       yield* untilFree(tree.store, tree.id, signal);
-      const { source, run } = await start(signal);
+      const started = await start(signal);
+      if (started === null) return false;
+      const { source, run } = started;
       turns.#run = run;
       try {
         for await (const event of run) yield { type: "run-event", event };
@@ -112,8 +146,31 @@ export class ChatTurns {
         );
         await source.closeSandbox();
       }
+      return true;
     });
   }
+}
+
+/** Whether the calls that a session has no result of were asked about as calls in another directory. */
+async function isAskedElsewhere({ store, id }: SessionTree, workspace: string): Promise<boolean> {
+  const calls = new Set<string>();
+  for await (const entry of store.read(id, { reverse: true, limit: LOOKED_BACK_MAX })) {
+    if (entry.type === "message" && entry.message.role === "assistant") return false;
+    // Of a call that was asked about again, the last question counts.
+    if (entry.type !== "approval" || entry.asked === undefined || calls.has(entry.callId)) continue;
+    calls.add(entry.callId);
+    const { reach } = entry.asked as { readonly reach?: Approval["reach"] };
+    if (reach != null && reach.directory !== workspace) return true;
+  }
+  return false;
+}
+
+/** Lets the tools of a session act in the workspace; where nobody is there, no word on record lets a call run either. */
+function placeOf({ workspace, questions }: Answerer): (session: Session) => Session {
+  return (session) => {
+    if (questions === "refused") forgetConsent(session.transcript);
+    return session.to("local", workspace);
+  };
 }
 
 function optionsOf({ model, unasked }: Answerer): LoopOptions & { readonly model: Model } {

@@ -2,22 +2,23 @@ import {
   CheckpointNotFoundError,
   messageTokens,
   type Message,
-  resumeSession,
   SessionError,
   type SessionTree,
   textOf,
-  type ToolCall,
   type Usage,
 } from "../../index.ts";
-import { resumeStateOf } from "../../agent/resume-state.ts";
+import { openRunsOf } from "../../lifecycle/list-runs.ts";
 import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
 import { show } from "../../session/errors.ts";
+import { AT_TERMINAL } from "../open-manager.ts";
+import { describeQuestion, pickQuestion, questionsOf } from "../open-questions.ts";
 import { printable } from "../terminal.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
-import { notice } from "./chat-output.ts";
+import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 import { exportToFile } from "./export-to-file.ts";
 import { modelName } from "./model-name.ts";
+import { describeQuestions } from "./open-run-words.ts";
 import { describeSpending } from "./describe-spending.ts";
 
 /** The commands that mark places, tell what the model sees and what it cost, and go on with what was interrupted. */
@@ -73,11 +74,21 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     summary: "List the calls that wait for your word.",
     on: "session",
     run: saying(async (_chat, _argument, tree) => {
-      const waiting = await undecidedCalls(tree);
-      if (waiting.length === 0) return "No call waits for your word.";
-      const calls = waiting.map(({ name, arguments: given }) => `${name} ${printable(given, 200)}`);
-      return [...calls, "/recover goes on with the run and asks about them."].join("\n");
+      const waiting = questionsOf(await openRunsOf(tree.store, await tree.refresh()));
+      return waiting.length === 0 ? "No call waits for your word." : describeQuestions(waiting);
     }),
+  },
+  approve: {
+    usage: "/approve [number] [note]",
+    summary: "Let a call run that waits for your word, and go on.",
+    on: "session",
+    run: (chat, given, tree) => answer(chat, tree, given, true),
+  },
+  deny: {
+    usage: "/deny [number] [reason]",
+    summary: "Refuse a call that waits for your word, and go on.",
+    on: "session",
+    run: (chat, given, tree) => answer(chat, tree, given, false),
   },
   context: {
     usage: "/context",
@@ -117,17 +128,9 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   },
   recover: {
     usage: "/recover",
-    summary: "Go on with a run that was interrupted.",
+    summary: "Go on with a run that was interrupted, has its answers, or waits to begin.",
     on: "session",
-    async *run(chat, _argument, tree) {
-      const { openRuns } = await tree.refresh();
-      if (openRuns.length === 0) return yield notice("No run was interrupted.");
-      const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
-      if (last?.role === "assistant" && (last.toolCalls ?? []).length === 0) {
-        return yield notice("The last answer is whole; say what comes next.");
-      }
-      yield* chat.turns.goOn(tree, await chat.answererFor(tree));
-    },
+    run: (chat, _argument, tree) => chat.recover(tree),
   },
 };
 
@@ -146,11 +149,19 @@ function describeMessage(message: Message): string {
   return `${String(messageTokens(message)).padStart(7)}  ${message.role}: ${said}`;
 }
 
-/** The calls that a run asked about before it was interrupted. */
-async function undecidedCalls({ id: sessionId, store }: SessionTree): Promise<readonly ToolCall[]> {
-  const { transcript } = (await resumeSession({ store, sessionId })).user;
-  const undecided = [...(resumeStateOf(transcript)?.approvals ?? [])].filter(([, { decision }]) => decision === null);
-  const ids = new Set(undecided.map(([callId]) => callId));
-  const answer = transcript.rows.findLast(({ message }) => message.role === "assistant")?.message;
-  return answer?.role === "assistant" ? (answer.toolCalls ?? []).filter(({ id }) => ids.has(id)) : [];
+/** Answers a question of a run that nobody has, and goes on with the run once all have an answer. */
+async function* answer(
+  chat: ChatSession,
+  tree: SessionTree,
+  given: string,
+  approved: boolean,
+): AsyncGenerator<ChatOutput> {
+  const [, number, text = ""] = /^(\d{1,3})?\s*(.*)$/s.exec(given) ?? [];
+  const waiting = questionsOf(await openRunsOf(tree.store, await tree.refresh()));
+  const asked = pickQuestion(waiting, tree.id, number);
+  const { question } = asked;
+  if (approved) await chat.manager.approve(tree.id, question, text === "" ? {} : { note: text }, AT_TERMINAL);
+  else await chat.manager.deny(tree.id, question, text === "" ? {} : { reason: text }, AT_TERMINAL);
+  yield notice(`${approved ? "Approved" : "Denied"}: ${describeQuestion(asked)}`);
+  if (waiting.length === 1) yield* chat.recover(tree);
 }

@@ -18,36 +18,43 @@ export interface ChatFrontEnd {
 /** Holds a chat until its lines end or the user leaves; whether everything that was asked for was done. */
 export async function runChat(
   chat: ChatSession,
-  { lines, show }: ChatFrontEnd,
+  frontEnd: ChatFrontEnd,
   opening: AsyncIterable<ChatOutput>,
 ): Promise<boolean> {
-  let done = true;
-  const follow = async (outputs: AsyncIterable<ChatOutput>): Promise<boolean> => {
-    for await (const output of outputs) {
-      if (output.type === "chat-ended") return false;
-      if (hasFailed(output)) done = false;
-      await show(output);
-      if (output.type === "run-event" && output.event.type === "approval-required") {
-        await decide(chat, { lines, show }, output.event.approval);
-      }
-    }
-    return true;
-  };
-  await follow(opening);
+  let done = (await followChat(chat, frontEnd, opening)).done;
   for (;;) {
-    const line = await lines.next(() => (chat.continues ? "… " : "> "));
+    const line = await frontEnd.lines.next(() => (chat.continues ? "… " : "> "));
     // Lines that ended in the middle of an input still make one.
-    if (!(await follow(chat.take(line ?? ""))) || line === null) return done;
+    const followed = await followChat(chat, frontEnd, chat.take(line ?? ""));
+    done &&= followed.done;
+    if (followed.left || line === null) return done;
   }
 }
 
+/** Shows what a chat says and asks what it asks, until that is all; whether it was done, and whether the user leaves. */
+export async function followChat(
+  chat: ChatSession,
+  frontEnd: ChatFrontEnd,
+  outputs: AsyncIterable<ChatOutput>,
+): Promise<{ readonly done: boolean; readonly left: boolean }> {
+  let done = true;
+  for await (const output of outputs) {
+    if (output.type === "chat-ended") return { done, left: true };
+    if (hasFailed(output)) done = false;
+    await frontEnd.show(output);
+    if (output.type === "run-event" && output.event.type === "approval-required" && chat.questions !== "parked") {
+      await decide(chat, frontEnd, output.event.approval);
+    }
+  }
+  return { done, left: false };
+}
+
 async function decide(chat: ChatSession, { lines, show }: ChatFrontEnd, approval: Approval): Promise<void> {
-  const { callId } = approval;
   const { text, question } = approvalQuestion(approval);
-  if (text !== null && chat.attended) await show(notice(text));
+  if (text !== null && chat.questions === "asked") await show(notice(text));
   const word = await lines.confirm(question);
-  if (word === "yes") await chat.decide(callId, { approved: true });
-  else if (word !== "stopped") await chat.decide(callId, { approved: false, reason: REASONS[word] });
+  if (word === "yes") await chat.decide(approval.question, { approved: true });
+  else if (word !== "stopped") await chat.decide(approval.question, { approved: false, reason: REASONS[word] });
 }
 
 function hasFailed(output: ChatOutput): boolean {

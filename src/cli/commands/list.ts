@@ -5,7 +5,7 @@ import { type Command, type CommandContext, type CommandOption, textOption, text
 import { countOption } from "../option-values.ts";
 import { findSession } from "../session-reference.ts";
 import { tableLines } from "../table.ts";
-import { printable } from "../terminal.ts";
+import { printable, shortTime } from "../terminal.ts";
 
 /** The statuses to choose from. */
 export const STATUS_OPTION: CommandOption = {
@@ -27,6 +27,7 @@ const COLUMNS = [
 export const list: Command = {
   name: "list",
   summary: "List sessions, the one with the latest message first.",
+  details: "A session of which a run waits for an answer is marked with asks; skein approvals says what.",
   arguments: [],
   options: {
     user: { value: "ID", what: "only sessions of this user" },
@@ -46,7 +47,8 @@ export const list: Command = {
     },
   ],
   json: {
-    sessions: "the sessions: id, name, userId, cwd, status, closed, createdAt, modifiedAt, messageCount, firstMessage",
+    sessions:
+      "the sessions: id, name, userId, cwd, status, closed, createdAt, modifiedAt, messageCount, firstMessage, openRuns",
     damaged: "sessions that cannot be read: id, path, reason",
     next: "what to give as --cursor for those that follow, or null",
   },
@@ -54,7 +56,7 @@ export const list: Command = {
   async run(context) {
     await using store = await context.openStore();
     const { items, damaged, next } = await readPage(store, context);
-    if (context.json) context.printJson({ sessions: items.map((head) => summaryOf(head)), damaged, next });
+    if (context.json) context.printJson({ sessions: items.map(jsonOf), damaged, next });
     else {
       for (const line of tableLines(COLUMNS, items.map(rowOf))) context.terminal.line(line);
       for (const { path, reason } of damaged) context.fail(`${path} cannot be read: ${reason}`);
@@ -64,7 +66,11 @@ export const list: Command = {
   },
 };
 
-/** A session as a row of a listing: id, time, status, turns, name. */
+function jsonOf(head: SessionHead): object {
+  return { ...summaryOf(head), openRuns: head.openRuns };
+}
+
+/** A session as a row of a listing: id, time, status and whether it waits for an answer, turns, name. */
 export function rowOf({
   header,
   modifiedAt,
@@ -72,9 +78,11 @@ export function rowOf({
   messageCount,
   name,
   firstMessage,
+  openRuns,
 }: SessionHead): readonly string[] {
+  const standing = openRuns.some(({ state }) => state === "parked") ? `${status}, asks` : status;
   const title = printable(name ?? firstMessage ?? "", 60);
-  return [printable(header.id, 512), modifiedAt.slice(0, 16).replace("T", " "), status, String(messageCount), title];
+  return [printable(header.id, 512), shortTime(modifiedAt), standing, String(messageCount), title];
 }
 
 async function readPage(store: SessionStore, { values, signal }: CommandContext): Promise<SessionPage> {

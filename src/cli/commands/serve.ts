@@ -22,7 +22,7 @@ import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
-import { openManager } from "../open-manager.ts";
+import { LOCAL_USER, openManager } from "../open-manager.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
 import { addressWithToken } from "../address-with-token.ts";
@@ -43,6 +43,12 @@ export const serve: Command = {
     host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
     port: { value: "N", default: "4117", what: "the port; 0 for any that is free" },
     "token-file": { value: "FILE", what: "who may come in, made with skein token" },
+    "park-after": {
+      value: "SECONDS",
+      default: "30",
+      what: "how long a run waits for an answer before it lets go of its session, and goes on after the answer",
+    },
+    webhook: { value: "URL", what: "where to post that a run has parked and waits for an answer" },
     "open-to-this-machine": {
       what: "no token: every account and every program of this machine is the administrator, and runs tools as you",
     },
@@ -134,6 +140,7 @@ async function announce({ fail }: CommandContext, server: LocalServer): Promise<
 async function initOf({ values, fail }: CommandContext, { file, token }: ServeDoor): Promise<ServerInit> {
   const unasked = unaskedOption({ values, fail });
   const [host, port] = [textOption(values, "host"), countOption(values, "port", 0)];
+  const [parkAfter, webhook] = [countOption(values, "park-after", 0), textOption(values, "webhook")];
   const given = textOption(values, "workspace");
   const workspace = given === undefined ? null : await workspaceAt(given);
   const studio = await studioDirectory();
@@ -147,10 +154,12 @@ async function initOf({ values, fail }: CommandContext, { file, token }: ServeDo
     logger: (line) => {
       if (line.level === "error" || values["log"] === true) fail(JSON.stringify(line));
     },
+    ...(parkAfter !== undefined && { park: { afterMs: parkAfter * 1000 } }),
+    ...(webhook !== undefined && { webhook: { url: webhook } }),
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== null && { tokens: file }),
-    ...(token !== null && { tokens: [{ token, userId: "local", admin: true }], limits: { rate: null } }),
+    ...(token !== null && { tokens: [{ token, userId: LOCAL_USER, admin: true }], limits: { rate: null } }),
     ...(workspace !== null && {
       place: { backend: "local", spec: { workingDir: workspace }, perUser: file !== null },
     }),

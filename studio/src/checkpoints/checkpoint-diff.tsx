@@ -5,7 +5,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { contentText } from "../request/message-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 import { addressOf } from "../shell/place.ts";
 import { CheckpointFiles } from "./checkpoint-files.tsx";

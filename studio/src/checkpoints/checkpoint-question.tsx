@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { useAction } from "../request/use-action.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useClient } from "../request/use-client.ts";
 
 /** What can be done with a checkpoint once a question is answered. */

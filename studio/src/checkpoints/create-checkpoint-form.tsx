@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useAction } from "../request/use-action.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useClient } from "../request/use-client.ts";
 
 interface FormProps {

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { MergeChoice } from "./merge-form.tsx";

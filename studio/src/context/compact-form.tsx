@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import type { CompactionPreview, ModelInfo, SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useClient } from "../request/use-client.ts";
 
 /** What a compaction would do to a session as it was at a version. */

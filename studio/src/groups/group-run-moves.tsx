@@ -3,9 +3,8 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
-import type { RunCalls } from "../run/run-context.ts";
 import type { GroupMove } from "./group-run-state.ts";
 import type { WatchedRun } from "./use-group-run.ts";
 
@@ -22,12 +21,7 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
   const may = useMay();
-  const stop = useAction(() => client.runs.abort(run.runId));
-  const calls: Pick<RunCalls, "approve" | "deny"> = {
-    approve: async (callId) => void (await client.runs.approve(run.runId, callId)),
-    deny: async (callId, reason) =>
-      void (await client.runs.deny(run.runId, callId, reason === "" ? undefined : reason)),
-  };
+  const stop = useAction(() => client.runs.cancel(run.sessionId, run.runId));
   const going = state.outcome === null && error === null;
   const speaking = state.moves.findLast(({ status }) => status === "speaking");
   const name = visibleText(run.group ?? "the group");
@@ -56,7 +50,7 @@ export function GroupRunMoves({ watched: { run, state, error } }: { readonly wat
         </p>
       )}
       {state.waiting.map(({ agent, approval }) => (
-        <ApprovalCard key={approval.question} approval={approval} agent={agent} calls={calls} />
+        <ApprovalCard key={approval.question} sessionId={run.sessionId} asked={approval} agent={agent} />
       ))}
       <ol className="group-events" aria-label={`What ${name} did`}>
         {state.moves.map((move) => (

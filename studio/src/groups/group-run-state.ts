@@ -109,10 +109,7 @@ function ended(state: GroupRunState, outcome: string, failed: boolean): GroupRun
 }
 
 function decided(state: GroupRunState, callId: string): GroupRunState {
-  return {
-    ...state,
-    waiting: state.waiting.filter(({ approval }) => approval.callId !== callId || approval.innerRunId !== undefined),
-  };
+  return { ...state, waiting: state.waiting.filter(({ approval }) => approval.callId !== callId) };
 }
 
 function agentOf(event: object): string | null {

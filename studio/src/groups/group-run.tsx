@@ -3,7 +3,7 @@ import type { GroupInfo, SessionView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { GroupRunMoves } from "./group-run-moves.tsx";
 import { useGroupRun } from "./use-group-run.ts";
 import "./group-run.css";
@@ -22,7 +22,7 @@ export function GroupRun({
   const may = useMay();
   const [startedId, setStartedId] = useState<string | null>(null);
   const running = session.running;
-  const watched = useGroupRun(running?.here === true ? running.runId : startedId);
+  const watched = useGroupRun(session.header.id, running === null ? startedId : (startedOf(session) ?? startedId));
   const start = useAction(async (group: string, input: string) => {
     const run = await client.runs.start(session.header.id, { input, group });
     setStartedId(run.runId);
@@ -50,9 +50,13 @@ export function GroupRun({
   );
 }
 
+function startedOf({ openRuns }: SessionView): string | null {
+  return openRuns.find(({ state }) => state === "started")?.runId ?? null;
+}
+
 function refusalOf({ running, status }: SessionView, going: boolean): string | null {
   if (going) return "The group is at work.";
-  if (running !== null) return running.here ? "A run has the session now." : "A run elsewhere has the session now.";
+  if (running !== null) return "A run has the session now.";
   return status === "active" ? null : `The session is ${status}.`;
 }
 

@@ -16,7 +16,7 @@ export interface WatchedRun {
 }
 
 /** Follows the run of a group from its beginning to its end; null for none, and for the run of a single agent. */
-export function useGroupRun(runId: string | null): WatchedRun | null {
+export function useGroupRun(sessionId: string, runId: string | null): WatchedRun | null {
   const client = useClient();
   const [watched, setWatched] = useState<WatchedRun | null>(null);
   const { returns } = useConnection();
@@ -28,26 +28,26 @@ export function useGroupRun(runId: string | null): WatchedRun | null {
     let state = NO_EVENTS;
     let timer: ReturnType<typeof setTimeout> | null = null;
     const follow = async (): Promise<void> => {
-      const run = await client.runs.get(runId, { signal });
+      const run = await client.runs.get(sessionId, runId, { signal });
       if (run.group === null) return;
       setWatched({ run, state, error: null });
       const show = (): void => {
         timer = null;
         if (!signal.aborted) setWatched({ run, state, error: null });
       };
-      for await (const event of client.runs.events(runId, { signal })) {
+      for await (const event of client.runs.events(sessionId, runId, { signal })) {
         state = stepGroupRun(state, event);
         timer ??= setTimeout(show, GATHER_MS);
       }
     };
     follow().catch((error: Error) => {
-      // A run that the server has forgotten has nothing to show: what it said is in the session.
+      // What was said before is in the session.
       if (!signal.aborted) setWatched((before) => (before?.run.runId === runId ? { ...before, error } : before));
     });
     return () => {
       controller.abort();
       if (timer !== null) clearTimeout(timer);
     };
-  }, [client, runId, returns]);
+  }, [client, sessionId, runId, returns]);
   return watched;
 }

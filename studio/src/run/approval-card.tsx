@@ -1,9 +1,11 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { type CallParts, callParts, shownText } from "../../../src/agent/approval-text.ts";
-import type { Approval } from "../../../src/agent/run-event.ts";
+import { useInbox } from "../questions/use-inbox.ts";
 import { useAction } from "../request/use-action.ts";
-import { MAY_NOT, useMay } from "../request/use-may.ts";
-import type { RunCalls } from "./run-context.ts";
+import { useClient } from "../request/use-client.ts";
+import { MAY_NOT, useMay } from "../request/use-me.ts";
+import { formatTime } from "../transcript/format.ts";
+import { answerQuestion, type Asked } from "./asked.ts";
 import "./run.css";
 
 /** Of what is written to a file, so much is shown; of a command, all of it. */
@@ -19,29 +21,32 @@ const QUESTIONS: Readonly<Record<CallParts["kind"], string>> = {
 
 /** Asks whether a call may run: what it would do, where, and what it could reach from there. */
 export function ApprovalCard({
-  approval,
-  calls,
+  sessionId,
+  asked,
   agent = null,
 }: {
-  readonly approval: Approval;
-  readonly calls: Pick<RunCalls, "approve" | "deny">;
+  readonly sessionId: string;
+  readonly asked: Asked;
   /** The agent of a group that wants to run it. */
   readonly agent?: string | null;
 }): ReactNode {
-  const [reason, setReason] = useState("");
-  const { question } = approval;
+  const [text, setText] = useState("");
+  const client = useClient();
   const may = useMay();
-  const decide = useAction((approved: boolean) =>
-    approved ? calls.approve(question) : calls.deny(question, reason.trim()),
-  );
+  const inbox = useInbox();
+  const decide = useAction(async (approve: boolean) => {
+    await answerQuestion(client, sessionId, asked.question, { approve, text: text.trim() });
+    inbox.reload();
+  });
   const deny = (event: FormEvent): void => {
     event.preventDefault();
     void decide.run(false);
   };
   return (
-    <form className="run-approval" aria-label={`Approval of ${shownText(approval.name)}`} onSubmit={deny}>
-      <WhatItDoes approval={approval} agent={agent} />
-      <Reach approval={approval} />
+    <form className="run-approval" aria-label={`Approval of ${shownText(asked.name)}`} onSubmit={deny}>
+      <WhatItDoes asked={asked} agent={agent} />
+      <Reach asked={asked} />
+      <Since asked={asked} />
       <div className="run-approval-choice">
         <button
           type="button"
@@ -53,11 +58,12 @@ export function ApprovalCard({
         </button>
         <input
           className="field"
-          placeholder="Why not (optional)"
-          aria-label="Reason for denying"
-          value={reason}
+          placeholder="Why, or why not (optional)"
+          aria-label="Note, or reason for denying"
+          maxLength={1000}
+          value={text}
           disabled={!may.approve}
-          onChange={(event) => setReason(event.target.value)}
+          onChange={(event) => setText(event.target.value)}
         />
         <button type="submit" className="button button-danger" disabled={decide.busy || !may.approve}>
           Deny
@@ -69,14 +75,14 @@ export function ApprovalCard({
   );
 }
 
-function WhatItDoes({ approval, agent }: { readonly approval: Approval; readonly agent: string | null }): ReactNode {
-  const { kind, text, path, rest } = callParts(approval);
+function WhatItDoes({ asked, agent }: { readonly asked: Asked; readonly agent: string | null }): ReactNode {
+  const { kind, text, path, rest } = callParts(asked);
   const isCut = (kind === "content" || kind === "edit") && text.length > CONTENT_CHARACTERS_SHOWN;
   const lines = text.split("\n").length;
   return (
     <>
       <p className="run-approval-question">
-        May <code>{shownText(approval.name)}</code>
+        May <code>{shownText(asked.name)}</code>
         {agent !== null && <> of {shownText(agent)}</>} {QUESTIONS[kind]}
         {path !== null && (
           <>
@@ -112,7 +118,24 @@ function CallText({ text }: { readonly text: string }): ReactNode {
   );
 }
 
-function Reach({ approval: { effects, reach } }: { readonly approval: Approval }): ReactNode {
+/** When it was asked, and until when an answer counts; an event of a run that is at work says neither. */
+function Since({ asked }: { readonly asked: Asked }): ReactNode {
+  if (!("askedAt" in asked)) return null;
+  const { askedAt, expiresAt } = asked;
+  return (
+    <p className="small soft">
+      Asked <time dateTime={askedAt}>{formatTime(askedAt)}</time>
+      {expiresAt !== undefined && (
+        <>
+          ; without an answer it counts as denied from <time dateTime={expiresAt}>{formatTime(expiresAt)}</time> on
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+function Reach({ asked: { effects, reach } }: { readonly asked: Asked }): ReactNode {
   if (reach === null) return <p className="run-approval-reach">Nothing is known of what it can reach.</p>;
   return (
     <ul className="run-approval-reach" aria-label="What it can reach">

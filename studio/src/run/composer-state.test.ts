@@ -2,18 +2,18 @@ import { expect, test } from "vitest";
 import { composerState } from "./composer-state.ts";
 
 const catalogue = { agents: [{ name: "a", model: "m", tools: [] }], models: [], groups: [], hasPlace: false };
-const active = { status: "active", running: null } as const;
+const active = { status: "active", running: null, openRuns: [] } as const;
 const idle = { id: null };
 
 test("starts a run where nothing goes on, and has a say in one that does", () => {
-  expect(composerState(active, idle, catalogue, false, true)).toEqual({ can: "start" });
+  expect(composerState(active, idle, catalogue, false, true)).toEqual({ can: "start", note: null });
   expect(composerState(active, { id: "r" }, catalogue, false, true)).toEqual({ can: "say" });
 });
 
 test.for([
-  [{ status: "suspended", running: null }, idle, catalogue, /suspended/],
-  [{ status: "closed", running: null }, idle, catalogue, /closed/],
-  [{ status: "active", running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
+  [{ ...active, status: "suspended" }, idle, catalogue, /suspended/],
+  [{ ...active, status: "closed" }, idle, catalogue, /closed/],
+  [{ ...active, running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
   [active, idle, { agents: [], models: [], groups: [], hasPlace: false }, /no agent/],
 ] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
   expect(composerState(session, run, offered, false, true)).toMatchObject({
@@ -31,4 +31,12 @@ test("says so where the caller may not make an agent work", () => {
     const state = composerState(active, run, catalogue, false, false);
     expect(state).toMatchObject({ can: "nothing", reason: expect.stringMatching(/not make an agent/) });
   }
+});
+
+test("says that a question waits, and leaves it to the server to refuse what is said before its answer", () => {
+  const parked = { ...active, openRuns: [{ runId: "r", state: "parked" }] } as const;
+  expect(composerState(parked, idle, catalogue, false, true)).toEqual({
+    can: "start",
+    note: expect.stringMatching(/question waits/),
+  });
 });

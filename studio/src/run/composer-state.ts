@@ -1,16 +1,17 @@
 import type { Catalogue, SessionView } from "skein/client";
-import { MAY_NOT } from "../request/use-may.ts";
+import { MAY_NOT } from "../request/use-me.ts";
 import type { Run } from "./use-run.ts";
 
 /** What sending does now: start a run, have a say in the one that goes on, or nothing, for a reason. */
 export type ComposerState =
-  | { readonly can: "start" }
+  /** `note` says what is better done first. */
+  | { readonly can: "start"; readonly note: string | null }
   | { readonly can: "say" }
   | { readonly can: "nothing"; readonly reason: string };
 
 /** What sending does now. */
 export function composerState(
-  session: Pick<SessionView, "status" | "running">,
+  session: Pick<SessionView, "status" | "running" | "openRuns">,
   run: Pick<Run, "id">,
   catalogue: Catalogue | null,
   isGroupRun: boolean,
@@ -27,5 +28,6 @@ export function composerState(
   if (catalogue !== null && catalogue.agents.length === 0 && catalogue.groups.length === 0) {
     return nothing("This server offers no agent that could answer.");
   }
-  return { can: "start" };
+  const isParked = session.openRuns.some(({ state }) => state === "parked");
+  return { can: "start", note: isParked ? "A question waits for its answer." : null };
 }

@@ -3,11 +3,11 @@ import type { Content } from "../../../src/session/message.ts";
 import type { SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 import { AttachmentList } from "./attachment-list.tsx";
 import { contentOf } from "./attachment.ts";
-import { composerState } from "./composer-state.ts";
+import { type ComposerState, composerState } from "./composer-state.ts";
 import { Pickers } from "./pickers.tsx";
 import type { RunChoice } from "./run-choice.ts";
 import { type SayHow, SayHowPicker, useSayHow } from "./say-how.tsx";
@@ -50,7 +50,7 @@ export function Composer({
   const state = composerState(session, run, catalogue.data, isGroup, useMay().run);
   const send = useAction(async (content: Content) => {
     if (state.can === "start" || run.id === null) return run.start(content, choice);
-    await client.runs[how](run.id, content);
+    await client.runs[how](session.header.id, content);
     onSaid(how, content);
   });
   const isEmpty = text.trim() === "" && attachments.items.length === 0;
@@ -85,7 +85,7 @@ export function Composer({
           className="run-field"
           aria-label="Message"
           aria-describedby={state.can === "nothing" ? "run-reason" : undefined}
-          placeholder={state.can === "nothing" ? "" : "Say something; Shift+Enter for a new line"}
+          placeholder={placeholderOf(state)}
           rows={1}
           dir="auto"
           value={text}
@@ -142,4 +142,9 @@ export function Composer({
       </div>
     </form>
   );
+}
+
+function placeholderOf(state: ComposerState): string {
+  if (state.can === "nothing") return "";
+  return (state.can === "start" ? state.note : null) ?? "Say something; Shift+Enter for a new line";
 }

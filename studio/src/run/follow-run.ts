@@ -16,7 +16,7 @@ export interface RunFollower {
 }
 
 /** Follows a run until it is over; the result stops that. */
-export function followRun(client: Client, runId: string, follower: RunFollower): () => void {
+export function followRun(client: Client, sessionId: string, runId: string, follower: RunFollower): () => void {
   const controller = new AbortController();
   const { signal } = controller;
   let gathered: WireRunEvent[] = [];
@@ -32,7 +32,7 @@ export function followRun(client: Client, runId: string, follower: RunFollower):
   };
   const listen = async (): Promise<RunProblem | null> => {
     let last: WireRunEvent | null = null;
-    for await (const event of client.runs.events(runId, { signal })) {
+    for await (const event of client.runs.events(sessionId, runId, { signal })) {
       gathered.push(event);
       timer ??= setTimeout(tell, GATHER_MS);
       last = event;

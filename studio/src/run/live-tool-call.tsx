@@ -1,18 +1,28 @@
 import type { ReactNode } from "react";
 import type { ToolCall } from "../../../src/session/message.ts";
-import { ToolCallFold } from "../transcript/tool-call-fold.tsx";
+import { useTalkActions } from "../transcript/talk-actions.ts";
+import { type CallState, ToolCallFold } from "../transcript/tool-call-fold.tsx";
 import { ApprovalCard } from "./approval-card.tsx";
-import { useRunCalls } from "./run-context.ts";
+import { type RunCalls, useRunCalls } from "./run-context.ts";
 
-/** A call that the log has no result of: how the run that goes on says it stands. */
+/** A call that the log has no result of: how the open run says it stands. */
 export function LiveToolCall({ call }: { readonly call: ToolCall }): ReactNode {
   const calls = useRunCalls();
+  const sessionId = useTalkActions()?.sessionId;
   const tool = calls?.tools[call.id] ?? null;
   if (tool?.state === "done") return <ToolCallFold call={call} result={tool.message} state={null} />;
-  const state = tool?.state ?? (calls?.running === true ? "next" : "called");
+  const asked = calls?.questions.find(({ callId }) => callId === call.id);
   return (
-    <ToolCallFold call={call} result={null} state={state}>
-      {calls !== null && tool?.state === "waiting" && <ApprovalCard approval={tool.approval} calls={calls} />}
+    <ToolCallFold call={call} result={null} state={asked === undefined ? stateOf(calls, call.id) : "waiting"}>
+      {asked !== undefined && sessionId !== undefined && (
+        <ApprovalCard key={asked.question} sessionId={sessionId} asked={asked} />
+      )}
     </ToolCallFold>
   );
+}
+
+function stateOf(calls: RunCalls | null, callId: string): CallState {
+  if (calls === null) return "called";
+  if (calls.tools[callId]?.state === "running") return "running";
+  return calls.running ? "next" : "called";
 }

@@ -1,73 +1,76 @@
 import type { ReactNode } from "react";
 import type { SessionView } from "skein/client";
-import { useClient } from "../request/use-client.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
-import { useMay } from "../request/use-may.ts";
+import { useMay } from "../request/use-me.ts";
+import { barOf } from "./run-bar-state.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
 
-/** How the run of a session stands, and what can be done about it; nothing where there is nothing to say. */
+/** How the open run of a session stands, and what can be done about it; nothing where there is nothing to say. */
 export function RunBar({
   session,
   run,
+  asks,
   onRetry,
 }: {
   readonly session: SessionView;
   readonly run: Run;
+  /** Whether it waits for a person's word. */
+  readonly asks: boolean;
   /** Says again what the failed run was to answer; null where that is not known. */
   readonly onRetry: (() => Promise<void>) | null;
 }): ReactNode {
-  const client = useClient();
   const may = useMay();
-  const stop = useAction(async () => run.id !== null && client.runs.abort(run.id, "Stopped in the studio."));
+  const cancel = useAction(run.cancel);
   const goOn = useAction(run.recover);
-  const again = useAction(async () => onRetry?.());
-  const error = stop.error ?? goOn.error ?? again.error;
+  const error = cancel.error ?? goOn.error;
   const problem = error === null ? null : <span role="alert">{error.message}</span>;
-  if (run.id !== null) {
-    const waits = Object.values(run.state.tools).some(({ state }) => state === "waiting");
-    const who = visibleText((run.state.speaker ?? run.agent ?? "It").slice(0, 120));
-    return (
-      <output className="run-bar">
-        <span className="run-bar-text">
-          {waits ? `A call waits for ${may.approve ? "your" : "someone's"} approval.` : `${who} is working …`}
-        </span>
-        {problem}
-        {may.run && (
-          <button type="button" className="button button-danger" disabled={stop.busy} onClick={() => void stop.run()}>
-            Stop
-          </button>
-        )}
-      </output>
-    );
-  }
-  if (session.running !== null && !session.running.here) {
-    return (
-      <output className="run-bar">Another server works on this session; its turns appear here as they come.</output>
-    );
-  }
-  if (session.openRuns.length > 0 && session.running === null && session.status === "active") {
-    return (
-      <output className="run-bar run-bar-warning">
-        <span className="run-bar-text">The last run was interrupted before it was done.</span>
-        {problem}
-        {may.run && (
-          <button type="button" className="button button-primary" disabled={goOn.busy} onClick={() => void goOn.run()}>
-            Go on
-          </button>
-        )}
-      </output>
-    );
-  }
+  const who = visibleText((run.state.speaker ?? run.agent ?? "It").slice(0, 120));
+  const bar = barOf(session, run.id, { asks, mayApprove: may.approve, who });
+  if (bar === null) return <LastProblem session={session} run={run} onRetry={onRetry} problem={problem} />;
+  const { cancels } = bar;
+  return (
+    <output className={bar.warns ? "run-bar run-bar-warning" : "run-bar"}>
+      <span className="run-bar-text">{bar.text}</span>
+      {problem}
+      {may.run && bar.goesOn && (
+        <button type="button" className="button button-primary" disabled={goOn.busy} onClick={() => void goOn.run()}>
+          Go on
+        </button>
+      )}
+      {may.run && cancels !== null && (
+        <button
+          type="button"
+          className="button button-danger"
+          disabled={cancel.busy}
+          onClick={() => void cancel.run(cancels)}
+        >
+          {run.id === null ? "Cancel the run" : "Stop"}
+        </button>
+      )}
+    </output>
+  );
+}
+
+/** Why the last run did not come to its end. */
+function LastProblem({
+  session,
+  run,
+  onRetry,
+  problem,
+}: Pick<Parameters<typeof RunBar>[0], "session" | "run" | "onRetry"> & { readonly problem: ReactNode }): ReactNode {
+  const may = useMay();
+  const again = useAction(async () => onRetry?.());
   if (run.problem === null) return problem === null ? null : <div className="run-bar run-bar-bad">{problem}</div>;
-  const stopped = run.problem.code === "ABORTED";
+  const stopped = STOPPED.has(run.problem.code);
   return (
     <div className={stopped ? "run-bar" : "run-bar run-bar-bad"} role={stopped ? "status" : "alert"}>
       <span className="run-bar-text">
         {stopped ? "The run was stopped; what was said stays." : `The run failed: ${run.problem.message}`}
       </span>
       {problem}
+      {again.error !== null && <span role="alert">{again.error.message}</span>}
       {may.run && onRetry !== null && session.status === "active" && (
         <button type="button" className="button" disabled={again.busy} onClick={() => void again.run()}>
           Run it again
@@ -79,3 +82,6 @@ export function RunBar({
     </div>
   );
 }
+
+/** How a run ends that someone stopped. */
+const STOPPED: ReadonlySet<string | null> = new Set(["ABORTED", "CANCELLED"]);

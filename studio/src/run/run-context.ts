@@ -1,19 +1,21 @@
 import { createContext, useContext } from "react";
+import type { Asked } from "./asked.ts";
 import type { LiveTool } from "./run-state.ts";
 
-/** The calls of the run that goes on, and the word of a person on them. */
+/** The calls of the run that is open, and what it asks. */
 export interface RunCalls {
+  /** How calls stand, by their ids. */
   readonly tools: Readonly<Record<string, LiveTool>>;
-  readonly approve: (callId: string) => Promise<void>;
-  readonly deny: (callId: string, reason: string) => Promise<void>;
-  /** Whether a run goes on here. */
+  /** What waits for a person's word. */
+  readonly questions: readonly Asked[];
+  /** Whether a run goes on. */
   readonly running: boolean;
 }
 
-/** The calls of the run that goes on. */
+/** The calls of the run that is open. */
 export const RunCallsContext = createContext<RunCalls | null>(null);
 
-/** The calls of the run that goes on; null where none can. */
+/** The calls of the run that is open; null where none can be. */
 export function useRunCalls(): RunCalls | null {
   return useContext(RunCallsContext);
 }

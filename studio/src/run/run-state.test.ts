@@ -54,20 +54,44 @@ test("keeps the rounds of the agents of a group apart, and does not end with one
   expect(state).toMatchObject({ ended: false, speaker: "critic" });
 });
 
+const approval = {
+  question: "q1",
+  callId: "c1",
+  name: "pay",
+  arguments: {},
+  effects: "commands",
+  reach: null,
+} as const;
+const asked = { type: "approval-required", round: 1, approval };
+
+test("keeps what a run inside of a tool asks apart from a call of the same id, until it has its answer", () => {
+  const inner = { ...approval, question: "q2", innerRunId: "r2" };
+  const both = told(asked, { ...asked, approval: inner });
+  expect([both.tools["c1"], both.inner]).toEqual([{ state: "waiting", approval }, [inner]]);
+  const settled = { type: "approval-settled", runId: "r", round: 1, callId: "c1", question: "q2" } as const;
+  expect(hear(both, settled, 1)).toMatchObject({ tools: both.tools, inner: [] });
+});
+
+test("clears what another process was in the middle of when one takes the run up, and keeps what was said", () => {
+  const state = told(
+    { type: "run-started", claim: 1 },
+    finished("One"),
+    { type: "text-delta", round: 2, text: "Hal" },
+    { type: "tool-started", round: 2, callId: "c1", name: "pay", arguments: {} },
+    { type: "run-started", claim: 2 },
+    { type: "text-delta", round: 2, text: "Two" },
+  );
+  expect(state.rounds.map(({ message, text }) => message?.content ?? text)).toEqual(["One", "Two"]);
+  expect(state.tools).toEqual({});
+});
+
+test("shows no question of a run that parked: what is open then is on record", () => {
+  expect(told(asked, { type: "run-parked", questions: [approval] })).toMatchObject({ tools: {}, ended: false });
+});
+
 test("follows a call from its approval to its result", () => {
-  const approval = {
-    question: "q",
-    callId: "c1",
-    name: "pay",
-    arguments: {},
-    effects: "commands",
-    reach: null,
-  } as const;
-  const waiting = told({ type: "approval-required", round: 1, approval });
+  const waiting = told(asked);
   expect(waiting.tools["c1"]).toEqual({ state: "waiting", approval });
-  const inner = told({ type: "approval-required", round: 1, approval: { ...approval, innerRunId: "r2" } });
-  const settled = { type: "approval-settled", runId: "r", round: 1, callId: "c1", question: "q" } as const;
-  expect([Object.keys(inner.tools), hear(inner, settled, 1).tools]).toEqual([["q"], {}]);
   const message = { role: "tool", toolCallId: "c1", name: "pay", content: "Paid." };
   const done = hear(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
   expect(done.tools["c1"]).toEqual({ state: "done", message });

@@ -20,7 +20,7 @@ export interface LiveRound {
   readonly endedAt: number | null;
 }
 
-/** How a tool call stands. */
+/** How a call of the run itself stands. */
 export type LiveTool =
   | { readonly state: "waiting"; readonly approval: Approval }
   | { readonly state: "running" }
@@ -29,7 +29,10 @@ export type LiveTool =
 /** A run as its events tell it. */
 export interface RunState {
   readonly rounds: readonly LiveRound[];
+  /** By the id of the call. */
   readonly tools: Readonly<Record<string, LiveTool>>;
+  /** What runs inside of tools ask: their calls are in no turn of this session. */
+  readonly inner: readonly Approval[];
   /** The agent of a group whose go it is. */
   readonly speaker: string | null;
   readonly ended: boolean;
@@ -40,12 +43,21 @@ export interface RunState {
 export type RunProblem = Pick<RunError, "code" | "message">;
 
 /** A run of which nothing was heard yet. */
-export const NOTHING_HEARD: RunState = { rounds: [], tools: {}, speaker: null, ended: false, problem: null };
+export const NOTHING_HEARD: RunState = {
+  rounds: [],
+  tools: {},
+  inner: [],
+  speaker: null,
+  ended: false,
+  problem: null,
+};
 
 /** The run after one more event; `now` is when it was heard. */
 export function hear(state: RunState, event: WireRunEvent, now: number): RunState {
   const agent = "agent" in event ? event.agent : null;
   switch (event.type) {
+    case "run-started":
+      return taken(state, agent);
     case "round-started":
       return withRound(state, agent, (round) => round);
     case "text-delta":
@@ -69,11 +81,13 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
     case "tool-finished":
       return withTool(state, event.callId, { state: "done", message: event.message });
     case "approval-required":
-      return withTool(state, keyOf(event.approval), { state: "waiting", approval: event.approval });
-    case "approval-settled": {
-      const { [event.question]: _settled, ...tools } = state.tools;
-      return { ...state, tools };
-    }
+      return event.approval.innerRunId === undefined
+        ? withTool(state, event.approval.callId, { state: "waiting", approval: event.approval })
+        : { ...state, inner: [...state.inner, event.approval] };
+    case "approval-settled":
+      return { ...state, inner: state.inner.filter(({ question }) => question !== event.question) };
+    case "run-parked":
+      return { ...state, tools: without(state.tools, "waiting"), inner: [] };
     case "agent-selected":
       return { ...state, speaker: event.agent };
     case "run-finished":
@@ -91,6 +105,16 @@ export function problemIn(event: WireRunEvent): RunProblem | null {
   if (event.type === "run-failed" || event.type === "group-failed") return event.error;
   if (event.type !== "group-finished" || event.outcome.reason !== "agent-failed") return null;
   return event.outcome.error;
+}
+
+/** A process has taken the run: what another was in the middle of is void, as is what its tools did and asked inside. */
+function taken(state: RunState, agent: string | null): RunState {
+  const rounds = state.rounds.filter((round) => round.agent !== agent || round.endedAt !== null);
+  return { ...state, rounds, tools: without(state.tools, "running"), inner: [] };
+}
+
+function without(tools: RunState["tools"], state: LiveTool["state"]): RunState["tools"] {
+  return Object.fromEntries(Object.entries(tools).filter(([, tool]) => tool.state !== state));
 }
 
 function endedWith(state: RunState, problem: RunProblem | null, now: number): RunState {
@@ -152,9 +176,4 @@ function withDelta(
   next[delta.index] = after;
   // A provider may begin with the second call.
   return Array.from(next, (call, index) => call ?? { id: `call-${index}`, name: "", arguments: "" });
-}
-
-/** A call of a run inside of a tool may have the id of one of the run's own. */
-function keyOf({ question, callId, innerRunId }: Approval): string {
-  return innerRunId === undefined ? callId : question;
 }

@@ -10,14 +10,14 @@ import { NOTHING_HEARD, type RunProblem, type RunState } from "./run-state.ts";
 import { useLastProblem } from "./use-last-problem.ts";
 import { useRunId } from "./use-run-id.ts";
 
-/** How often a run in another process is asked after, whose end nobody tells us of. */
+/** How often a run of another process is asked after: nobody tells when that dies. */
 const LOOK_MS = 3000;
 /** The server lets go of a session a moment after the last event of its run. */
 const LET_GO_MS = 500;
 
 /** The run of a session, whoever started it, and what can be done about it. */
 export interface Run {
-  /** The run that is followed; null when there is none here. */
+  /** The run that is followed; null when none goes on. */
   readonly id: string | null;
   readonly state: RunState;
   /** The agent that answers; null while that is not known, and in a group. */
@@ -25,8 +25,10 @@ export interface Run {
   /** Why the last run did not come to its end. */
   readonly problem: RunProblem | null;
   readonly start: (input: Content, choice: RunChoice) => Promise<void>;
-  /** Goes on with a run that was interrupted. */
+  /** Goes on with a run that was interrupted, or that waits to go on. */
   readonly recover: () => Promise<void>;
+  /** Tells an open run to stop. */
+  readonly cancel: (runId: string) => Promise<void>;
   /** Takes the problem away. */
   readonly dismiss: () => void;
   /** How many runs were started from here. */
@@ -51,11 +53,11 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     if (id === null) return;
     setState(NOTHING_HEARD);
     setProblem(id, null);
-    client.runs.get(id).then(
+    client.runs.get(sessionId, id).then(
       (run) => setAgent(run.agent),
       () => setAgent(null),
     );
-    return followRun(client, id, {
+    return followRun(client, sessionId, id, {
       heard: setState,
       logged: () => latest.current.onChange(),
       ended: (why) => {
@@ -66,7 +68,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
         setTimeout(() => latest.current.reload(), LET_GO_MS);
       },
     });
-  }, [client, id, end, setProblem, returns]);
+  }, [client, sessionId, id, end, setProblem, returns]);
 
   const elsewhere = session.running !== null && !session.running.here;
   useEffect(() => {
@@ -90,6 +92,10 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     if (run === null) latest.current.reload();
     else took(run);
   };
+  const cancel = async (runId: string): Promise<void> => {
+    await client.runs.cancel(sessionId, runId, { reason: "Stopped in the studio." });
+    latest.current.reload();
+  };
   return {
     id,
     state: id === null && !state.ended ? NOTHING_HEARD : state,
@@ -97,6 +103,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     problem,
     start,
     recover,
+    cancel,
     dismiss,
     starts,
   };

@@ -5,14 +5,14 @@ import { NO_FILTER } from "./session-filter.ts";
 
 const signal = new AbortController().signal;
 
-/** A server with so many sessions, of which every tenth was interrupted. */
+/** A server with so many sessions. */
 function clientOf(count: number): { readonly client: Client; readonly asked: ListSessions[] } {
   const asked: ListSessions[] = [];
   const sessions = Array.from({ length: count }, (_, index) => ({
     header: { id: String(index) },
     status: "active",
     running: null,
-    openRuns: index % 10 === 0 ? [{ runId: "run", state: "started" as const }] : [],
+    openRuns: [],
   }));
   const list = async (query: ListSessions): Promise<unknown> => {
     asked.push(query);
@@ -37,10 +37,15 @@ test("asks for no page that is larger than the server gives", async () => {
   expect(asked.map(({ limit }) => limit)).toEqual([1000, 1000, 100]);
 });
 
-test("goes through the pages for interrupted sessions until there are enough", async () => {
-  const { client, asked } = clientOf(2000);
-  const { rows, more } = await readSessions(client, { ...NO_FILTER, show: "interrupted" }, 60, signal);
-  expect([rows.length, more, asked.length]).toEqual([100, true, 2]);
+test("lets the server find the sessions whose runs stand so", async () => {
+  const { client, asked } = clientOf(1);
+  for (const show of ["parked", "interrupted", "closed"] as const)
+    await readSessions(client, { ...NO_FILTER, show }, 60, signal);
+  expect(asked).toEqual([
+    { runs: "parked", limit: 60 },
+    { runs: "interrupted", limit: 60 },
+    { status: "closed", limit: 60 },
+  ]);
 });
 
 test("asks nothing for a pattern that is not one", async () => {

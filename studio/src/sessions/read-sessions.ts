@@ -1,5 +1,5 @@
 import type { Client, SearchHitView, ListedSession } from "skein/client";
-import { isShown, patternProblem, queryOf, type SessionFilter } from "./session-filter.ts";
+import { isShown, patternProblem, queryOf, runsOf, type SessionFilter } from "./session-filter.ts";
 
 /** A row of the list: a session, and where a search found something in it. */
 export interface SessionRow {
@@ -17,12 +17,6 @@ export interface SessionRows {
 
 /** The most sessions that one page of the server's listing may have. */
 const PAGE_MAX = 1000;
-
-/** How many sessions are looked through at once for those of a kind that the server cannot ask its store for. */
-const SIFTED_PAGE = 500;
-
-/** The most pages that are looked through. */
-const PAGES_MAX = 20;
 
 /** The first so many sessions that a filter lets through, those with the latest message first. */
 export async function readSessions(
@@ -59,20 +53,21 @@ async function listSessions(
   signal: AbortSignal,
 ): Promise<SessionRows> {
   const rows: SessionRow[] = [];
-  const query = { ...queryOf(filter), ...(filter.show === "deleted" ? { deleted: true } : {}) };
-  const sifted = filter.show === "running" || filter.show === "interrupted";
+  const runs = runsOf(filter.show);
+  const query = {
+    ...queryOf(filter),
+    ...(filter.show === "deleted" ? { deleted: true } : {}),
+    ...(runs === null ? {} : { runs }),
+  };
   let cursor: string | null = null;
-  let read = 0;
-  for (let pages = 0; pages < PAGES_MAX; pages++) {
-    const limit = sifted ? SIFTED_PAGE : Math.min(wanted - rows.length, PAGE_MAX);
+  do {
+    const limit = Math.min(wanted - rows.length, PAGE_MAX);
     const page: Awaited<ReturnType<typeof client.sessions.list>> = await client.sessions.list(
       { ...query, limit, ...(cursor === null ? {} : { cursor }) },
       { signal },
     );
-    for (const session of page.items) if (isShown(session, filter.show)) rows.push({ session, matches: [] });
-    read += page.items.length;
+    rows.push(...page.items.map((session) => ({ session, matches: [] })));
     cursor = page.next;
-    if (cursor === null || rows.length >= wanted) break;
-  }
-  return { rows, more: cursor !== null, read };
+  } while (cursor !== null && rows.length < wanted);
+  return { rows, more: cursor !== null, read: rows.length };
 }

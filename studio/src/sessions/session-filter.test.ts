@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countFilters, isShown, NO_FILTER, patternProblem, queryOf } from "./session-filter.ts";
+import { countFilters, isShown, NO_FILTER, patternProblem, queryOf, runsOf } from "./session-filter.ts";
 
 test("asks the server for what it can answer, and for nothing when there is no filter", () => {
   expect(queryOf(NO_FILTER)).toEqual({});
@@ -8,12 +8,14 @@ test("asks the server for what it can answer, and for nothing when there is no f
     cwd: "/srv",
     status: "closed",
   });
-  expect(queryOf({ ...NO_FILTER, show: "interrupted" })).toEqual({ status: "active" });
+  expect([queryOf({ ...NO_FILTER, show: "interrupted" }), runsOf("interrupted")]).toEqual([{}, "interrupted"]);
+  expect([runsOf("all"), runsOf("closed"), runsOf("parked")]).toEqual([null, null, "parked"]);
   expect(queryOf({ ...NO_FILTER, show: "deleted" })).toEqual({});
 });
 
-test("sorts out itself what runs and what was interrupted", () => {
-  const interrupted = { status: "active", running: null, openRuns: [{ runId: "r", state: "started" }] } as const;
+test("sorts out itself what runs and what was interrupted, among what a search found", () => {
+  const openRuns = [{ runId: "r", state: "started" }] as const;
+  const interrupted = { status: "active", running: null, openRuns } as const;
   const running = { ...interrupted, running: { runId: "r", here: false } };
   expect([interrupted, running].map((session) => isShown(session, "running"))).toEqual([false, true]);
   expect([interrupted, running].map((session) => isShown(session, "interrupted"))).toEqual([true, false]);

@@ -1,4 +1,4 @@
-import type { ListSessions } from "skein/client";
+import type { ListSessions, OpenRunStatus } from "skein/client";
 import type { SessionStatus } from "../../../src/session/entry.ts";
 import { markOf, type SessionMark } from "./session-look.ts";
 
@@ -21,6 +21,8 @@ export const NO_FILTER: SessionFilter = { search: "", userId: "", cwd: "", show:
 export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name: string }[] = [
   { value: "all", name: "All" },
   { value: "running", name: "Running" },
+  { value: "parked", name: "Waits for an answer" },
+  { value: "requested", name: "Waits its turn" },
   { value: "interrupted", name: "Interrupted" },
   { value: "active", name: "Active" },
   { value: "suspended", name: "Suspended" },
@@ -29,9 +31,16 @@ export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name:
   { value: "deleted", name: "Deleted" },
 ];
 
-/** The part of a filter that the server can answer. */
-export function queryOf({ userId, cwd, show }: SessionFilter): Omit<ListSessions, "limit" | "cursor" | "deleted"> {
-  const status = statusOf(show);
+/** How an open run of the sessions must stand; null where that does not matter. */
+export function runsOf(show: ShowChoice): OpenRunStatus | null {
+  return RUNS.find((word) => word === show) ?? null;
+}
+
+const RUNS: readonly OpenRunStatus[] = ["running", "parked", "requested", "interrupted"];
+
+/** The part of a filter that the server can answer, also for a search. */
+export function queryOf({ userId, cwd, show }: SessionFilter): Pick<ListSessions, "userId" | "cwd" | "status"> {
+  const status = show === "all" || show === "deleted" || runsOf(show) !== null ? null : (show as SessionStatus);
   return {
     ...(userId.trim() === "" ? {} : { userId: userId.trim() }),
     ...(cwd.trim() === "" ? {} : { cwd: cwd.trim() }),
@@ -39,9 +48,9 @@ export function queryOf({ userId, cwd, show }: SessionFilter): Omit<ListSessions
   };
 }
 
-/** Whether a session is one of those that are to be shown; what the server could answer is checked already. */
+/** Whether a session that a search found is one of those that are to be shown. */
 export function isShown(session: Parameters<typeof markOf>[0], show: ShowChoice): boolean {
-  return show === "running" || show === "interrupted" ? markOf(session) === show : true;
+  return runsOf(show) === null || markOf(session) === show;
 }
 
 /** What is wrong with the pattern of a search, before the server is asked; null when nothing is. */
@@ -60,9 +69,4 @@ export function patternProblem(search: string): string | null {
 /** How many parts of a filter are in force, the search aside. */
 export function countFilters({ userId, cwd, show }: SessionFilter): number {
   return [userId.trim() !== "", cwd.trim() !== "", show !== "all"].filter(Boolean).length;
-}
-
-function statusOf(show: ShowChoice): SessionStatus | null {
-  if (show === "all" || show === "deleted" || show === "running") return null;
-  return show === "interrupted" ? "active" : show;
 }

@@ -1,12 +1,17 @@
 import { expect, test } from "vitest";
 import { markOf, titleOf } from "./session-look.ts";
 
-test("calls a session running, interrupted, or what its status says", () => {
+test("calls a session by what its runs wait for, or what its status says", () => {
   const running = { runId: "r", here: true };
-  expect(markOf({ status: "active", running, openRuns: [{ runId: "r", state: "started" }] })).toBe("running");
-  expect(markOf({ status: "active", running: null, openRuns: [{ runId: "r", state: "started" }] })).toBe("interrupted");
+  const having = (state: "requested" | "started" | "parked" | "answered") => [{ runId: "r", state }];
+  expect(markOf({ status: "active", running, openRuns: having("started") })).toBe("running");
+  expect(markOf({ status: "active", running: null, openRuns: having("started") })).toBe("interrupted");
+  expect(markOf({ status: "active", running: null, openRuns: having("parked") })).toBe("parked");
+  for (const state of ["requested", "answered"] as const) {
+    expect(markOf({ status: "active", running: null, openRuns: having(state) })).toBe("requested");
+  }
   expect(markOf({ status: "active", running: null, openRuns: [] })).toBe("active");
-  expect(markOf({ status: "closed", running: null, openRuns: [{ runId: "r", state: "started" }] })).toBe("closed");
+  expect(markOf({ status: "closed", running: null, openRuns: having("started") })).toBe("closed");
 });
 
 test("calls a session by its name, else by how it began", () => {

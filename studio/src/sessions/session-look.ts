@@ -1,12 +1,22 @@
 import type { ListedSession } from "skein/client";
 
 /** How a session stands, as one word. */
-export type SessionMark = "active" | "running" | "interrupted" | "suspended" | "closed" | "expired";
+export type SessionMark =
+  | "active"
+  | "running"
+  | "parked"
+  | "requested"
+  | "interrupted"
+  | "suspended"
+  | "closed"
+  | "expired";
 
 /** The words for the marks, as people read them. */
 export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
   active: "Active",
   running: "Running",
+  parked: "Waits for an answer",
+  requested: "Waits its turn",
   interrupted: "Interrupted",
   suspended: "Suspended",
   closed: "Closed",
@@ -18,11 +28,15 @@ const TITLE_CHARACTERS_MAX = 200;
 /** Characters that make the text after them run the other way, so that a title could pass for another. */
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** How a session stands: a run that nobody has any more was interrupted. */
+/** How a session stands, by what is open in it: a run that has started and that nobody has was interrupted. */
 export function markOf(session: Pick<ListedSession, "status" | "running" | "openRuns">): SessionMark {
   if (session.running !== null) return "running";
   if (session.status !== "active") return session.status;
-  return session.openRuns.length > 0 ? "interrupted" : "active";
+  const has = (state: ListedSession["openRuns"][number]["state"]): boolean =>
+    session.openRuns.some((run) => run.state === state);
+  if (has("started")) return "interrupted";
+  if (has("parked")) return "parked";
+  return session.openRuns.length > 0 ? "requested" : "active";
 }
 
 /** What a session is called: its name, else how it began. */

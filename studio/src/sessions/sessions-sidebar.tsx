@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useRef, useState } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { useRevised } from "../request/use-revised.ts";
+import { useMe } from "../request/use-me.ts";
 import { goTo } from "../shell/place.ts";
 import { ImportButton } from "./import-button.tsx";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
@@ -112,13 +112,11 @@ function useKnown(headers: readonly { readonly userId: string | null; readonly c
   readonly users: readonly string[] | null;
   readonly projects: readonly string[];
 } {
-  const client = useClient();
-  const me = useRevised("me", 0, (signal) => client.me({ signal }));
+  const admin = useMe()?.admin === true;
   const seen = useRef({ users: new Set<string>(), projects: new Set<string>() });
   for (const { userId, cwd } of headers) {
     if (userId !== null) seen.current.users.add(userId);
     if (cwd !== null) seen.current.projects.add(cwd);
   }
-  const admin = me.data?.admin === true;
   return { users: admin ? [...seen.current.users].sort() : null, projects: [...seen.current.projects].sort() };
 }

@@ -1,5 +1,8 @@
 import { type ReactNode, useState } from "react";
 import { AnalyticsPage } from "../analytics/analytics-page.tsx";
+import { QuestionsLink } from "../questions/questions-link.tsx";
+import { QuestionsPage } from "../questions/questions-page.tsx";
+import { InboxContext, useReadInbox } from "../questions/use-inbox.ts";
 import { connect, forgetToken, keptToken } from "../request/client.ts";
 import { ClientContext } from "../request/use-client.ts";
 import { SessionPage } from "../session/session-page.tsx";
@@ -34,38 +37,41 @@ export function App(): ReactNode {
 
 function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
   const place = usePlace();
+  const inbox = useReadInbox();
   return (
-    <div className={`app app-${place.page}`}>
-      <button type="button" className="skip-link" onClick={focusMain}>
-        Skip to the content
-      </button>
-      <aside className="app-side">
-        <header className="app-name">
-          <a href={addressOf({ page: "sessions" })}>Skein studio</a>
-          <a
-            href={addressOf({ page: "analytics" })}
-            aria-current={place.page === "analytics" ? "page" : undefined}
-            className="small"
-          >
-            Analytics
-          </a>
-          {keptToken() !== null && (
-            <button type="button" className="button button-plain small app-sign-out" onClick={onSignOut}>
-              Sign out
-            </button>
-          )}
-        </header>
-        <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
-      </aside>
-      <main id="main" tabIndex={-1} className="app-main">
-        <Page place={place} />
-      </main>
-    </div>
+    <InboxContext value={inbox}>
+      <div className={`app app-${place.page}`}>
+        <button type="button" className="skip-link" onClick={focusMain}>
+          Skip to the content
+        </button>
+        <aside className="app-side">
+          <header className="app-name">
+            <a href={addressOf({ page: "sessions" })}>Skein studio</a>
+            {keptToken() !== null && (
+              <button type="button" className="button button-plain small app-sign-out" onClick={onSignOut}>
+                Sign out
+              </button>
+            )}
+            <nav aria-label="Pages" className="app-pages small">
+              <QuestionsLink here={place.page === "questions"} />
+              <a href={addressOf({ page: "analytics" })} aria-current={place.page === "analytics" ? "page" : undefined}>
+                Analytics
+              </a>
+            </nav>
+          </header>
+          <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
+        </aside>
+        <main id="main" tabIndex={-1} className="app-main">
+          <Page place={place} />
+        </main>
+      </div>
+    </InboxContext>
   );
 }
 
 function Page({ place }: { readonly place: Place }): ReactNode {
   if (place.page === "analytics") return <AnalyticsPage />;
+  if (place.page === "questions") return <QuestionsPage />;
   if (place.page === "sessions") return <SessionsPage />;
   return <SessionPage key={place.id} place={place} />;
 }

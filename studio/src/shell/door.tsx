@@ -4,7 +4,7 @@ import { connect, keepToken, keptToken } from "../request/client.ts";
 import { Shown } from "../request/shown.tsx";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { MayContext } from "../request/use-may.ts";
+import { MeContext } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 
 /** Asks for an API token where the server wants one; otherwise it is open. */
@@ -15,7 +15,7 @@ export function Door({ onToken, children }: { readonly onToken: () => void; read
   if (refused) return <TokenForm problem={keptToken() === null ? null : me.error.message} onToken={onToken} />;
   return (
     <Shown requested={me} what="the studio">
-      {({ may }) => <MayContext value={may}>{children}</MayContext>}
+      {(caller) => <MeContext value={caller}>{children}</MeContext>}
     </Shown>
   );
 }

@@ -10,6 +10,7 @@ export type SessionView = (typeof SESSION_VIEWS)[number];
 export type Place =
   | { readonly page: "sessions" }
   | { readonly page: "analytics" }
+  | { readonly page: "questions" }
   | {
       readonly page: "session";
       readonly id: string;
@@ -22,7 +23,7 @@ export type Place =
 export function parsePlace(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [page, id, view] = path.split("/").map(decode);
-  if (page === "analytics") return { page };
+  if (page === "analytics" || page === "questions") return { page };
   if (page !== "sessions" || id === undefined || id === "") return { page: "sessions" };
   const options = Object.fromEntries(new URLSearchParams(query));
   const known = SESSION_VIEWS.find((name) => name === view) ?? "talk";
@@ -31,7 +32,7 @@ export function parsePlace(hash: string): Place {
 
 /** The part of an address after `#` that leads to a place. */
 export function addressOf(place: Place): string {
-  if (place.page !== "session") return place.page === "analytics" ? "#/analytics" : "#/";
+  if (place.page !== "session") return place.page === "sessions" ? "#/" : `#/${place.page}`;
   const query = new URLSearchParams(place.options).toString();
   const path = `#/sessions/${encodeURIComponent(place.id)}/${place.view}`;
   return query === "" ? path : `${path}?${query}`;

@@ -8,9 +8,12 @@ import { ToolCallView } from "./tool-call-view.tsx";
 export function AnswerBody({
   message,
   resultOf,
+  answerOf,
 }: {
   readonly message: AssistantMessage;
   readonly resultOf: (callId: string) => ToolMessage | null;
+  /** Shows who was asked about a call, where that is on record. */
+  readonly answerOf?: (callId: string) => ReactNode;
 }): ReactNode {
   const { content, toolCalls = [], stopReason } = message;
   const isEmpty = toolCalls.length === 0 && partsOf(content).every((part) => part.type === "text" && part.text === "");
@@ -18,7 +21,7 @@ export function AnswerBody({
     <>
       <ContentView content={content} />
       {toolCalls.map((call) => (
-        <ToolCallView key={call.id} call={call} result={resultOf(call.id)} />
+        <ToolCallView key={call.id} call={call} result={resultOf(call.id)} answer={answerOf?.(call.id)} />
       ))}
       {isEmpty && stopReason !== "error" && <p className="soft">It said nothing.</p>}
       {stopReason === "error" && (

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import type { Entry } from "../../../src/session/entry.ts";
+import { bodyOf, type Entry, type EntryBody } from "../../../src/session/entry.ts";
 import { LongText } from "../markdown/long-text.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
@@ -66,11 +66,13 @@ function noteOf(entry: Entry): readonly [string, unknown] {
     case "thinking_level_change":
       return [`The thinking level is ${entry.thinkingLevel} from here on.`, null];
     case "variables": {
-      const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, type: _type, ...changes } = entry;
+      const { type: _type, ...changes } = bodyOf(entry) as Extract<EntryBody, { type: "variables" }>;
       return ["Settings changed here.", changes];
     }
     case "custom":
       return [`A record of ${entry.customType}.`, entry.data ?? null];
+    case "erased":
+      return [`What stood here was removed${entry.reason === undefined ? "." : `: ${entry.reason}`}`, null];
     case "lost":
       return [`An entry was lost: ${entry.reason}`, null];
     default:

@@ -1,7 +1,9 @@
 import { memo, type ReactNode, useRef, useState } from "react";
 import type { Entry } from "../../../src/session/entry.ts";
+import { useMe } from "../request/use-me.ts";
 import { AnswerBody } from "./answer-body.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
+import { CallAnswer } from "./call-answer.tsx";
 import { ContentView } from "./content-view.tsx";
 import { NoteRow } from "./note-row.tsx";
 import { RowActions } from "./row-actions.tsx";
@@ -56,8 +58,14 @@ function sameQuestion({ row: a }: RowViewProps, { row: b }: RowViewProps): boole
   return a.kind !== "answer" || b.kind !== "answer" || a.question?.id === b.question?.id;
 }
 
+/** Who said something to the model: the caller, unless it is on record that it was someone else. */
+function sayerOf(by: string | undefined, me: string | undefined): string {
+  return by === undefined || by === me ? "You" : by;
+}
+
 function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode {
   const [form, setForm] = useState<OpenForm>(null);
+  const me = useMe()?.userId;
   if (row.kind === "summary" || row.kind === "custom" || row.kind === "note")
     return <NoteRow row={row} label={label} />;
   const { id, endId, entry } = row;
@@ -71,7 +79,7 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
       <>
         <RowHead
           speaker={isUser ? "user" : "system"}
-          name={isUser ? (agent ?? "You") : "System"}
+          name={isUser ? (agent ?? sayerOf(entry.by, me)) : "System"}
           timestamp={entry.timestamp}
           label={label}
         />
@@ -104,7 +112,13 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
         label={label}
         facts={<AnswerFacts message={message} />}
       />
-      <AnswerBody message={message} resultOf={(callId) => results.get(callId)?.message ?? null} />
+      <AnswerBody
+        message={message}
+        resultOf={(callId) => results.get(callId)?.message ?? null}
+        answerOf={(callId) => (
+          <CallAnswer callId={callId} after={entry.seq} before={results.get(callId)?.seq ?? null} />
+        )}
+      />
       <RowForms {...forms} />
       <RowActions {...shared} retry={retry} />
     </>

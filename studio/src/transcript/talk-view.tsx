@@ -1,15 +1,15 @@
 import { type ReactNode, useMemo, useState } from "react";
-import { useClient } from "../request/use-client.ts";
 import { Shown } from "../request/shown.tsx";
 import { Composer } from "../run/composer.tsx";
-import { InnerApprovals } from "../run/inner-approvals.tsx";
 import { LiveRounds } from "../run/live-rounds-view.tsx";
 import { roundsToShow } from "../run/live-rounds.ts";
+import { OtherQuestions } from "../run/other-questions.tsx";
 import { PendingWordsView, usePendingWords } from "../run/pending-words.tsx";
 import { RunBar } from "../run/run-bar.tsx";
 import { FIRST_AGENT, type RunChoice } from "../run/run-choice.ts";
 import { RunCallsContext, type RunCalls } from "../run/run-context.ts";
-import { type Run, useRun } from "../run/use-run.ts";
+import { useQuestions } from "../run/use-questions.ts";
+import { useRun } from "../run/use-run.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { TreePanel } from "../tree/tree-panel.tsx";
 import { useTree } from "../tree/use-tree.ts";
@@ -37,7 +37,10 @@ export function TalkView(props: SessionProps): ReactNode {
     live.reload();
   };
   const actions = useMakeTalkActions(sessionId, { run, choice, leafId: session.leafId, reload });
-  const calls = useRunCallsOf(run);
+  const questions = useQuestions(props, run);
+  const { tools, inner } = run.state;
+  const running = run.id !== null;
+  const calls = useMemo((): RunCalls => ({ tools, questions, running }), [tools, questions, running]);
   const entries = path.held?.entries ?? NOTHING;
   const pending = usePendingWords(run.id, entries);
   const aside = useTreeShown();
@@ -71,7 +74,7 @@ export function TalkView(props: SessionProps): ReactNode {
                   starts={run.starts}
                 >
                   <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
-                  <InnerApprovals />
+                  <OtherQuestions sessionId={sessionId} entries={entries} inner={inner} />
                   <PendingWordsView words={pending.words} />
                 </Transcript>
               )}
@@ -79,6 +82,7 @@ export function TalkView(props: SessionProps): ReactNode {
             <RunBar
               session={session}
               run={run}
+              asks={questions.length + inner.length > 0}
               onRetry={question === null ? null : () => actions.sayInstead(question.parentId, question.message.content)}
             />
             <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
@@ -95,20 +99,3 @@ export function TalkView(props: SessionProps): ReactNode {
 }
 
 const NOTHING: readonly never[] = [];
-
-function useRunCallsOf({ id, state: { tools } }: Run): RunCalls {
-  const client = useClient();
-  return useMemo(
-    () => ({
-      tools,
-      running: id !== null,
-      approve: async (callId) => {
-        if (id !== null) await client.runs.approve(id, callId);
-      },
-      deny: async (callId, reason) => {
-        if (id !== null) await client.runs.deny(id, callId, reason === "" ? undefined : reason);
-      },
-    }),
-    [client, id, tools],
-  );
-}

@@ -28,12 +28,15 @@ export function ToolCallFold({
   call,
   result,
   state: given,
+  answer,
   children,
 }: {
   readonly call: ToolCall;
   readonly result: ToolMessage | null;
   /** How it stands; null where the result says so. */
   readonly state: CallState | null;
+  /** Who let it run or did not; drawn when it is unfolded. */
+  readonly answer?: ReactNode;
   readonly children?: ReactNode;
 }): ReactNode {
   const state = given ?? (result?.isError === true ? "failed" : "done");
@@ -56,6 +59,7 @@ export function ToolCallFold({
             <LongText text={prettyOf(call.arguments)} first={4000} />
           </>
         )}
+        {answer}
         {result !== null && <ToolResult message={result} />}
       </Fold>
       {children}

@@ -7,9 +7,13 @@ import { ToolCallFold } from "./tool-call-fold.tsx";
 export function ToolCallView({
   call,
   result,
+  answer,
 }: {
   readonly call: ToolCall;
   readonly result: ToolMessage | null;
+  /** Who let it run or did not. */
+  readonly answer?: ReactNode;
 }): ReactNode {
-  return result === null ? <LiveToolCall call={call} /> : <ToolCallFold call={call} result={result} state={null} />;
+  if (result === null) return <LiveToolCall call={call} />;
+  return <ToolCallFold call={call} result={result} state={null} answer={answer} />;
 }

@@ -1,7 +1,8 @@
 import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
-import type { Entry } from "../../../src/session/entry.ts";
+import { bodyOf, type Entry } from "../../../src/session/entry.ts";
 import { LongText } from "../markdown/long-text.tsx";
+import { visibleText } from "../markdown/visible-text.ts";
 import { contentText, messageText } from "../request/message-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
@@ -41,10 +42,11 @@ export function EntryDetails({
 }
 
 function factsOf(entry: Entry): readonly (readonly [string, string])[] {
-  if (entry.type === "compaction") return [["Tokens before", entry.tokensBefore.toLocaleString("en")]];
-  if (entry.type !== "message" || entry.message.role !== "assistant") return [];
-  const { provider, model, usage, cost } = entry.message;
   const facts: (readonly [string, string])[] = [];
+  if (entry.by !== undefined) facts.push(["By", visibleText(entry.by.slice(0, 120))]);
+  if (entry.type === "compaction") facts.push(["Tokens before", entry.tokensBefore.toLocaleString("en")]);
+  if (entry.type !== "message" || entry.message.role !== "assistant") return facts;
+  const { provider, model, usage, cost } = entry.message;
   if (model !== undefined) facts.push(["Model", provider === undefined ? model : `${provider}/${model}`]);
   if (usage !== undefined) facts.push(["Tokens", usage.totalTokens.toLocaleString("en")]);
   if (cost !== undefined) facts.push(["Cost", `$${cost.toFixed(4)}`]);
@@ -60,9 +62,7 @@ function saidBy(entry: Entry): string {
     case "compaction":
     case "branch_summary":
       return entry.summary;
-    default: {
-      const { id: _id, parentId: _parentId, timestamp: _timestamp, seq: _seq, ...body } = entry;
-      return JSON.stringify(body, null, 2);
-    }
+    default:
+      return JSON.stringify(bodyOf(entry), null, 2);
   }
 }

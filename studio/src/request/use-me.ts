@@ -3,12 +3,17 @@ import type { Me } from "skein/client";
 
 const NOTHING: Me["may"] = { approve: false, run: false, files: false };
 
-/** What the caller may do. */
-export const MayContext = createContext<Me["may"]>(NOTHING);
+/** Who the caller is, and what they may do. */
+export const MeContext = createContext<Me | null>(null);
+
+/** Who the caller is; null where that is not known. */
+export function useMe(): Me | null {
+  return useContext(MeContext);
+}
 
 /** What the caller may do beside reading and writing their sessions. */
 export function useMay(): Me["may"] {
-  return useContext(MayContext);
+  return useMe()?.may ?? NOTHING;
 }
 
 /** Why something cannot be done, by the right that is missing. */

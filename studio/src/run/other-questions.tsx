@@ -1,0 +1,32 @@
+import type { ReactNode } from "react";
+import type { Entry } from "../../../src/session/entry.ts";
+import type { Approval } from "../../../src/agent/run-event.ts";
+import { ApprovalCard } from "./approval-card.tsx";
+import { useRunCalls } from "./run-context.ts";
+
+/** The questions that no call of the transcript shows: those of runs inside of tools, and of a run on another branch. */
+export function OtherQuestions({
+  sessionId,
+  entries,
+  inner,
+}: {
+  readonly sessionId: string;
+  readonly entries: readonly Entry[];
+  readonly inner: readonly Approval[];
+}): ReactNode {
+  const questions = useRunCalls()?.questions ?? [];
+  const shown = new Set(lastCalls(entries));
+  return [...questions.filter(({ callId }) => !shown.has(callId)), ...inner].map((asked) => (
+    <ApprovalCard key={asked.question} sessionId={sessionId} asked={asked} />
+  ));
+}
+
+/** The ids of the calls that the last answer of a path makes: a run waits for no others. */
+function lastCalls(entries: readonly Entry[]): readonly string[] {
+  for (let index = entries.length - 1; index >= 0; index--) {
+    const entry = entries[index];
+    if (entry?.type !== "message" || entry.message.role !== "assistant") continue;
+    return (entry.message.toolCalls ?? []).map(({ id }) => id);
+  }
+  return [];
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { barOf } from "./run-bar-state.ts";
+
+const quiet = { asks: false, mayApprove: true, who: "clerk" };
+const active = { status: "active", running: null } as const;
+const open = (state: "requested" | "started" | "parked" | "answered", more: object = {}) => ({
+  ...active,
+  openRuns: [{ runId: "r", state, ...more }],
+});
+
+test("says who is at work, here or on another server, and that it can be stopped", () => {
+  const here = { ...open("started"), running: { runId: "r", here: true } };
+  expect(barOf(here, "r", quiet)).toMatchObject({ text: "clerk is working …", cancels: "r", goesOn: false });
+  const there = { ...here, running: { runId: "r", here: false } };
+  expect(barOf(there, "r", quiet)?.text).toBe("clerk is working on another server …");
+  expect(barOf(here, "r", { ...quiet, asks: true })?.text).toMatch(/waits for your approval/);
+  expect(barOf(open("requested"), "r", quiet)?.text).toMatch(/waits its turn/);
+});
+
+test("says what a run waits for that nobody has", () => {
+  expect(barOf(open("parked"), null, quiet)).toMatchObject({ warns: true, cancels: "r", goesOn: false });
+  expect(barOf(open("parked"), null, { ...quiet, mayApprove: false })?.text).toMatch(/someone's approval/);
+  expect(barOf(open("answered"), null, quiet)).toMatchObject({ goesOn: true });
+  expect(barOf(open("requested"), null, quiet)).toMatchObject({ text: "A run waits its turn.", cancels: "r" });
+  const later = open("requested", { notBefore: "2030-01-01T00:00:00.000Z" });
+  expect(barOf(later, null, quiet)?.text).toMatch(/begins at .*20(29|30)/);
+});
+
+test("offers to go on with what was interrupted, and not with what was cancelled", () => {
+  expect(barOf(open("started"), null, quiet)).toMatchObject({ warns: true, goesOn: true, cancels: "r" });
+  expect(barOf({ ...open("started"), status: "suspended" }, null, quiet)).toMatchObject({ goesOn: false });
+  expect(barOf(open("started", { cancelled: true }), null, quiet)).toMatchObject({ goesOn: false, cancels: null });
+});
+
+test("has nothing to say where no run is open, or the session is closed", () => {
+  expect(barOf({ ...active, openRuns: [] }, null, quiet)).toBeNull();
+  expect(barOf({ ...open("started"), status: "closed" }, null, quiet)).toBeNull();
+});

@@ -1,0 +1,138 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { browserTest } from "./browser-test.ts";
+import type { StudioServer } from "./studio-server.ts";
+import { say } from "./talk.ts";
+
+const PARKING = { server: "parking" } as const;
+const SOON = { timeout: 10_000 };
+
+/** A session whose run asked whether it may write a file, and parked. */
+async function parked(
+  { client }: StudioServer,
+  name: string,
+): Promise<{ id: string; runId: string; question: string }> {
+  const { header } = await client.sessions.create({ name });
+  const { runId } = await client.runs.start(header.id, { input: `write hello to ${name}.txt` });
+  await expect.poll(async () => (await client.runs.get(header.id, runId)).status, SOON).toBe("parked");
+  const [asked] = (await client.runs.get(header.id, runId)).questions;
+  return { id: header.id, runId, question: asked?.question as string };
+}
+
+function cardOn(page: Page) {
+  return page.getByRole("form", { name: "Approval of write_workspace_file" });
+}
+
+browserTest(
+  "a question is still asked after the server was killed and started again, and its answer lets the run come to its end",
+  async ({ open, server }) => {
+    const { id, runId } = await parked(server, "kept");
+    const page = await open({ at: `#/sessions/${id}/talk`, mayFail: /Failed to load resource|ERR_/ });
+    await cardOn(page).getByText("kept.txt").waitFor();
+    await page.getByText("The run goes on after it").waitFor();
+    await server.kill();
+    await page.getByText("The connection to the server is lost").waitFor();
+    await server.restart();
+    await page.getByText("The connection to the server is lost").waitFor({ state: "detached" });
+    await cardOn(page).waitFor();
+    await page.reload();
+    await cardOn(page).getByRole("textbox").fill("Looks right.");
+    await cardOn(page).getByRole("button", { name: "Approve" }).click();
+    await expect.poll(async () => (await server.client.runs.get(id, runId)).status, SOON).toBe("finished");
+    expect(await readFile(join(server.workspace, "kept.txt"), "utf8")).toBe("hello");
+    await cardOn(page).waitFor({ state: "detached" });
+    const call = page.locator(".transcript-tool");
+    await call.getByText("done", { exact: true }).waitFor();
+    await call.locator("summary").click();
+    await call.getByText(/^Approved by local, .*: Looks right\.$/).waitFor();
+  },
+  { ...PARKING, timeoutMs: 60_000 },
+);
+
+browserTest(
+  "what is said while a question waits is refused with the reason, and goes through once the run is cancelled",
+  async ({ open, server }) => {
+    const { id } = await parked(server, "busy");
+    const page = await open({ at: `#/sessions/${id}/talk`, mayFail: /409/ });
+    await cardOn(page).waitFor();
+    expect(await page.getByRole("textbox", { name: "Message" }).getAttribute("placeholder")).toMatch(/question waits/);
+    await say(page, "something else");
+    await page
+      .getByRole("alert")
+      .getByText(/waits for an answer to/)
+      .waitFor();
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await cardOn(page).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("something else").first().waitFor();
+    await expect.poll(async () => (await server.client.runs.ofSession(id))[0]?.status, SOON).toBe("finished");
+    expect((await server.client.runs.ofSession(id))[1]).toMatchObject({ status: "cancelled", by: "local" });
+  },
+  PARKING,
+);
+
+browserTest(
+  "every open question is on a page of its own, is answered there, and leads to its session",
+  async ({ open, server }) => {
+    const [first, second] = [await parked(server, "first"), await parked(server, "second")];
+    const page = await open();
+    await page.getByRole("link", { name: /^Questions 2/ }).click();
+    const runs = page.getByRole("article");
+    await expect.poll(() => runs.count()).toBe(2);
+    const one = page.getByRole("article", { name: "first" });
+    await one.getByText("in a session of local").waitFor();
+    await one.getByRole("textbox").fill("Not today.");
+    await one.getByRole("button", { name: "Deny" }).click();
+    await one.waitFor({ state: "detached" });
+    await page.getByRole("link", { name: /^Questions 1/ }).waitFor();
+    const done = async (id: string, runId: string) => (await server.client.runs.get(id, runId)).status;
+    await expect.poll(() => done(first.id, first.runId), SOON).toBe("finished");
+    await page.getByRole("article", { name: "second" }).getByRole("link").click();
+    await cardOn(page).getByRole("button", { name: "Approve" }).click();
+    await expect.poll(() => done(second.id, second.runId), SOON).toBe("finished");
+    await page.getByRole("link", { name: /^Questions/ }).click();
+    await page.getByText("No run waits for an answer.").waitFor();
+  },
+  PARKING,
+);
+
+browserTest(
+  "whoever answers too late is told who was faster",
+  async ({ open, server }) => {
+    const { id, question } = await parked(server, "late");
+    const page = await open({ at: "#/questions", mayFail: /409/ });
+    await cardOn(page).waitFor();
+    await server.client.runs.approve(id, question, { note: "I was first." });
+    await cardOn(page).getByRole("button", { name: "Deny" }).click();
+    await page
+      .getByRole("alert")
+      .getByText(/^This was answered already\. Approved by local, .*: I was first\.$/)
+      .waitFor();
+  },
+  PARKING,
+);
+
+browserTest(
+  "axe finds nothing serious in the page of questions, light and dark, and it fits a narrow window",
+  async ({ open, server }) => {
+    const { id, runId } = await parked(server, "looks");
+    for (const colorScheme of ["light", "dark"] as const) {
+      for (const width of [1280, 380]) {
+        const page = await open({ at: "#/questions", colorScheme, viewport: { width, height: 800 } });
+        await cardOn(page).waitFor();
+        // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
+        await page.evaluate(axe.source);
+        const { violations } = await page.evaluate<{ violations: { id: string; impact: string }[] }>(
+          "axe.run(document, { resultTypes: ['violations'] })",
+        );
+        expect(violations.map(({ id: rule, impact }) => `${rule} ${impact}`)).toEqual([]);
+        expect(await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")).toBe(true);
+      }
+    }
+    await server.client.runs.cancel(id, runId);
+  },
+  PARKING,
+);
