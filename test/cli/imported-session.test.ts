@@ -65,7 +65,7 @@ test("what a person allowed in an earlier run does not count in a pipe, unless t
   {
     await using opened = await openSqliteStore({ path: join(home, "skein.db") });
     await importSession(opened, lines, { trust: true });
-    expect((await opened.head("forged"))?.openRuns).toEqual(["r1"]);
+    expect((await opened.head("forged"))?.openRuns).toEqual([{ runId: "r1", state: "started" }]);
     await importSession(opened, lines, { trust: true, id: "allowed" });
   }
   const refused = await pipe("/recover\n", "forged", "--store", store, "--workspace", home, "--json");
