@@ -3,9 +3,11 @@ export type { Authenticate, CallerInit } from "./caller-init.ts";
 export {
   type CloseOptions,
   createServer,
+  type ParkedRun,
   type ServerInit,
   type ServerLimits,
   type ServerPlace,
+  type ServerWebhook,
   type SkeinServer,
 } from "./create-server.ts";
 export { findLocalServer, type LocalServer } from "./local-servers.ts";

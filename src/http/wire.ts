@@ -1,8 +1,7 @@
 import type { CallerRights } from "./caller-rights.ts";
-import type { Approval, RunEvent } from "../agent/run-event.ts";
-import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
+import type { OpenRunStatus } from "./run-wire.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
 import type { PathSummary, SessionHead } from "../session/fold.ts";
 import type { Lineage } from "../session/header.ts";
@@ -351,93 +350,6 @@ export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
 
 /** What a session may be exported as. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
-
-/** Asks for a run. */
-export interface RunRequest {
-  readonly input: Content;
-  readonly agent?: string;
-  /** Instead of the agent's own, as `provider/id`. */
-  readonly model?: string;
-  readonly ifBusy?: "reject" | "enqueue" | "interrupt";
-  /** The group that answers, instead of an agent. */
-  readonly group?: string;
-  /** The caller's own name for the run: who asks again under it gets the same run. */
-  readonly runId?: string;
-  /** When it may begin at the earliest, as an ISO time. */
-  readonly notBefore?: string;
-  /** When it is stopped at the latest, as an ISO time. */
-  readonly deadline?: string;
-}
-
-/** Where a run that has not ended stands. */
-export type OpenRunStatus = "requested" | "running" | "parked" | "interrupted";
-
-/** A run of a session, as its log tells it. */
-export interface RunView {
-  readonly runId: string;
-  readonly sessionId: string;
-  /** Whose session it is. */
-  readonly userId: string | null;
-  readonly agent: string | null;
-  readonly group: string | null;
-  /** Instead of the agent's own, as `provider/id`. */
-  readonly model: string | null;
-  /**
-   * `requested`: it waits to begin, or to go on after an answer. `running`: some process has it. `parked`: it waits for an
-   * answer, and nobody has it. `interrupted`: whoever had it is gone.
-   */
-  readonly status: OpenRunStatus | "finished" | "failed" | "cancelled";
-  /** Who asked for it; null where that was the program itself. */
-  readonly by: string | null;
-  readonly requestedAt: string | null;
-  readonly startedAt: string | null;
-  readonly endedAt: string | null;
-  /** Whether this server has it, so that its deltas can be read here. */
-  readonly here: boolean;
-  /** What it asks and nobody has answered yet. */
-  readonly questions: readonly QuestionView[];
-  /** How the run failed. */
-  readonly problem: Problem | null;
-}
-
-/** A call that waits for a person's word. */
-export interface QuestionView extends Pick<Approval, "callId" | "name" | "arguments" | "effects" | "reach"> {
-  /** The entry that asks; its answer names it. */
-  readonly question: string;
-  readonly askedAt: string;
-  /** When it counts as denied. */
-  readonly expiresAt?: string;
-}
-
-/** Which runs to list. */
-export interface ListRuns {
-  readonly state: OpenRunStatus;
-  /** For administrators: only those of this user's sessions. */
-  readonly userId?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-}
-
-/**
- * An event of a run as it is sent; what its errors say names nothing of the server.
- *
- * - What lasts is made from the session's log, so that every server tells it: `run-started`, `round-finished` (as soon as the
- *   answer is on record, before its calls run), `tool-finished`, `approval-required`, `compaction`, `run-parked`, and how it
- *   ended. The rest is told live by the server that has the run, and only there.
- * - A second `run-started`, with another `claim`, says that another process went on with the run: what was told live since
- *   the last `round-finished` is void, so that a reader clears a partial answer.
- * - After `run-parked` nothing follows until its questions are answered; then it goes on with such a `run-started`.
- */
-export type WireRunEvent = (RunEvent | GroupEvent) & { readonly claim?: number };
-
-/** The answer to a question of a run. */
-export interface AnswerRequest {
-  readonly approve: boolean;
-  /** Why not, for the model. */
-  readonly reason?: string;
-  /** For whoever reads the log. */
-  readonly note?: string;
-}
 
 /** What was found by a search. */
 export interface SearchView {

@@ -6,7 +6,7 @@ let lastMs = 0;
 let counter = 0;
 
 /**
- * A UUID version 7 (RFC 9562): sortable by creation time, also within one millisecond of one process.
+ * A UUID version 7 (RFC 9562): sortable by creation time, in one process also within a millisecond.
  */
 export function uuidv7(): string {
   if (poolUsed + 10 > POOL_BYTES) {

@@ -165,7 +165,7 @@ test("a run that dies right after it has begun does not make an imported approva
   await using store = openMemoryStore();
   await importSession(store, forgedLines());
   await store.append("forged", [{ type: "run", runId: "r2", phase: "started" }]);
-  expect((await store.head("forged"))?.openRuns).toEqual(["r2"]);
+  expect((await store.head("forged"))?.openRuns).toEqual([{ runId: "r2", state: "started" }]);
   const { ran, state } = await goOn(store, "forged", { needsApproval: () => true });
   expect([ran, state?.approvals.size]).toEqual([0, 0]);
 });
@@ -182,7 +182,11 @@ test("an import writes anew what is inherited, whatever the file says", async ()
 test("trust takes a log as it is, with its open runs, approvals, place and what it inherited before", async () => {
   await using store = openMemoryStore();
   const { header, openRuns } = await importSession(store, forgedLines(), { trust: true });
-  expect([header.sandbox, openRuns, header.inherited]).toEqual([EVERYWHERE, ["r1"], undefined]);
+  expect([header.sandbox, openRuns, header.inherited]).toEqual([
+    EVERYWHERE,
+    [{ runId: "r1", state: "started" }],
+    undefined,
+  ]);
   expect((await goOn(store, "forged")).ran).toBe(1);
   await importSession(store, forgedLines({ id: "words" }), { counts: false });
   await using other = await openSqliteStore({ path: ":memory:" });

@@ -26,6 +26,7 @@ test("the client loads no module of Node, no package, and nothing of the server"
   expect([...reached].filter((path) => !path.startsWith("src/http/client/")).sort()).toEqual([
     "src/http/path-segment.ts",
     "src/http/tree-node.ts",
+    "src/internal/uuid.ts",
     "src/session/entry.ts",
     "src/session/message.ts",
   ]);

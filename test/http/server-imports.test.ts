@@ -135,7 +135,7 @@ test.for<readonly [string, () => string[]]>([
   ["a label of nothing", edited('"targetId":"e0"', '"targetId":"nowhere"')],
   ["an entry from the year 9999", edited('2026-01-01T00:00:00.000Z"}', '9999-01-01T00:00:00.000Z"}')],
   ["a session from the year 9999", edited('"createdAt":"2026', '"createdAt":"9999')],
-  ["a later format", edited('"version":2', '"version":3')],
+  ["a later format", edited(/"version":\d/, '"version":3')],
   ["a key that is a prototype in the header", edited('"metadata":{}', '"metadata":{"__proto__":{"admin":true}}')],
   ["a key that is a prototype in an entry", edited('"role":"user"', '"role":"user","__proto__":{"admin":true}')],
   ["a header that nests deep", edited('"metadata":{}', `"metadata":{"x":${deep(100_000)}}`)],

@@ -1,6 +1,7 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Content } from "../../session/message.ts";
-import type { AnswerRequest, ListRuns, Page, RunRequest, RunView, WireRunEvent } from "../wire.ts";
+import type { AnswerRequest, ListRuns, RunRequest, RunView, WireRunEvent } from "../run-wire.ts";
+import type { Page } from "../wire.ts";
 import { allPages } from "./all-pages.ts";
 import { ClientError } from "./client-error.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";

@@ -1,4 +1,4 @@
-import type { WireRunEvent } from "../../wire.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { frameOf, wireEvent } from "./wire-event.ts";
 
 const EVENTS_MAX = 5000;

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { AnswerRequest, RunView } from "../../wire.ts";
+import type { AnswerRequest, RunView } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";

@@ -2,7 +2,7 @@ import { statusError } from "../../../session/append-guard.ts";
 import { show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import { requestIdOf } from "../../../session/open-runs.ts";
-import type { RunRequest } from "../../wire.ts";
+import type { RunRequest } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";

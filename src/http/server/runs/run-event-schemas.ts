@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { RunError } from "../../../agent/run-error.ts";
 import type { AssistantMessage, ToolMessage } from "../../../session/message.ts";
-import type { WireRunEvent } from "../../wire.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { components, json, jsonObject, named } from "../schema.ts";
 import { message, usage } from "../wire-schemas.ts";
 import { approval } from "./run-schemas.ts";

@@ -6,7 +6,7 @@ import type { DueRun } from "../../../lifecycle/due-run.ts";
 import { SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import type { Session } from "../../../session/session.ts";
-import type { WireRunEvent } from "../../wire.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { ServerRuns, ServerServices } from "../server-services.ts";
 import { LiveEvents } from "./live-events.ts";

@@ -3,7 +3,8 @@ import type { Approval } from "../../../agent/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content } from "../../../session/message.ts";
 import type { SandboxReach } from "../../../session/sandbox.ts";
-import type { AnswerRequest, ListRuns, Page, QuestionView, RunRequest, RunView } from "../../wire.ts";
+import type { AnswerRequest, ListRuns, QuestionView, RunRequest, RunView } from "../../run-wire.ts";
+import type { Page } from "../../wire.ts";
 import { content, id, json, limit, named, queryInteger } from "../schema.ts";
 import { problem } from "../wire-schemas.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Entry, EntryDraft } from "../../../session/entry.ts";
 import { answerIdOf, requestIdOf } from "../../../session/open-runs.ts";
-import type { WireRunEvent } from "../../wire.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { RunStory } from "./run-story.ts";
 
 const ABOUT = { sessionId: "s", agentsOf: (group: string) => (group === "crew" ? ["ann", "ben"] : []) };

@@ -5,7 +5,7 @@ import { type GroupEnd, groupMarkOf } from "../../../group/group-progress.ts";
 import type { Entry, EntryOf } from "../../../session/entry.ts";
 import { textOf } from "../../../session/message.ts";
 import { type OpenRun, stepRuns } from "../../../session/open-runs.ts";
-import type { RunView, QuestionView, WireRunEvent } from "../../wire.ts";
+import type { RunView, QuestionView, WireRunEvent } from "../../run-wire.ts";
 import { recordedError } from "./wire-event.ts";
 
 /** An event that says nothing yet of whose it is. */

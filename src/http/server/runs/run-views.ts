@@ -1,7 +1,8 @@
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/fold.ts";
 import { show } from "../../../session/errors.ts";
 import { requestIdOf } from "../../../session/open-runs.ts";
-import type { ListRuns, Page, QuestionView, RunView } from "../../wire.ts";
+import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
+import type { Page } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { recordedProblem } from "../problem.ts";
 import type { Caller, ServerServices } from "../server-services.ts";

@@ -1,6 +1,6 @@
 import type { RunError } from "../../../agent/run-error.ts";
 import type { JsonObject } from "../../../internal/json.ts";
-import type { WireRunEvent } from "../../wire.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { problemOf, recordedProblem } from "../problem.ts";
 
 /** An event as it is sent: an error in it names nothing of the server. */
