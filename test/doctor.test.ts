@@ -74,7 +74,7 @@ const damages: readonly (readonly [FindingKind, string, string, string])[] = [
   ["listing", "a session under another user", "a", "UPDATE sessions SET user_id = 'eve' WHERE id = 'a'"],
   ["listing", "a session under another directory", "a", "UPDATE sessions SET cwd = '/else' WHERE id = 'a'"],
   ["listing", "a session under another status", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
-  ["idle", "a session that would never expire", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
+  ["idle", "a session that would never expire", "f", "UPDATE sessions SET status = 'closed' WHERE id = 'f'"],
   ["listing", "a request for a run that nobody finds", "beta", "UPDATE sessions SET runs = NULL WHERE id = 'beta'"],
   ["listing", "a run that nobody asked for", "beta", "UPDATE sessions SET runs = runs | 4 WHERE id = 'beta'"],
   ["listing", "a run that never started", "a", "UPDATE sessions SET runs = 2 WHERE id = 'a'"],
@@ -145,8 +145,8 @@ describe("the check of a directory of files", () => {
 describe("the check of a store that lies", () => {
   const lies: readonly (readonly [FindingKind, string | null, Partial<SessionStore>])[] = [
     ["count", null, { count: async () => 7 }],
-    ["idle", "beta", { listExpired: async () => [] }],
-    ["listing", "beta", { list: async () => ({ items: [], next: null, damaged: [] }) }],
+    ["idle", "f", { listExpired: async () => [] }],
+    ["listing", "f", { list: async () => ({ items: [], next: null, damaged: [] }) }],
     ["entry", "a", { getEntry: async () => null }],
     ["search", "beta", { search: async () => [] }],
   ];

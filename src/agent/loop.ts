@@ -59,6 +59,8 @@ export class Loop {
     await this.#settleOpenCalls(resume);
     // What led here may have spent it all.
     if (this.#budgetStops()) return this.#cutShort();
+    // Its process died after the last answer: asking again would pay for another one.
+    if (resume?.answered === true && !(await this.#goOnWithWords())) return { truncated: false };
     for (let toolRounds = 0; ; ) {
       this.#progress.signal.throwIfAborted();
       const steered = inputs.take("steer");
@@ -76,10 +78,15 @@ export class Loop {
         );
         return this.#cutShort();
       }
-      const more = await inputs.takeLast();
-      if (more.length === 0) return { truncated: false };
-      await this.#say(more);
+      if (!(await this.#goOnWithWords())) return { truncated: false };
     }
+  }
+
+  /** Whether someone has said something that the model has not answered. */
+  async #goOnWithWords(): Promise<boolean> {
+    const more = await this.#parts.inputs.takeLast();
+    await this.#say(more);
+    return more.length > 0;
   }
 
   /** What the model had said when the run was stopped in the middle of an answer. */

@@ -40,6 +40,8 @@ export interface ResumeState {
   readonly runId: string | null;
   /** Whether the calls without a result came with a fork or an import, or are those of another run: they never run here. */
   readonly inherited: boolean;
+  /** Whether the run had given its last answer, and only its end is not on record. */
+  readonly answered: boolean;
   /** Calls without a result whose effect may have happened. */
   readonly effects: ReadonlySet<string>;
   /** Calls without a result that a person was asked about. */

@@ -133,7 +133,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
 /** Only the session that a run was resumed from lets one of many go on with it: elsewhere its calls and input are another's. */
 function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState | null {
   if (resume === null || sink?.sessionId === resume.sessionId) return resume;
-  return { ...resume, inherited: true, queued: [] };
+  return { ...resume, inherited: true, answered: false, queued: [] };
 }
 
 /** Opens the place where the run is kept; the session to start from, which is longer where that place holds a past. */

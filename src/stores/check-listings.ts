@@ -135,8 +135,7 @@ export class ListingCheck {
   async #checkIdle(): Promise<void> {
     const open = ["active", "suspended"] as const;
     const expected = new Set(open.flatMap((status) => [...this.#group({ status })]));
-    for (const runs of ["requested", "parked"] as const)
-      for (const id of await idsListed(this.#store, { runs })) expected.delete(id);
+    for (const runs of ["requested", "parked"] as const) for (const id of this.#group({ runs })) expected.delete(id);
     // There is no second page of them.
     if (expected.size >= PAGE_ITEMS_MAX) return;
     const list = async (): Promise<ReadonlySet<string>> => {

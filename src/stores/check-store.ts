@@ -78,7 +78,8 @@ async function sessionsOf(
     for (const { id, path, reason } of damaged) report(id, "unreadable", `${path} cannot be read: ${reason}.`);
     for (const { header } of items) ids.add(header.id);
   }
-  for (const status of STATUSES) for (const id of await idsListed(store, { status })) ids.add(id);
+  const queries = [...STATUSES.map((status) => ({ status })), { runs: "requested" }, { runs: "parked" }] as const;
+  for (const query of queries) for (const id of await idsListed(store, query)) ids.add(id);
   for (const { header } of await store.listExpired(END_OF_TIME, PAGE_ITEMS_MAX)) ids.add(header.id);
   return [...ids];
 }

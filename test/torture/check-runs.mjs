@@ -1,3 +1,5 @@
+const claimsMax = 5;
+
 /** @typedef {import("../../dist/session/index.js").Entry} Entry */
 /** @typedef {{ callId: string, round: number, name: string, error: string | null }} Called */
 
@@ -16,19 +18,20 @@ export async function checkRuns(store, { sessions, runs, effects, kills, rounds 
   const violations = [];
   const done = countsOf(effects);
   for (const [line, count] of done) if (count > 1) violations.push(`"${line}" was done ${count} times.`);
-  let interrupted = 0;
+  let [interrupted, givenUp] = [0, 0];
   for (const sessionId of sessions) {
     const entries = await allOf(store.read(sessionId));
     for (const { runId } of runs.filter((run) => run.sessionId === sessionId)) {
       const checked = checkRun(entries, runId, rounds, (round, name) => done.get(`${runId} ${round} ${name}`) ?? 0);
       interrupted += checked.interrupted;
+      givenUp += Number(checked.givenUp);
       violations.push(...checked.violations.map((problem) => `Run ${runId}: ${problem}`));
     }
   }
   // Whoever is killed may have a run in every session.
   if (interrupted > kills * sessions.length)
     violations.push(`${interrupted} calls were interrupted by ${kills} kills.`);
-  return { effects: effects.length, interrupted, violations };
+  return { effects: effects.length, interrupted, givenUp, violations };
 }
 
 /**
@@ -44,7 +47,9 @@ function checkRun(entries, runId, rounds, doneIn) {
   const ends = phases.filter(({ phase }) => phase !== "started");
   const cancelled = entries.some((entry) => entry.type === "cancel" && entry.runId === runId);
   if (ends.length > 1) violations.push(`it ended ${ends.length} times.`);
-  if (!cancelled && ends[0]?.phase !== "finished")
+  // A run that was begun five times in a row without getting anywhere is given up, which is not what kills are for here.
+  const givenUp = ends[0]?.phase === "failed" && claimsBefore(entries, ends[0]) >= claimsMax;
+  if (!cancelled && !givenUp && ends[0]?.phase !== "finished")
     violations.push(`it ended as ${ends[0]?.phase ?? "nothing"} (${JSON.stringify(ends[0]?.error)}).`);
   const rows = rowsOf(entries, runId);
   const inputs = rows.filter(({ message }) => message.role === "user");
@@ -62,7 +67,19 @@ function checkRun(entries, runId, rounds, doneIn) {
   if (ends[0]?.phase === "finished" && (answers !== 1 || calls.length !== rounds * 3)) {
     violations.push(`it finished with ${answers} answers and ${calls.length} results.`);
   }
-  return { violations, interrupted };
+  return { violations, interrupted, givenUp };
+}
+
+/**
+ * How often a run was begun between its last row and its end.
+ * @param {readonly Entry[]} entries
+ * @param {Extract<Entry, { type: "run" }>} end
+ */
+function claimsBefore(entries, { seq, runId }) {
+  const before = entries.slice(0, seq);
+  const row = before.findLastIndex(({ type }) => type === "message");
+  return before.slice(row).filter((entry) => entry.type === "run" && entry.runId === runId && entry.phase === "started")
+    .length;
 }
 
 /**

@@ -17,6 +17,8 @@ const rounds = 3;
 const progressEveryMs = 5_000;
 const settleMsMax = 120_000;
 const cancelledShare = 0.1;
+/** How often someone is killed who has not got anywhere yet. */
+const earlyShare = 0.25;
 
 /** Where runs can be tried: the stores that several processes share. @type {readonly string[]} */
 export const runStores = ["jsonl", "sqlite", "postgres", "redis"];
@@ -27,6 +29,7 @@ export const runStores = ["jsonl", "sqlite", "postgres", "redis"];
  * @property {number} kills
  * @property {number} runs
  * @property {number} effects calls that did something
+ * @property {number} givenUp runs that were killed five times in a row before they got anywhere
  * @property {number} interrupted calls of which nobody knows whether they did
  * @property {readonly string[]} violations
  */
@@ -163,7 +166,7 @@ class People {
 class WorkerCrew {
   /** @type {string[]} */
   wrong = [];
-  /** @type {Set<{ child: import("node:child_process").ChildProcess, underWay: number, killed: boolean }>} */
+  /** @type {Set<{ child: import("node:child_process").ChildProcess, underWay: number, rows: number, killed: boolean }>} */
   #workers = new Set();
   #args;
 
@@ -179,7 +182,10 @@ class WorkerCrew {
 
   /** Kills a random one of those that have a run, as a power cut would, and hires another; false while none has one. */
   killOne() {
-    const working = [...this.#workers].filter(({ underWay, killed }) => underWay > 0 && !killed);
+    const early = Math.random() < earlyShare;
+    const working = [...this.#workers].filter(({ underWay, rows, killed }) => {
+      return underWay > 0 && !killed && (early || rows > 0);
+    });
     const worker = working[Math.floor(Math.random() * working.length)];
     if (worker === undefined) return false;
     worker.killed = true;
@@ -200,11 +206,12 @@ class WorkerCrew {
     const child = spawn(process.execPath, ["--no-warnings", program, ...this.#args], {
       stdio: ["pipe", "pipe", "inherit"],
     });
-    const worker = { child, underWay: 0, killed: false };
+    const worker = { child, underWay: 0, rows: 0, killed: false };
     this.#workers.add(worker);
     createInterface({ input: /** @type {import("node:stream").Readable} */ (child.stdout) }).on("line", (line) => {
       if (line.startsWith("begin ")) worker.underWay += 1;
       if (line.startsWith("end ")) worker.underWay -= 1;
+      if (line.startsWith("row ")) worker.rows += 1;
       if (line.startsWith("wrong ")) this.wrong.push(line.slice("wrong ".length));
     });
     child.stdin?.on("error", () => {});

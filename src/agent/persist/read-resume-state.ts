@@ -36,18 +36,29 @@ export async function readResumeState(
       scan.take(entry);
     }
   }
-  return { sessionId: head.header.id, version: head.version, runId, ...scan.state() };
+  const isLast = last?.isWhole === true && transcript.at(-1)?.id === last.id;
+  return {
+    sessionId: head.header.id,
+    version: head.version,
+    runId,
+    ...scan.state(),
+    answered: isLast && scan.isAnswerOf(runId),
+  };
 }
 
-/** The last answer of a model, and those of its calls that have no result. */
-function lastAnswer(transcript: Transcript): { readonly id: string; readonly openCalls: ReadonlySet<string> } | null {
+/** The last answer of a model, those of its calls that have no result, and whether it called nothing and was not cut. */
+function lastAnswer(
+  transcript: Transcript,
+): { readonly id: string; readonly openCalls: ReadonlySet<string>; readonly isWhole: boolean } | null {
   const answered = new Set<string>();
   for (let index = transcript.length - 1; index >= 0; index--) {
     const row = transcript.at(index);
     if (row?.message.role === "tool") answered.add(row.message.toolCallId);
     if (row?.message.role !== "assistant") continue;
-    const calls = (row.message.toolCalls ?? []).map(({ id }) => id);
-    return { id: row.id, openCalls: new Set(calls.filter((id) => !answered.has(id))) };
+    const { toolCalls = [], stopReason = "stop" } = row.message;
+    const calls = toolCalls.map(({ id }) => id);
+    const isWhole = calls.length === 0 && stopReason === "stop";
+    return { id: row.id, openCalls: new Set(calls.filter((id) => !answered.has(id))), isWhole };
   }
   return null;
 }
@@ -133,7 +144,12 @@ class Scan {
     }
   }
 
-  state(): Omit<ResumeState, "sessionId" | "version" | "runId"> {
+  /** Whether the last answer was given by that run. */
+  isAnswerOf(runId: string | null): boolean {
+    return runId !== null && this.#answeredBy === runId;
+  }
+
+  state(): Omit<ResumeState, "sessionId" | "version" | "runId" | "answered"> {
     const queued = this.#queued
       .filter(({ id }) => !this.#delivered.has(id))
       .map(({ id, kind, content }) => ({ id, kind, content }))
@@ -193,7 +209,7 @@ class Scan {
     if (!imported) this.#sandbox ??= sandbox ?? null;
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
     if (phase !== "started") this.#ends.set(runId, phase);
-    else if (seq < this.#answerSeq) this.#answeredBy ??= runId;
+    else if (this.#answer !== null && seq < this.#answer.seq) this.#answeredBy ??= runId;
     else if (runId === this.#runId) this.#begunSeq = seq;
   }
 

@@ -1,7 +1,7 @@
 // Goes on with every run of a store that waits for someone, until it is killed or its standard input ends. Each call that
 // has an effect leaves a line in a file: run, round and tool.
 // node run-worker.mjs <address> <file of effects> <rounds>
-// Prints "begin <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
+// Prints "begin <run>", "row <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool } from "../../../dist/agent/index.js";
@@ -82,6 +82,7 @@ async function goOn(sessionId) {
     if (found === null) return;
     const { run } = found;
     print(`begin ${run.runId}`);
+    void tellRows(run);
     await run.synchronize().finally(() => print(`end ${run.runId} ${run.status}`));
   } catch (error) {
     const { code } = /** @type {{ code?: string }} */ (error);
@@ -90,4 +91,10 @@ async function goOn(sessionId) {
   } finally {
     busy.delete(sessionId);
   }
+}
+
+/** @param {import("../../../dist/agent/index.js").SessionRun} run */
+async function tellRows(run) {
+  for await (const { type } of run)
+    if (type === "round-finished" || type === "tool-finished") print(`row ${run.runId}`);
 }
