@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -90,6 +92,49 @@ test("serve gives its agents tools for the workspace, and asks before those that
   }
   expect((await client.runs.get(id, run.runId)).status).toBe("finished");
 });
+
+test("a question of a run that the server has at work is answered from another process by its only name, the session", async () => {
+  const workspace = await makeDirectory();
+  const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
+  const client = createClient(await startServer("--store", store, "--workspace", workspace));
+  const id = (await client.sessions.create()).header.id;
+  const { runId } = await client.runs.start(id, { input: "write hello to a.txt" });
+  const events = client.runs.events(id, runId);
+  for await (const { type } of events) {
+    if (type !== "approval-required") continue;
+    const open = await runHere(["runs", id, "--store", store, "--json"]);
+    expect(JSON.parse(open.stdout)).toMatchObject({
+      runs: [{ runId, state: "running", questions: [{ callId: expect.any(String) }] }],
+    });
+    const { code, stdout } = await runHere(["approve", id, "--store", store]);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^Approved: write_workspace_file .*\nThe run goes on\.\n$/),
+    ]);
+  }
+  expect((await client.runs.get(id, runId)).status).toBe("finished");
+  expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
+}, 30_000);
+
+test("serve posts that a run has parked, without what it asks about, and refuses what is no address", async () => {
+  const posted: string[] = [];
+  const hook = createHttpServer((request, response) => {
+    request.on("data", (chunk: Buffer) => posted.push(chunk.toString())).on("end", () => response.end());
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void hook.close());
+  await once(hook, "listening");
+  const url = `http://127.0.0.1:${(hook.address() as AddressInfo).port}/parked`;
+  const options = ["--store", "memory:", "--workspace", await makeDirectory(), "--park-after", "0", "--webhook", url];
+  const client = createClient(await startServer(...options));
+  const sessionId = (await client.sessions.create()).header.id;
+  const { runId } = await client.runs.start(sessionId, { input: "write a secret to a.txt" });
+  await vi.waitFor(() => expect(posted).toHaveLength(1), { timeout: 10_000 });
+  const name = "write_workspace_file";
+  expect(JSON.parse(posted[0] as string)).toMatchObject({ type: "parked", sessionId, runId, questions: [{ name }] });
+  expect(posted[0]).not.toContain("secret");
+  const refused = await runHere(["serve", "--store", "memory:", "--port", "0", "--webhook", "nowhere"]);
+  expect(refused).toMatchObject({ code: 2, stderr: 'The webhook "nowhere" is not an http or https address.\n' });
+}, 30_000);
 
 test("serve without a workspace has agents without tools", async () => {
   const { agents, groups } = await createClient(await startServer("--store", "memory:")).catalogue();
