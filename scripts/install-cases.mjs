@@ -85,8 +85,8 @@ import { SessionModule } from "skein/nest";
 class Application {}
 Module({ imports: [SessionModule.stub()] })(Application);
 const context = await NestFactory.createApplicationContext(Application, { logger: ["error"] });
-const { header } = await context.get(SessionManager).create({ userId: "user-1" });
-console.log("session", header.userId);
+const { userId } = await context.get(SessionManager).create({ userId: "user-1" });
+console.log("session", userId);
 await context.close();`;
 
 const serverProgram = `
@@ -96,7 +96,7 @@ import "@hono/node-server";
 const store = await openStore("memory:");
 const server = await createServer({ store });
 const url = await server.listen();
-console.log("status", (await fetch(url + "/v1/openapi.json")).status);
+console.log("status", (await fetch(url + "/openapi.json")).status);
 await server.close();
 await store.close();`;
 
