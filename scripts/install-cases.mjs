@@ -6,7 +6,7 @@ import { root } from "./run.mjs";
  * A folder that the packed package is installed into, with other packages or alone, and what must work there.
  * `removed` are packages that npm brings along and that the case does without; a command is a program of an installed
  * package, or `node`, with its arguments. A command must end with exit code 0; `prints` must be in its output.
- * @typedef {{ run: readonly string[], prints?: RegExp, fails?: boolean, input?: string }} Command
+ * @typedef {{ run: readonly string[], prints?: RegExp, input?: string }} Command
  * @typedef {{ name: string, packages?: readonly string[], removed?: readonly string[], files?: Record<string, string>,
  *   commands: readonly Command[] }} InstallCase
  */
