@@ -58,6 +58,10 @@ export interface Sizes {
   readonly pages: number;
   /** How often a wheel is turned over it. */
   readonly scrolls: number;
+  /** How often each operation is the first thing of a new process. */
+  readonly coldRounds: number;
+  /** Messages that such a process appends, reads or forks. */
+  readonly coldMessages: number;
 }
 
 /** What the published numbers are measured with. */
@@ -97,6 +101,8 @@ export const FULL_SIZES: Sizes = {
   streams: 1000,
   pages: 9,
   scrolls: 120,
+  coldRounds: 11,
+  coldMessages: 2000,
 };
 
 /** Enough to run every line once. */
@@ -136,4 +142,6 @@ export const QUICK_SIZES: Sizes = {
   streams: 20,
   pages: 1,
   scrolls: 4,
+  coldRounds: 1,
+  coldMessages: 20,
 };

@@ -6,7 +6,7 @@ import { withLock } from "./lock.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { startRedis } from "./redis.mjs";
 import { main, root, run, runNpm, runPackage, SetupError } from "./run.mjs";
-import { buildBench, ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
+import { buildBench, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
 
 /** What every checkpointer of LangGraph needs beside itself. */
 const langgraph = {
@@ -18,8 +18,9 @@ const langgraph = {
 /**
  * Other libraries that keep conversations, installed for the benchmark only and never a dependency. `check` is a
  * module that fails where the peer cannot be used; `section` is the one that measures it; `compiles` says whether
- * installing runs a compiler.
- * @typedef {{ name: string, section: string, packages: Record<string, string>, check: string, compiles?: boolean }} Peer
+ * installing runs a compiler, `needsNode24` whether it does not run on Node 20.
+ * @typedef {{ name: string, section: string, packages: Record<string, string>, check: string, compiles?: boolean,
+ *   needsNode24?: boolean }} Peer
  * @type {readonly Peer[]}
  */
 const peers = [
@@ -54,6 +55,13 @@ const peers = [
     section: "peers",
     packages: { "@openai/agents": "0.20.0", zod: "4.6.4" },
     check: `import { MemorySession } from "@openai/agents"; new MemorySession();`,
+  },
+  {
+    name: "pi-cold",
+    section: "cold",
+    packages: { "@earendil-works/pi-coding-agent": "0.87.1" },
+    check: `import { SessionManager } from "@earendil-works/pi-coding-agent"; SessionManager.inMemory();`,
+    needsNode24: true,
   },
   {
     name: "langgraph-postgres",
@@ -115,10 +123,15 @@ await main(async () => {
   const isChosen = (section) => options.only === null || options.only === section;
   const chosen = options.peers ? peers.filter(({ section }) => isChosen(section)) : [];
   if (chosen.length > 0) await withLock("bench-peers", () => ensurePeers(chosen));
+  // The section measures on both, and a peer of it needs the newer one.
+  const newer = options.peers && isChosen("cold") ? { SKEIN_BENCH_NODE24: await ensureNode24() } : {};
   const against = options.against === null ? {} : { SKEIN_BENCH_AGAINST: await ensureRevision(options.against) };
   return withServers(
     servers.filter(({ section }) => isChosen(section)),
-    (env) => run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], { env: { ...env, ...against } }),
+    (env) =>
+      run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], {
+        env: { ...env, ...against, ...newer },
+      }),
   );
 });
 
@@ -221,7 +234,7 @@ async function ensurePeers(wanted) {
  * @param {Peer} peer
  * @param {string} folder
  */
-async function installPeer({ packages, check, compiles = false }, folder) {
+async function installPeer({ packages, check, compiles = false, needsNode24 = false }, folder) {
   const names = Object.entries(packages).map(([name, version]) => `${name}@${version}`);
   const time = compiles ? " (compiling takes about a minute)" : "";
   console.error(`Installing for the benchmark only, into .cache/bench-peers${time}: ${names.join(", ")}.`);
@@ -245,8 +258,9 @@ async function installPeer({ packages, check, compiles = false }, folder) {
   ]);
   if (code !== 0) return `npm install ended with exit code ${code}`;
   const program = `${check}\nprocess.exit(0);`;
-  const usable = await run(process.execPath, ["--input-type=module", "-e", program], { cwd: folder, quiet: true });
-  if (usable !== 0) return `it was installed but does not run on Node ${process.versions.node}`;
+  const node = needsNode24 ? await ensureNode24() : process.execPath;
+  const usable = await run(node, ["--input-type=module", "-e", program], { cwd: folder, quiet: true });
+  if (usable !== 0) return `it was installed but does not run on Node ${needsNode24 ? "24" : process.versions.node}`;
   return null;
 }
 

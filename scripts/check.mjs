@@ -1,9 +1,14 @@
+import { parseArgs } from "node:util";
+import { checkInstall } from "./check-install.mjs";
 import { main, runPackage } from "./run.mjs";
 import { checkTypes, ensureBuild, ensurePackages } from "./setup.mjs";
 
 await main(async () => {
+  const { values } = parseArgs({ options: { install: { type: "boolean" }, only: { type: "string", default: "" } } });
   await ensurePackages();
   await ensureBuild();
+  // Takes minutes and the network, and is about the package alone.
+  if (values.install) return (await checkInstall(values.only)) ? 0 : 1;
   const failed = [];
   if (!(await checkTypes())) failed.push("types");
   if ((await runPackage("@biomejs/biome/bin/biome", ["check", "."])) !== 0) failed.push("biome");

@@ -28,6 +28,7 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "studio",
     "postgres",
     "redis",
+    "cold",
     "peers",
   ]);
   expect(stderr).toContain("a quick run says nothing about speed");

@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { build } from "vite";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureBuild } from "../scripts/setup.mjs";
 
@@ -12,30 +14,109 @@ const manifest = await readJson("package.json");
 const subpaths = Object.keys(manifest.exports).map((subpath) => subpath.replace(/^\./, "skein"));
 
 let consumer: string;
+let installed: string;
 let packed: { filename: string; files: { path: string }[] };
 
-// The package as a user gets it: packed, then installed where neither its peers nor its development tools are.
+// The package as a user gets it: packed, then unpacked where nothing is beside it but what it depends on. That npm installs
+// it like this, alone and beside other packages, is tried by `npm run check -- --install`.
 beforeAll(async () => {
   await ensureBuild();
   consumer = await mkdtemp(join(tmpdir(), "skein-consumer-"));
-  const npm = (...args: string[]) => execute("npm", [...args, "--ignore-scripts", "--offline"]);
-  [packed] = JSON.parse(await npm("pack", "--json", "--pack-destination", consumer));
+  const pack = ["pack", "--json", "--ignore-scripts", "--offline", "--pack-destination", consumer];
+  [packed] = JSON.parse(await execute("npm", pack));
   await writeFile(join(consumer, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
-  await npm("install", "--prefix", consumer, "--no-audit", "--no-fund", join(consumer, packed.filename));
-});
+  installed = join(consumer, "node_modules/skein");
+  await mkdir(installed, { recursive: true });
+  await execute("tar", ["-xzf", join(consumer, packed.filename), "--strip-components=1", "-C", installed]);
+  for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.optionalDependencies)]) {
+    await mkdir(dirname(join(consumer, "node_modules", name)), { recursive: true });
+    await symlink(join(root, "node_modules", name), join(consumer, "node_modules", name), "junction");
+  }
+}, 120_000);
 
 afterAll(async () => {
   await rm(consumer, { recursive: true, force: true });
 });
 
-test("ships the build, the license, the readme and nothing else", () => {
+test("ships the build, the guides, the examples and nothing else", () => {
   const paths = packed.files.map(({ path }) => path);
-  const wanted = /^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|README\.md|package\.json)$/;
+  const wanted =
+    /^(?:dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|png|svg)|examples\/.+\.ts|LICENSE|[A-Z]+\.md|package\.json)$/;
   const studio = /^dist\/studio\/(?:index\.html|icon\.svg|assets\/[\w-]+\.(?:js|css))$/;
   expect(paths.filter((path) => !wanted.test(path) && !studio.test(path))).toEqual([]);
   expect(paths).toContain("dist/studio/index.html");
   expect(paths.filter((path) => path.includes(".test."))).toEqual([]);
   expect(paths).toContain("LICENSE");
+  expect(paths).toContain("docs/guides/runs.md");
+});
+
+test("every page that it ships links only to what it ships, and a package page knows where that is", async () => {
+  expect(manifest.repository.url).toMatch(/^git\+https:\/\/.+\.git$/);
+  const pages = packed.files.map(({ path }) => path).filter((path) => path.endsWith(".md"));
+  const broken: string[] = [];
+  for (const page of pages) {
+    const prose = (await readFile(join(installed, page), "utf8")).replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
+    for (const [, target = ""] of prose.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
+      if (!existsSync(join(installed, dirname(page), target))) broken.push(`${page}: ${target}`);
+    }
+  }
+  expect(broken).toEqual([]);
+});
+
+test("the README's first program and the command line run where nothing else is installed", async () => {
+  const readme = await readFile(join(installed, "README.md"), "utf8");
+  await writeFile(join(consumer, "first.mjs"), /```ts\n(?<code>[\s\S]*?)```/.exec(readme)?.groups?.code ?? "");
+  await expect(execute(process.execPath, ["first.mjs"], consumer)).resolves.toContain("97 is a prime");
+  const skein = [join(installed, "dist/cli/skein.js")];
+  await expect(execute(process.execPath, skein, consumer)).resolves.toContain("Usage: skein <command>");
+  await expect(
+    execute(process.execPath, [...skein, "list", "--store", "sqlite:sessions.db"], consumer),
+  ).resolves.toMatch(/user-1|[0-9a-f]{8}-/);
+});
+
+test("a bundler takes all of it without the packages that may be missing", async () => {
+  const entry = join(consumer, "bundled.mjs");
+  const imports = withoutFramework.map((subpath, index) => `export * as part${index} from "${subpath}";`);
+  await writeFile(entry, imports.join("\n"));
+  const out = join(consumer, "bundle");
+  await rm(join(consumer, "node_modules/libsql"));
+  await build({
+    root: consumer,
+    configFile: false,
+    logLevel: "silent",
+    ssr: { noExternal: true },
+    build: { ssr: entry, outDir: out },
+  });
+  const printed = await execute(process.execPath, [
+    "--input-type=module",
+    "-e",
+    `import { part0 } from ${JSON.stringify(pathToFileURL(join(out, "bundled.js")).href)};
+     const store = await part0.openStore("memory:");
+     const redis = await part0.openStore("redis://127.0.0.1:1").catch(({ code }) => code);
+     console.log(redis, await part0.openStore("sqlite:./x.db").then((sqlite) => sqlite.close(), ({ code }) => code));`,
+  ]);
+  const hasDriver = process.getBuiltinModule?.("node:sqlite") !== undefined;
+  expect(printed.trim()).toBe(`DRIVER_MISSING ${hasDriver ? undefined : "DRIVER_MISSING"}`);
+});
+
+test("the client is small in a browser, and its types need neither Node's nor a new library", async () => {
+  const out = join(consumer, "client");
+  const entry = join(consumer, "client.mjs");
+  await writeFile(entry, 'export * from "skein/client";');
+  const lib = { entry, formats: ["iife" as const], name: "skein", fileName: "client" };
+  await build({ root: consumer, configFile: false, logLevel: "silent", build: { outDir: out, lib, minify: true } });
+  const [file = "", ...others] = await readdir(out);
+  expect(others).toEqual([]);
+  expect((await readFile(join(out, file))).length).toBeLessThan(15_000);
+  await writeFile(join(consumer, "client.ts"), 'export * from "skein/client";');
+  const options = {
+    lib: ["es2020", "dom"],
+    target: "es2020",
+    module: "esnext",
+    moduleResolution: "bundler",
+    types: [],
+  };
+  await expect(compile("client.ts", options)).resolves.toBe("");
 });
 
 // These are written in a framework, and whoever imports them has it. What skein/hono takes of its own are types.
@@ -63,22 +144,22 @@ test("its types compile for a user who checks declarations and has no optional p
     module: "nodenext",
     target: "es2022",
     lib: ["es2023", "esnext.disposable"],
-    strict: true,
     exactOptionalPropertyTypes: true,
-    skipLibCheck: false,
-    noEmit: true,
     types: ["node"],
     typeRoots: [join(root, "node_modules/@types")],
   };
-  await writeFile(join(consumer, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["program.ts"] }));
-  const compiled = execute(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", consumer]);
-  await expect(compiled).resolves.toBe("");
+  await expect(compile("program.ts", options)).resolves.toBe("");
 });
 
-test("needs nothing at run time, and every peer is optional", () => {
-  expect(manifest.dependencies ?? {}).toEqual({});
-  const optional = Object.entries(manifest.peerDependenciesMeta).filter(([, meta]) => (meta as Peer).optional);
-  expect(optional.map(([name]) => name).sort()).toEqual(Object.keys(manifest.peerDependencies).sort());
+test("depends on what has no dependencies itself, and on no version of any other package", async () => {
+  expect(Object.keys(manifest.dependencies)).toEqual(["@hono/node-server", "hono", "zod"]);
+  expect(Object.keys(manifest.optionalDependencies)).toEqual(["libsql"]);
+  for (const name of Object.keys(manifest.dependencies)) {
+    expect((await readJson(`node_modules/${name}/package.json`)).dependencies ?? {}).toEqual({});
+  }
+  // npm refuses to install beside a version that a range leaves out, though the peer is optional.
+  const peers = Object.entries<string>(manifest.peerDependencies);
+  expect(peers.filter(([name, range]) => range !== "*" || !manifest.peerDependenciesMeta[name]?.optional)).toEqual([]);
 });
 
 test("development versions are exact, and the lock file installs from any registry", async () => {
@@ -100,12 +181,15 @@ test("the type check resolves every subpath to the source it is built from", asy
   expect(compilerOptions.paths).toEqual(Object.fromEntries(sources));
 });
 
-interface Peer {
-  readonly optional?: boolean;
-}
-
 interface Locked {
   readonly resolved?: string;
+}
+
+/** Resolves to what the compiler says of a file of the consumer. */
+async function compile(file: string, compilerOptions: object): Promise<string> {
+  const options = { ...compilerOptions, strict: true, noEmit: true, skipLibCheck: false };
+  await writeFile(join(consumer, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: [file] }));
+  return execute(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", consumer]);
 }
 
 async function readJson(path: string) {

@@ -1,5 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
+import { z as old } from "zod/v3";
 import { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./define-tool.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 import type { CheckedArguments, ToolContext } from "./tool.ts";
@@ -153,6 +154,16 @@ describe("a tool with a Standard Schema", () => {
     const described = defineTool({ ...plain, parameters: handmade, jsonSchema: { type: "object", title: "Any" } });
     expect(described.schema.parameters).toEqual({ type: "object", properties: {}, title: "Any" });
     expect(await described.check({})).toEqual({ ok: true, value: 42 });
+  });
+
+  test("of zod 3 is refused in one sentence, with the version that helps", () => {
+    const schema = old.object({ n: old.number() });
+    const sentence =
+      "The tool find_order has a schema of a zod that gives no JSON Schema; make it with zod 4.2 or later, or give JSON Schema.";
+    expect(() => defineTool({ ...plain, parameters: schema })).toThrow(sentence);
+    // What zod made before 3.24 says nothing of Standard Schema.
+    const { safeParse, _def } = schema;
+    expect(() => defineTool({ ...plain, parameters: { safeParse, _def } as never })).toThrow(sentence);
   });
 
   test("may be a function, and may know only the older draft", () => {

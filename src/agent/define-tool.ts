@@ -10,6 +10,7 @@ import { isToolEffects, type ToolEffects } from "./tool-effects.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+const OLD_ZOD = "has a schema of a zod that gives no JSON Schema; make it with zod 4.2 or later, or give JSON Schema";
 
 /** How a tool's arguments are described: JSON Schema, or a schema of any library that follows Standard Schema. */
 export type ToolParameters = JsonObject | StandardSchema;
@@ -111,6 +112,10 @@ function checkDefinition(definition: ToolDefinition<never>): void {
 
 /** The JSON Schema that models are told: a frozen copy, always of an object. */
 function describeParameters({ name, parameters, jsonSchema }: ToolDefinition<ToolParameters>): JsonObject {
+  // Before 3.24, schemas of zod follow no standard and would be taken for JSON Schema.
+  if (!isStandardSchema(parameters) && typeof parameters?.["safeParse"] === "function") {
+    throw invalidTool(name, OLD_ZOD);
+  }
   const given = isStandardSchema(parameters) ? (jsonSchema ?? convert(name, parameters)) : parameters;
   if (!isKeyed(given))
     throw invalidTool(name, "has parameters that are no schema; give JSON Schema or a Standard Schema");
@@ -145,6 +150,7 @@ function convert(name: string, schema: StandardSchema): unknown {
   }
   if (converted !== undefined) return converted;
   const { vendor } = schema["~standard"];
+  if (vendor === "zod") throw invalidTool(name, OLD_ZOD);
   throw invalidTool(name, `has a schema of ${show(vendor)} that gives no JSON Schema; add one as jsonSchema`);
 }
 

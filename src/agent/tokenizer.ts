@@ -4,12 +4,22 @@ let loaded: Promise<TextTokenizer> | null = null;
 
 /** A real tokenizer where `gpt-tokenizer` is installed, else the rule of thumb. */
 export function loadTokenizer(): Promise<TextTokenizer> {
-  loaded ??= import("gpt-tokenizer").then(
-    // Text that looks like one of the model's control tokens is ordinary text here.
-    ({ countTokens }) => inPieces((text) => countTokens(text, { allowedSpecial: "all" })),
-    () => estimateTextTokens,
-  );
+  loaded ??= findTokenizer();
   return loaded;
+}
+
+async function findTokenizer(): Promise<TextTokenizer> {
+  try {
+    // Inside of `try`, so that bundlers take a package that is not there for one that may be missing.
+    const { countTokens } = await import("gpt-tokenizer");
+    // Text that looks like one of the model's control tokens is ordinary text here.
+    const count = (text: string): number => countTokens(text, { allowedSpecial: "all" });
+    // A version without this function counts nothing, and the rule of thumb does.
+    count("");
+    return inPieces(count);
+  } catch {
+    return estimateTextTokens;
+  }
 }
 
 /** The tokenizer takes time quadratic in the length of a run without spaces: a second for 40,000 of one character. */

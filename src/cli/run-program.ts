@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { openStore, SessionError, type SessionStore } from "../index.ts";
 import { show } from "../session/errors.ts";
 import { defaultStoreUrl } from "../tree/home.ts";
@@ -8,6 +7,7 @@ import { suggestion } from "./nearest.ts";
 import { openExistingStore } from "./open-existing-store.ts";
 import { type ParsedCommandLine, parseCommandLine, splitCommandLine } from "./parse-command-line.ts";
 import { createTerminal, printable } from "./terminal.ts";
+import { versionOfPackage } from "./version-of-package.ts";
 
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;
@@ -129,11 +129,4 @@ function complain(output: ProgramOutput, text: string): void {
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-}
-
-function versionOfPackage(): string {
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-    version: string;
-  };
-  return version;
 }

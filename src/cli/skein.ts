@@ -1,35 +1,7 @@
 #!/usr/bin/env node
-import { once } from "node:events";
-import { SessionError } from "../index.ts";
-import { hideEnvironment } from "./hide-environment.ts";
-import { commands } from "./commands.ts";
-import { type ProgramOutput, runProgram } from "./run-program.ts";
-import { hasColours } from "./terminal.ts";
+import { versionOfPackage } from "./version-of-package.ts";
 
-const keysHidden = hideEnvironment();
-const { stdout, stderr } = process;
-const interrupted = new AbortController();
-
-const output: ProgramOutput = {
-  out: (text) => void stdout.write(text),
-  async room() {
-    if (stdout.writableNeedDrain) await once(stdout, "drain");
-  },
-  err: (text) => void stderr.write(text),
-  colours: hasColours(),
-  watched: stderr.isTTY === true,
-  signal: interrupted.signal,
-  keysHidden,
-};
-
-// The second signal of a kind ends the program as usual.
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => interrupted.abort(new SessionError("ABORTED", "The command was interrupted.")));
-}
-stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // Whoever reads the output may have seen enough; anything else is a result that got lost.
-  if (error.code !== "EPIPE") stderr.write(`The output cannot be written: ${error.message}\n`);
-  process.exit(error.code === "EPIPE" ? 0 : 1);
-});
-stderr.on("error", () => {});
-process.exitCode = await runProgram(commands, process.argv.slice(2), output);
+// The rest of the program is loaded only where more is asked for, as it takes much longer than Node does to start.
+const [first, ...rest] = process.argv.slice(2);
+if (first === "--version" && rest.length === 0) console.log(versionOfPackage());
+else await import("./main.ts");

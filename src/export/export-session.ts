@@ -1,8 +1,5 @@
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
-import { exportHtml } from "./export-html.ts";
-import { exportJsonl } from "./export-jsonl.ts";
-import { exportMarkdown } from "./export-markdown.ts";
 import type { ExportSource } from "./export-source.ts";
 import { createSanitizer } from "./sanitizer.ts";
 
@@ -51,7 +48,15 @@ export async function* exportSession(
   if (head === null) throw new SessionNotFoundError(sessionId);
   const leafId = options.leafId === undefined ? head.leafId : options.leafId;
   const source: ExportSource = { store, head, leafId, sanitizer: sanitize ? createSanitizer() : null };
-  if (format === "jsonl") yield* exportJsonl(source, options.leafId !== undefined);
-  else if (format === "markdown") yield* exportMarkdown(source);
-  else yield* exportHtml(source);
+  // Each format is loaded when it is asked for: a program that exports nothing need not wait for any.
+  if (format === "jsonl") {
+    const { exportJsonl } = await import("./export-jsonl.ts");
+    yield* exportJsonl(source, options.leafId !== undefined);
+  } else if (format === "markdown") {
+    const { exportMarkdown } = await import("./export-markdown.ts");
+    yield* exportMarkdown(source);
+  } else {
+    const { exportHtml } = await import("./export-html.ts");
+    yield* exportHtml(source);
+  }
 }

@@ -5,7 +5,6 @@ import type { Approval } from "../agent/run-event.ts";
 import type { Unasked } from "../agent/unasked.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import { SessionError } from "../session/errors.ts";
 import type { SandboxSpec } from "../session/sandbox.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { ApiToken, TokenSource } from "./api-token.ts";
@@ -148,23 +147,10 @@ export interface SkeinServer extends AsyncDisposable {
 /**
  * A server for sessions; it listens once it is told to.
  *
- * @throws {SessionError} `DRIVER_MISSING` without the packages hono, @hono/node-server and zod, `INVALID_OPTION` for an
- * option that makes no sense or is not safe.
+ * @throws {SessionError} `INVALID_OPTION` for an option that makes no sense or is not safe.
  */
 export async function createServer(init: ServerInit): Promise<SkeinServer> {
-  const { startServer } = await loadServer();
+  // Loaded here, as what else this folder offers needs neither the server nor its packages.
+  const { startServer } = await import("./server/start-server.ts");
   return startServer(init);
-}
-
-async function loadServer(): Promise<typeof import("./server/start-server.ts")> {
-  try {
-    return await import("./server/start-server.ts");
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException | null)?.code !== "ERR_MODULE_NOT_FOUND") throw cause;
-    throw new SessionError(
-      "DRIVER_MISSING",
-      "The server needs the packages hono, @hono/node-server and zod: install them.",
-      { cause },
-    );
-  }
 }

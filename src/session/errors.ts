@@ -30,6 +30,7 @@ export type SessionErrorCode =
   | "STORE_CLOSED"
   | "STORE_FAILED"
   | "DRIVER_MISSING"
+  | "DRIVER_VERSION"
   | "READ_ONLY"
   | "ACTIVE_PATH"
   | "CANCELLED"

@@ -5,7 +5,9 @@ import { SessionBusyError, SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
-import { type Damage, type JsonlStore, openJsonlStore, sessionFileName } from "../stores/jsonl/index.ts";
+import type { Damage, JsonlStore } from "../stores/jsonl/index.ts";
+import { sessionFileName } from "../stores/jsonl/places.ts";
+import { openSessionFiles } from "./open-session-files.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import type { FileOptions } from "./file-options.ts";
 import { defaultSessionDirectory } from "./home.ts";
@@ -175,7 +177,7 @@ export class FileBacking implements TreeBacking {
 /** The store of a directory's session files, opened as the options say. */
 export function openFiles(directory: string, options: FileOptions): Promise<JsonlStore> {
   const { durability, readOnly, salvage } = options;
-  return openJsonlStore({
+  return openSessionFiles({
     directory,
     ...(durability === undefined ? {} : { durability }),
     ...(readOnly === undefined ? {} : { readOnly }),

@@ -1,6 +1,6 @@
 import { type SessionSummary, summaryOf } from "../session/listing.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { openJsonlStore } from "../stores/jsonl/index.ts";
+import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 
 /**
@@ -11,7 +11,7 @@ export async function listSessions(
   options: { readonly directory?: string; readonly cwd?: string } = {},
 ): Promise<SessionSummary[]> {
   const directory = options.directory ?? defaultSessionDirectory();
-  await using store = await openJsonlStore({ directory, readOnly: true });
+  await using store = await openSessionFiles({ directory, readOnly: true });
   const rows: SessionSummary[] = [];
   const damaged = new Map<string, SessionSummary>();
   let cursor: string | null = null;

@@ -7,7 +7,8 @@ import { checkSessionId } from "../session/id.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { Transcript } from "../session/transcript.ts";
 import type { Usage } from "../session/usage.ts";
-import { finalPathOf, openJsonlStore, partialPathOf } from "../stores/jsonl/index.ts";
+import { finalPathOf, partialPathOf } from "../stores/jsonl/places.ts";
+import { openSessionFiles } from "./open-session-files.ts";
 import { openFile } from "./file-trees.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { readSpending, readTranscript } from "./read-session.ts";
@@ -69,7 +70,7 @@ export async function findSessionFile(idOrPath: string, options: PersistedOption
   }
   checkSessionId(idOrPath);
   const directory = options.directory ?? defaultSessionDirectory();
-  await using store = await openJsonlStore({ directory, readOnly: true });
+  await using store = await openSessionFiles({ directory, readOnly: true });
   const path = await store.pathOf(idOrPath);
   if (path === null) throw new SessionNotFoundError(idOrPath);
   return path;

@@ -5,7 +5,7 @@ import type { LineageKind } from "../session/header.ts";
 import { checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import type { DamagedSession, SessionPage, SessionStore } from "../session/store.ts";
-import { openJsonlStore } from "../stores/jsonl/index.ts";
+import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import type { PersistedOptions } from "./persisted-session.ts";
 import { findWriter } from "./run-file.ts";
@@ -27,7 +27,7 @@ export interface PersistedSummary {
 
 /** The sessions in a directory of files, oldest first. Files that cannot be read come last, each with its `damage`. */
 export async function listPersistedSessions(options: PersistedOptions = {}): Promise<PersistedSummary[]> {
-  await using store = await openJsonlStore({ directory: directoryOf(options), readOnly: true });
+  await using store = await openSessionFiles({ directory: directoryOf(options), readOnly: true });
   const { heads, damaged } = await listAll(store);
   const rows: PersistedSummary[] = [];
   for (const { header, path, closed } of heads) {
@@ -46,7 +46,7 @@ export async function deleteSession(id: string, options: PersistedOptions = {}):
   checkSessionId(id);
   const directory = directoryOf(options);
   if (!existsSync(directory)) return false;
-  await using store = await openJsonlStore({ directory });
+  await using store = await openSessionFiles({ directory });
   return store.delete(id);
 }
 
@@ -62,7 +62,7 @@ export async function pruneSessions(options: PersistedOptions & { readonly older
   const directory = directoryOf(options);
   if (!existsSync(directory)) return [];
   const before = olderThan.toISOString();
-  await using store = await openJsonlStore({ directory });
+  await using store = await openSessionFiles({ directory });
   await store.purge(before);
   const pruned: string[] = [];
   for (const { header } of (await listAll(store)).heads) {

@@ -5,7 +5,9 @@ import { SessionBusyError, SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { SessionHeader } from "../session/header.ts";
 import type { AppendOptions, AppendResult, ReadOptions, SessionStore } from "../session/store.ts";
-import { finalPathOf, type JsonlStore, openJsonlStore, partialPathOf, sessionFileName } from "../stores/jsonl/index.ts";
+import type { JsonlStore } from "../stores/jsonl/index.ts";
+import { finalPathOf, partialPathOf, sessionFileName } from "../stores/jsonl/places.ts";
+import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { ownSpending } from "./own-spending.ts";
 import { WriterMark } from "./writer-mark.ts";
@@ -64,7 +66,7 @@ export class RunFile {
     const given = init.path === undefined ? null : finalPathOf(resolve(init.path));
     const directory = given === null ? resolve(init.directory ?? defaultSessionDirectory()) : dirname(given);
     const { durability = "flush", header } = init;
-    const store = await openJsonlStore({ directory, durability });
+    const store = await openSessionFiles({ directory, durability });
     let mark: WriterMark | null = null;
     try {
       const known = given === null ? await store.pathOf(header.id) : null;

@@ -37,7 +37,7 @@ async function loadAnthropic(): Promise<typeof import("@anthropic-ai/sdk")> {
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",
-      "Models of anthropic need its client: install the package @anthropic-ai/sdk.",
+      "Models of anthropic need its client: install the package @anthropic-ai/sdk, version 0.135 or later.",
       { cause },
     );
   }

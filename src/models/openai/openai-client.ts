@@ -17,7 +17,11 @@ export interface OpenAIClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Makes a client of the `openai` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+/**
+ * Makes a client of the `openai` package.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old.
+ */
 export async function loadOpenAIClient(options: OpenAIClientOptions): Promise<OpenAIClient> {
   const { default: OpenAI } = await loadOpenAI();
   const { apiKey, baseURL, organization, headers } = options;
@@ -30,6 +34,12 @@ export async function loadOpenAIClient(options: OpenAIClientOptions): Promise<Op
     // What goes wrong is thrown; a library that prints it as well would print parts of conversations.
     logLevel: "off",
   });
+  if (typeof client.responses?.create !== "function") {
+    throw new SessionError(
+      "DRIVER_VERSION",
+      "The installed version of openai is too old for this model: install version 5 or later.",
+    );
+  }
   return client as OpenAIClient;
 }
 
@@ -37,8 +47,12 @@ async function loadOpenAI(): Promise<typeof import("openai")> {
   try {
     return await import("openai");
   } catch (cause) {
-    throw new SessionError("DRIVER_MISSING", "Models of openai need its client: install the package openai.", {
-      cause,
-    });
+    throw new SessionError(
+      "DRIVER_MISSING",
+      "Models of openai need its client: install the package openai, version 5 or later.",
+      {
+        cause,
+      },
+    );
   }
 }

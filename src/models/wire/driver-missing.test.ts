@@ -19,7 +19,7 @@ test.for([
   const request = { messages: [{ role: "user", content: "hi" }] } as const;
   const asking = model.complete(request);
   await expect(asking).rejects.toMatchObject({ code: "DRIVER_MISSING" });
-  await expect(asking).rejects.toThrow(`install the package ${name}.`);
+  await expect(asking).rejects.toThrow(`install the package ${name}, version`);
   expect(server.asked).toEqual([]);
   vi.doUnmock(name);
   vi.resetModules();

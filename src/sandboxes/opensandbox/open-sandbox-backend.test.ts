@@ -296,7 +296,7 @@ test("says which package to install when the client is missing", async () => {
   });
   const opening = openSandboxBackend({ domain: server.domain }).open({});
   await expect(opening).rejects.toMatchObject({ code: "DRIVER_MISSING" });
-  await expect(opening).rejects.toThrow("install the package @alibaba-group/opensandbox.");
+  await expect(opening).rejects.toThrow("install the package @alibaba-group/opensandbox, version 0.1.11 or later.");
   vi.doUnmock("@alibaba-group/opensandbox");
   vi.resetModules();
 });

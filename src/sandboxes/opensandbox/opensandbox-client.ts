@@ -59,7 +59,7 @@ export interface RemoteSandbox {
   disconnect(): Promise<void>;
 }
 
-type Sdk = Awaited<ReturnType<typeof importSdk>>;
+type Sdk = typeof import("@alibaba-group/opensandbox");
 type SdkSandbox = Awaited<ReturnType<Sdk["Sandbox"]["connect"]>>;
 
 const IMAGE = "python:3.12";
@@ -188,17 +188,13 @@ async function soon(closing: Promise<void>): Promise<void> {
 
 async function loadSdk(): Promise<Sdk> {
   try {
-    return await importSdk();
+    // Inside of `try`, so that bundlers take a package that is not there for one that may be missing.
+    return await import("@alibaba-group/opensandbox");
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",
-      "The OpenSandbox backend needs a driver: install the package @alibaba-group/opensandbox.",
+      "The OpenSandbox backend needs a driver: install the package @alibaba-group/opensandbox, version 0.1.11 or later.",
       { cause },
     );
   }
-}
-
-async function importSdk() {
-  const { Sandbox, SandboxManager } = await import("@alibaba-group/opensandbox");
-  return { Sandbox, SandboxManager };
 }

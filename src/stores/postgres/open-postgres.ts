@@ -75,7 +75,7 @@ async function loadPostgres(): Promise<Postgres> {
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",
-      "The PostgreSQL store needs a client: install the package postgres, or pass a pool of the package pg.",
+      "The PostgreSQL store needs a client: install the package postgres, version 3.4 or later, or pass a pool of the package pg.",
       { cause },
     );
   }

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { openOfficialSubscriber, type RedisConnection, type RedisReply } from "./redis-client.ts";
+import { checkOfficialClient, openOfficialSubscriber, type RedisConnection, type RedisReply } from "./redis-client.ts";
 
 const CONNECT_TIMEOUT_MS = 5000;
 const RECONNECT_WAIT_MS_MIN = 20;
@@ -8,7 +8,11 @@ const PING_MS = 10_000;
 /** A server that answers nothing for so long, not even a ping, is taken for gone. */
 const SILENCE_MS_MAX = 30_000;
 
-/** Connects to a server with the `redis` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+/**
+ * Connects to a server with the `redis` package.
+ *
+ * @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old.
+ */
 export async function openRedis(url: string): Promise<RedisConnection> {
   const { createClient } = await loadRedis();
   const open = () => {
@@ -35,6 +39,7 @@ export async function openRedis(url: string): Promise<RedisConnection> {
     return client;
   };
   const client = open();
+  checkOfficialClient(client);
   await client.connect();
   return {
     send: (_firstKey, args) => client.sendCommand<RedisReply>(args),
@@ -53,7 +58,7 @@ async function loadRedis(): Promise<typeof import("redis")> {
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",
-      "The Redis store needs a client: install the package redis, or pass a client of your own.",
+      "The Redis store needs a client: install the package redis, version 5 or later, or pass a client of your own.",
       { cause },
     );
   }

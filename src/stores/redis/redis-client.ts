@@ -1,3 +1,5 @@
+import { SessionError } from "../../session/errors.ts";
+
 /** What a command is answered with. */
 export type RedisReply = string | number | null | readonly RedisReply[];
 
@@ -57,6 +59,7 @@ export function isRedisClient(value: unknown): value is RedisClient {
 export function connectionOf(client: RedisClient): RedisConnection {
   // Both kinds of client have a `sendCommand`, but only ioredis has a `call`.
   if ("call" in client) return connectionOfIoRedis(client);
+  checkOfficialClient(client);
   const send =
     "slots" in client
       ? (firstKey: string, args: readonly string[]) =>
@@ -67,6 +70,15 @@ export function connectionOf(client: RedisClient): RedisConnection {
     openSubscriber: (onBack) => openOfficialSubscriber(client.duplicate() as OfficialDuplicate, onBack),
     close: async () => {},
   };
+}
+
+/** Refuses a client of the package `redis` that cannot end its connections as later ones do. */
+export function checkOfficialClient(client: object): void {
+  if ("destroy" in client) return;
+  throw new SessionError(
+    "DRIVER_VERSION",
+    "The installed version of redis is too old for the Redis store: install version 5 or later.",
+  );
 }
 
 /** The caller may have asked its client for buffers, which says nothing about what the store wants. */

@@ -138,7 +138,7 @@ test("says which package to install when the SDK is missing", async () => {
   });
   const opening = openMcpTools({ url: "http://127.0.0.1:9/mcp" });
   await expect(opening).rejects.toMatchObject({ code: "DRIVER_MISSING" });
-  await expect(opening).rejects.toThrow("install the package @modelcontextprotocol/sdk.");
+  await expect(opening).rejects.toThrow("install the package @modelcontextprotocol/sdk, version 1.32");
   vi.doUnmock(name);
   vi.resetModules();
 });

@@ -31,7 +31,10 @@ export interface McpRequestOptions {
   readonly timeoutMs: number;
 }
 
-type Sdk = Awaited<ReturnType<typeof importSdk>>;
+type Sdk = typeof import("@modelcontextprotocol/sdk/client/index.js") &
+  typeof import("@modelcontextprotocol/sdk/client/stdio.js") &
+  typeof import("@modelcontextprotocol/sdk/client/streamableHttp.js") &
+  typeof import("@modelcontextprotocol/sdk/types.js");
 type SdkClient = InstanceType<Sdk["Client"]>;
 type SendRequest = (request: object, schema: unknown, options: object) => Promise<unknown>;
 
@@ -125,29 +128,17 @@ function messageOf(error: unknown): string {
 
 async function loadSdk(): Promise<Sdk> {
   try {
-    return await importSdk();
+    // Each is awaited inside of `try`: so bundlers take a package that is not there for one that may be missing.
+    const client = await import("@modelcontextprotocol/sdk/client/index.js");
+    const stdio = await import("@modelcontextprotocol/sdk/client/stdio.js");
+    const http = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+    const types = await import("@modelcontextprotocol/sdk/types.js");
+    return { ...client, ...stdio, ...http, ...types };
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",
-      "Tools of MCP servers need a driver: install the package @modelcontextprotocol/sdk.",
+      "Tools of MCP servers need a driver: install the package @modelcontextprotocol/sdk, version 1.32 or a later one of 1.",
       { cause },
     );
   }
-}
-
-async function importSdk() {
-  const [{ Client }, { StdioClientTransport }, { StreamableHTTPClientTransport }, types] = await Promise.all([
-    import("@modelcontextprotocol/sdk/client/index.js"),
-    import("@modelcontextprotocol/sdk/client/stdio.js"),
-    import("@modelcontextprotocol/sdk/client/streamableHttp.js"),
-    import("@modelcontextprotocol/sdk/types.js"),
-  ]);
-  const { ResultSchema, ToolListChangedNotificationSchema } = types;
-  return {
-    Client,
-    StdioClientTransport,
-    StreamableHTTPClientTransport,
-    ResultSchema,
-    ToolListChangedNotificationSchema,
-  };
 }

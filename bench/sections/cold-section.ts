@@ -1,0 +1,156 @@
+import { execFileSync } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { ColdContender, ColdInput, ColdOutput } from "../cold/cold-program.ts";
+import { formatCount, formatMs } from "../format.ts";
+import { installationOf } from "../peers/load-installed.ts";
+import { PI_INSTALLATION } from "../cold/cold-pi.ts";
+import { atMost, type Row } from "../row.ts";
+import type { Bench, Section } from "../section.ts";
+import { median } from "../statistics.ts";
+
+const section = "cold";
+const program = fileURLToPath(new URL("../cold/cold-program.js", import.meta.url));
+const importer = fileURLToPath(new URL("../cold/cold-import.js", import.meta.url));
+// This file is compiled to .cache/bench/bench/sections.
+const cli = fileURLToPath(new URL("../../../../dist/cli/skein.js", import.meta.url));
+
+/** What programs that start, append a little and end have to wait for, each time in a new process. */
+export const coldSection: Section = {
+  name: section,
+  async run(bench) {
+    const newer = process.env["SKEIN_BENCH_NODE24"];
+    const nodes = [process.execPath, ...(bench.peers && newer !== undefined ? [newer] : [])];
+    const rows: Row[] = [];
+    for (const node of nodes) {
+      const label = `Node ${execFileSync(node, ["-p", "process.versions.node"]).toString().trim()}`;
+      rows.push(...sessionRows(bench, label, await measureSessions(bench, { node, label, newer })));
+      bench.progress(`cold: imports, ${label}`);
+      rows.push(...startRows(bench, node, label));
+    }
+    return rows;
+  },
+};
+
+type Operation = ColdInput["operation"];
+const operations: readonly Operation[] = ["append", "context", "fork"];
+
+/** The times of each round, by contender and operation. */
+type Measured = Readonly<Partial<Record<ColdContender, Readonly<Record<Operation, ColdOutput[]>>>>>;
+
+async function measureSessions(
+  bench: Bench,
+  { node, label, newer }: { readonly node: string; readonly label: string; readonly newer: string | undefined },
+): Promise<Measured> {
+  const pi = bench.peers && newer !== undefined && installationOf(PI_INSTALLATION).problem === null;
+  const names: ColdContender[] = ["bare file", "bare SQLite", ...(pi ? (["pi"] as const) : []), "sqlite", "jsonl"];
+  const measured = Object.fromEntries(
+    names.map((name) => [name, { append: [], context: [], fork: [] } as Record<Operation, ColdOutput[]>]),
+  ) as Partial<Record<ColdContender, Record<Operation, ColdOutput[]>>>;
+  for (let round = 0; round < bench.sizes.coldRounds; round++) {
+    bench.progress(`cold: sessions in new processes, ${label}, round ${round + 1} of ${bench.sizes.coldRounds}`);
+    for (const contender of round % 2 === 0 ? names : names.toReversed()) {
+      const folder = await bench.fixtures.folder("cold");
+      let key: string | null = null;
+      for (const operation of operations) {
+        const input: ColdInput = { contender, operation, folder, key, messages: bench.sizes.coldMessages };
+        // pi does not run on Node 20, so that it always gets the Node that it needs.
+        const output = runCold(contender === "pi" && newer !== undefined ? newer : node, input);
+        key = output.key;
+        measured[contender]?.[operation].push(output);
+      }
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+  return measured;
+}
+
+function runCold(node: string, input: ColdInput): ColdOutput {
+  const printed = execFileSync(node, ["--no-warnings", program, JSON.stringify(input)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return JSON.parse(printed.toString()) as ColdOutput;
+}
+
+/** What is compared with what, and the ratio that must not be exceeded. */
+const comparisons: readonly (readonly [Operation, ColdContender, ColdContender, number?])[] = [
+  ["append", "sqlite", "bare SQLite", 1.6],
+  ["append", "jsonl", "pi", 1.5],
+  ["append", "jsonl", "bare file"],
+  ["context", "sqlite", "pi", 1.5],
+  ["context", "jsonl", "pi", 1.5],
+  ["context", "jsonl", "bare file"],
+  ["fork", "sqlite", "pi"],
+  ["fork", "jsonl", "pi", 1],
+  ["fork", "jsonl", "bare file"],
+];
+
+function sessionRows(bench: Bench, label: string, measured: Measured): Row[] {
+  const messages = formatCount(bench.sizes.coldMessages);
+  const names: Record<Operation, string> = {
+    append: `${messages} appends`,
+    context: `open and build the context of ${messages} messages`,
+    fork: `fork ${messages} messages`,
+  };
+  return comparisons.flatMap(([operation, contender, other, limit]): Row[] => {
+    const times = measured[contender]?.[operation] ?? [];
+    const others = measured[other]?.[operation];
+    if (others === undefined) return [];
+    const opening = formatMs(median(times.map(({ openMs }) => openMs)));
+    return [
+      compared(
+        `${contender}, ${names[operation]}, ${label}`,
+        times.map(({ timeMs }) => timeMs),
+        { name: other, times: others.map(({ timeMs }) => timeMs), limit, beside: ` (import and open: ${opening})` },
+      ),
+    ];
+  });
+}
+
+/** How long it takes until a program can begin. */
+function startRows(bench: Bench, node: string, label: string): Row[] {
+  const modules: Record<string, number[]> = { skein: [], fastify: [], express: [], hono: [] };
+  const version: number[] = [];
+  const nothing: number[] = [];
+  for (let round = 0; round < bench.sizes.coldRounds; round++) {
+    for (const [name, times] of Object.entries(modules)) {
+      times.push(Number(execFileSync(node, ["--no-warnings", importer, name]).toString()));
+    }
+    version.push(wholeMs(node, [cli, "--version"]));
+    nothing.push(wholeMs(node, ["-e", "0"]));
+  }
+  const { skein = [], ...others } = modules;
+  const imports = Object.entries(others).map(([name, times]) =>
+    compared(`import "skein", ${label}`, skein, { name, times, limit: name === "fastify" ? 1 : undefined }),
+  );
+  return [
+    ...imports,
+    compared(`skein --version, ${label}`, version, { name: "node -e 0", times: nothing, limit: 2.5 }),
+  ];
+}
+
+function wholeMs(node: string, args: readonly string[]): number {
+  const startedAt = performance.now();
+  execFileSync(node, args);
+  return performance.now() - startedAt;
+}
+
+interface Other {
+  readonly name: string;
+  readonly times: readonly number[];
+  readonly limit?: number | undefined;
+  readonly beside?: string;
+}
+
+/** Both sides of a ratio ran in the same round, so that a machine that is slow for a while does not shift it. */
+function compared(what: string, times: readonly number[], { name, times: others, limit, beside = "" }: Other): Row {
+  const ratio = median(times.map((time, round) => time / (others[round] ?? Number.NaN)));
+  return {
+    section,
+    what,
+    measured: `${formatMs(median(times))}${beside}`,
+    against: `${formatMs(median(others))} ${name}`,
+    ratio,
+    ...(limit === undefined ? {} : { target: atMost(ratio, limit) }),
+  };
+}

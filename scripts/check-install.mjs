@@ -1,0 +1,117 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { installCases } from "./install-cases.mjs";
+import { root } from "./run.mjs";
+
+/** @typedef {import("./install-cases.mjs").InstallCase} InstallCase */
+
+const COMMAND_MS_MAX = 300_000;
+const OUTPUT_SHOWN = 1500;
+
+/**
+ * Packs the package and installs it into empty folders, alone and beside what projects have, and uses it there with the
+ * real tools. Prints what goes on and a table. Resolves to whether all is well.
+ * @param {string} only a part of the names of the cases to look at; an empty text for all
+ */
+export async function checkInstall(only) {
+  const place = mkdtempSync(join(tmpdir(), "skein-install-"));
+  try {
+    const [packed] = JSON.parse(
+      await command(["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", place], root),
+    );
+    const cases = installCases.filter(({ name }) => name.includes(only));
+    const rows = [];
+    for (const [index, each] of cases.entries()) {
+      console.log(`${index + 1} of ${cases.length}: ${each.name}`);
+      rows.push(await tryCase(each, join(place, packed.filename), join(place, String(index))));
+    }
+    console.log(
+      ["", "| case | packages | seconds | |", "|---|---|---|---|", ...rows.map(({ line }) => line), ""].join("\n"),
+    );
+    return rows.length > 0 && rows.every(({ well }) => well);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {InstallCase} wanted
+ * @param {string} tarball
+ * @param {string} folder
+ */
+async function tryCase({ name, packages = [], removed = [], files = {}, commands }, tarball, folder) {
+  const startedAt = Date.now();
+  let problem = "";
+  mkdirSync(folder);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  try {
+    await command(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", tarball, ...packages], folder);
+    for (const each of removed) rmSync(join(folder, "node_modules", each), { recursive: true, force: true });
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+    }
+    for (const { run, prints, input } of commands) {
+      const printed = await command(run, folder, input);
+      if (prints !== undefined && !prints.test(printed)) throw new Error(`${run.join(" ")} printed:\n${printed}`);
+    }
+  } catch (error) {
+    problem = error instanceof Error ? error.message : String(error);
+    console.log(problem.slice(-OUTPUT_SHOWN));
+  }
+  const versions = packages.map((each) => versionOf(each, folder)).join(", ");
+  rmSync(folder, { recursive: true, force: true });
+  const seconds = Math.round((Date.now() - startedAt) / 1000);
+  return {
+    well: problem === "",
+    line: `| ${name} | ${versions} | ${seconds} | ${problem === "" ? "well" : "FAILED"} |`,
+  };
+}
+
+/**
+ * The package with the version that npm has chosen.
+ * @param {string} wanted
+ * @param {string} folder
+ */
+function versionOf(wanted, folder) {
+  const name = wanted.replace(/(?<=.)@.*$/, "");
+  const path = join(folder, "node_modules", name, "package.json");
+  return existsSync(path) ? `${name} ${JSON.parse(readFileSync(path, "utf8")).version}` : wanted;
+}
+
+/**
+ * Runs `node`, `npm` or a program of a package that is installed in the folder; resolves to what it printed.
+ * @param {readonly string[]} line
+ * @param {string} cwd
+ * @param {string} input
+ * @returns {Promise<string>}
+ */
+function command([program = "", ...args], cwd, input = "") {
+  const path = { node: process.execPath, npm: "npm" }[program] ?? join(cwd, "node_modules/.bin", program);
+  return new Promise((resolve, reject) => {
+    const child = spawn(path, args, {
+      cwd,
+      // A home of its own, so that nothing of the user's is read or written.
+      env: { ...process.env, SKEIN_HOME: join(cwd, "home"), NEXT_TELEMETRY_DISABLED: "1" },
+      shell: process.platform === "win32" && program !== "node",
+      timeout: COMMAND_MS_MAX,
+    });
+    let printed = "";
+    let complained = "";
+    child.stdout.on("data", (text) => {
+      printed += text;
+    });
+    child.stderr.on("data", (text) => {
+      complained += text;
+    });
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      if (code === 0) resolve(printed);
+      else reject(new Error(`${program} ${args[0] ?? ""} ended with ${signal ?? code}:\n${printed}${complained}`));
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+  });
+}
