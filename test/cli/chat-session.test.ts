@@ -400,6 +400,15 @@ describe("a run that waits", () => {
   });
 });
 
+test("/recover puts on record the end of a run whose last answer is whole, and asks no model for it", async () => {
+  const chat = await makeChat(scripted(["done"]));
+  await tell(chat, "go");
+  const { store, id } = treeOf(chat);
+  await store.append(id, [{ type: "run", runId: "r2", phase: "started", claim: 0 }]);
+  expect(wordsOf(await tell(chat, "/recover"))).toEqual(["The last answer is whole; say what comes next."]);
+  expect((await store.head(id))?.openRuns).toEqual([]);
+});
+
 describe("a word that was given before a crash", () => {
   const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });

@@ -226,8 +226,9 @@ export class ChatSession implements AsyncDisposable {
     if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
     const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
     const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
+    // All that is left to do then is to put the end of the run on record.
     if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
-      return yield notice("The last answer is whole; say what comes next.");
+      yield notice("The last answer is whole; say what comes next.");
     }
     const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
     const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
