@@ -7,6 +7,7 @@ import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { user } from "../../test/sample-log.ts";
 import { branchedTree, contentsOf, shapeOf } from "../../test/sample-tree.ts";
+import type { TreeNode } from "../session/tree.ts";
 import { SessionTree } from "./session-tree.ts";
 
 describe("reading", () => {
@@ -15,9 +16,9 @@ describe("reading", () => {
     const before = JSON.stringify(await tree.entries());
     for (const entry of await tree.entries()) expect(Object.isFrozen(entry)).toBe(true);
     (await tree.entries()).pop();
-    const [root] = (await tree.getTree()).splice(0);
-    expect(() => (root?.children as unknown[]).pop()).toThrow(TypeError);
-    expect(() => Object.assign(root ?? {}, { label: "mine" })).toThrow(TypeError);
+    const root = (await tree.getTree()).pop() as TreeNode;
+    expect(() => (root.children as TreeNode[]).pop()).toThrow(TypeError);
+    expect(() => Object.assign(root, { label: "mine" })).toThrow(TypeError);
     expect(JSON.stringify(await tree.entries())).toBe(before);
   });
 
