@@ -11,7 +11,7 @@ import {
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan } from "../encode-plan.ts";
+import { type EncodedPlan, encodePlan } from "../rows/encode-plan.ts";
 import type { EntryWriter, WriteConditions } from "./entry-writer.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";

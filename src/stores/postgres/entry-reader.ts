@@ -1,6 +1,6 @@
 import type { Entry } from "../../session/entry.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import { clipSegments, type Segment } from "../segments.ts";
+import { clipSegments, type Segment } from "../rows/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import type { LoadedSession } from "./session-row.ts";

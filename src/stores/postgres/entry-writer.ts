@@ -1,5 +1,5 @@
-import type { EncodedPlan, NewRow } from "../encode-plan.ts";
-import { runsColumns, sameRuns } from "../runs-columns.ts";
+import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";

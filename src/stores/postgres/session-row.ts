@@ -11,8 +11,8 @@ import {
   type EntryState,
   type HeadPlace,
   settingsIn,
-} from "../entry-state.ts";
-import { type Segment, segmentsAfter } from "../segments.ts";
+} from "../rows/entry-state.ts";
+import { type Segment, segmentsAfter } from "../rows/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 
 /** The columns that make a session, as `sessionOf` reads them, of `sessionsIn`. */

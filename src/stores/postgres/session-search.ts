@@ -4,7 +4,7 @@ import type { SearchTerm } from "../../session/search.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { SearchHit, SessionQuery } from "../../session/store.ts";
 import { searchByScan } from "../search-by-scan.ts";
-import { clipSegments } from "../segments.ts";
+import { clipSegments } from "../rows/segments.ts";
 import type { EntryReader } from "./entry-reader.ts";
 import type { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";

@@ -1,6 +1,6 @@
 import type { Entry } from "../../session/entry.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import { clipSegments } from "../segments.ts";
+import { clipSegments } from "../rows/segments.ts";
 import type { Segment } from "./segments.ts";
 import type { EntryRow, SessionLog } from "./session-log.ts";
 import type { StoredSession } from "./stored-session.ts";

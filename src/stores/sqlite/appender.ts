@@ -2,7 +2,7 @@ import { type AppendPlan, type PlannedAppend, planNow } from "../../session/appe
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { type EncodedPlan, encodePlan, type NewRow } from "../encode-plan.ts";
+import { type EncodedPlan, encodePlan, type NewRow } from "../rows/encode-plan.ts";
 import { type EntryWriter, needsFinish } from "./entry-writer.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";

@@ -1,7 +1,7 @@
 import type { Entry } from "../../session/entry.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
-import { clipSegments, type Segment, segmentAt } from "../segments.ts";
+import { clipSegments, type Segment, segmentAt } from "../rows/segments.ts";
 import type { LoadedSession } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 

@@ -1,6 +1,6 @@
 import type { SessionHead } from "../../session/fold.ts";
-import type { NewRow } from "../encode-plan.ts";
-import { runsColumns, sameRuns } from "../runs-columns.ts";
+import type { NewRow } from "../rows/encode-plan.ts";
+import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";

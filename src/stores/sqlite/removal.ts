@@ -1,7 +1,7 @@
 import type { UndeleteOptions } from "../../session/store.ts";
 import { checkOpen } from "./check-open.ts";
 import type { SearchIndex } from "./search-index.ts";
-import { SEQ_MAX } from "../segments.ts";
+import { SEQ_MAX } from "../rows/segments.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { Settling } from "./settling.ts";

@@ -4,13 +4,13 @@ import { SessionError } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
-import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../entry-state.ts";
+import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "../rows/entry-state.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { HEAD_WEIGHTS } from "../head-weight.ts";
 import { LruCache } from "../lru-cache.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT, type Origin, segmentsOf } from "./segments.ts";
-import { type Segment, segmentAt } from "../segments.ts";
+import { type Segment, segmentAt } from "../rows/segments.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 
 // More than the largest page of a listing, so that listing again finds every head here.

@@ -7,11 +7,11 @@ import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { checkOpen } from "./check-open.ts";
-import type { HeadPlace } from "../entry-state.ts";
-import { encodePlan } from "../encode-plan.ts";
+import type { HeadPlace } from "../rows/entry-state.ts";
+import { encodePlan } from "../rows/encode-plan.ts";
 import type { EntryWriter } from "./entry-writer.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type Segment, segmentAt, segmentsAfter } from "../segments.ts";
+import { type Segment, segmentAt, segmentsAfter } from "../rows/segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 

@@ -6,7 +6,7 @@ import type { SearchHit, SearchMatch, SessionQuery } from "../../session/store.t
 import type { EntryReader } from "./entry-reader.ts";
 import type { ListedSession, Listing } from "./listing.ts";
 import type { SearchIndex } from "./search-index.ts";
-import { clipSegments, type Segment } from "../segments.ts";
+import { clipSegments, type Segment } from "../rows/segments.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 import { expressionOf } from "./trigrams.ts";
