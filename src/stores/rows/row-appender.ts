@@ -75,15 +75,16 @@ export class RowAppender<Part extends LogRange, Session extends RowSession<Part>
 
   /** On a remembered head. A refusal is not the last word, and neither is that there is nothing to write. */
   *#appendQuickly(session: Session, attempt: Attempt): Asking<Outcome<Session>> {
-    const { port } = this.#reader;
-    const own = new Set(port.checksIds && session.segments.length === 1 ? attempt.drafts.map(({ id }) => id) : []);
-    let idsUnseen = false;
     const reader = this.#reader;
+    const { port } = reader;
+    let idsUnseen = false;
     // Drafts are nearly always new. Where `commit` can see to that, they are not looked up.
-    function* look(wanted: Wanted): Asking<Found> {
-      const ids = wanted.ids.filter((id) => !own.has(id));
-      if (ids.length < wanted.ids.length) idsUnseen = true;
-      return yield* reader.look(session, { ...wanted, ids });
+    function* look({ ids, settings }: Wanted): Asking<Found> {
+      if (!port.checksIds || session.segments.length > 1) return yield* reader.look(session, { ids, settings });
+      const own = new Set(attempt.drafts.map(({ id }) => id));
+      const others = ids.filter((id) => !own.has(id));
+      if (others.length < ids.length) idsUnseen = true;
+      return yield* reader.look(session, { ids: others, settings });
     }
     // The lease is a condition of `commit`; here it is taken to be the right one.
     const leaseToken = attempt.options.guard?.leaseToken ?? null;
