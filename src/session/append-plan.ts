@@ -22,12 +22,17 @@ export interface StoredEntry {
   readonly path: PathSummary | null;
 }
 
+/** An entry that an append adds, and the head after it. */
+export interface AddedEntry extends StoredEntry {
+  readonly head: SessionHead;
+}
+
 /** What an append will do, decided before anything is written. */
 export interface AppendPlan {
   /** The entry of each draft: a new one, or the one that an earlier try already stored. */
   readonly entries: readonly Entry[];
   /** What must be written, in this order. Empty for an exact retry. */
-  readonly added: readonly StoredEntry[];
+  readonly added: readonly AddedEntry[];
   readonly head: SessionHead;
 }
 
@@ -187,7 +192,7 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
 
 /** Chains drafts on each other and folds each into the head. */
 class Chain {
-  readonly added: StoredEntry[] = [];
+  readonly added: AddedEntry[] = [];
   head: SessionHead;
   readonly #input: AppendInput;
   readonly #known: KnownLog;
@@ -237,7 +242,7 @@ class Chain {
     this.head = stepHead(this.head, entry, path ?? target, this.#input.now);
     if (node) this.#cursor = entry.id;
     else if (entry.type === "leaf") this.#cursor = entry.targetId;
-    const stored = { entry, path };
+    const stored = { entry, path, head: this.head };
     this.added.push(stored);
     this.#own ??= new Map();
     this.#own.set(entry.id, stored);

@@ -3,6 +3,7 @@ export { computeAnalytics, type SessionAnalytics } from "./analytics.ts";
 export type { CallAnalytics, Latency, ToolCount } from "./call-samples.ts";
 export {
   type AppendInput,
+  type AddedEntry,
   type AppendPlan,
   type Found,
   NOTHING_FOUND,

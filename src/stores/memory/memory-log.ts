@@ -66,9 +66,9 @@ export class MemoryLog {
 
   /** Adds what a plan on this log's head says. */
   add({ added, head }: AppendPlan): void {
-    for (const stored of added) {
-      this.#own.push(stored);
-      this.#positions.set(stored.entry.id, stored.entry.seq);
+    for (const { entry, path } of added) {
+      this.#own.push({ entry, path });
+      this.#positions.set(entry.id, entry.seq);
     }
     const last = this.#snapshots.at(-1) as SessionHead;
     if (head.version - last.version >= SNAPSHOT_ENTRIES) this.#snapshots.push(head);

@@ -1,5 +1,5 @@
-import type { EncodedPlan, NewRow } from "../encode-plan.ts";
-import { runsColumns, sameRuns } from "../runs-columns.ts";
+import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import type { SqlValue } from "./postgres-connection.ts";
@@ -14,14 +14,13 @@ export interface WriteConditions {
   readonly leaseToken: number | null;
   /** Null for the clock of the database. */
   readonly nowMs: number | null;
-  /** None of the ids may be taken: nobody has looked yet. */
-  readonly idsAreNew: boolean;
+  /** None of the ids may be taken, and nobody has looked yet. */
+  readonly idsUnseen: boolean;
 }
 
 /** Writes entries together with the head that they lead to. */
 export class EntryWriter {
   readonly #handle: PostgresHandle;
-  readonly #statements = new Map<number, string>();
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;
@@ -40,25 +39,22 @@ export class EntryWriter {
     writer: Pick<Transaction, "change">,
     session: LoadedSession,
     { rows, place }: EncodedPlan,
-    { leaseToken, nowMs, idsAreNew }: WriteConditions,
+    { leaseToken, nowMs, idsUnseen }: WriteConditions,
   ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
     const { id, state, body } = rows[rows.length - 1] as NewRow;
     const batch = rows.length === 1 ? rows : (batchesOf(rows)[0] ?? []);
     const parts: AppendParts = {
       one: rows.length === 1,
-      modified: head.modifiedAt !== head.updatedAt,
       // What is long, or seldom changes, stays where it is until it does.
       rest: restChanged(session, place),
       settings: head.path.settings !== session.head.path.settings,
       lease: leaseToken !== null,
-      ids: idsAreNew,
+      ids: idsUnseen,
       runs: !sameRuns(session.head, head),
     };
-    const values: SqlValue[] = [session.key, session.head.version, head.updatedAt, id, state];
-    if (parts.one) values.push(toJsonb(body));
-    else values.push(recordsOf(batch), head.version);
-    if (parts.modified) values.push(head.modifiedAt);
+    const values: SqlValue[] = [session.key, session.head.version, head.updatedAt, head.modifiedAt, id, state];
+    values.push(head.version, parts.one ? toJsonb(body) : recordsOf(batch));
     if (parts.rest) values.push(encodeRest(place));
     if (parts.settings) values.push(settingsColumn(head.path.settings));
     if (parts.lease) values.push(leaseToken, nowMs);
@@ -66,7 +62,7 @@ export class EntryWriter {
       const { runs, due } = runsColumns(head);
       values.push(runs, due);
     }
-    const count = await writer.change(this.#statement(parts), values);
+    const count = await writer.change(appendStatement(this.#handle, parts), values);
     return { written: count > 0, others: rows.slice(batch.length) };
   }
 
@@ -78,17 +74,6 @@ export class EntryWriter {
        UPDATE ${schema}.sessions SET unsettled = true, unsearched = true, status = $2 WHERE key = $1`,
       [key, status],
     );
-  }
-
-  #statement(parts: AppendParts): string {
-    const { one, modified, rest, settings, lease, ids, runs } = parts;
-    const key = +one + 2 * +modified + 4 * +rest + 8 * +settings + 16 * +lease + 32 * +ids + 64 * +runs;
-    let statement = this.#statements.get(key);
-    if (statement === undefined) {
-      statement = appendStatement(this.#handle, parts);
-      this.#statements.set(key, statement);
-    }
-    return statement;
   }
 
   /** Writes rows a batch at a time. */
@@ -107,8 +92,6 @@ export class EntryWriter {
 /** What an append has to do beside the usual; each of it costs the database something even where it does nothing. */
 interface AppendParts {
   readonly one: boolean;
-  /** The last message is not from now. */
-  readonly modified: boolean;
   readonly rest: boolean;
   readonly settings: boolean;
   readonly lease: boolean;
@@ -123,14 +106,12 @@ interface AppendParts {
  * deleted session is not marked. Who changes the session's other row as well locks that one first, as everyone does.
  */
 function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts): string {
-  let last = 6;
+  let last = 8;
   const next = (): string => `$${++last}`;
-  const records = (columns: string): string => `json_to_recordset($6::text::json) AS new (${columns})`;
+  const records = (columns: string): string => `json_to_recordset($8::text::json) AS new (${columns})`;
   const rows = parts.one
-    ? "$2, $4, $5, $6::text::jsonb FROM grown"
+    ? "$2, $5, $6, $8::text::jsonb FROM grown"
     : `new.* FROM grown CROSS JOIN ${records("seq bigint, id text, state text, body jsonb")}`;
-  const version = parts.one ? "version + 1" : next();
-  const modified = parts.modified ? next() : "$3";
   const rest = parts.rest ? `, rest = ${next()}` : "";
   const settings = parts.settings ? `, settings = ${next()}` : "";
   const lease = parts.lease
@@ -138,7 +119,7 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
     : "";
   const found = `SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id`;
   const taken = parts.one
-    ? `${found} = $4`
+    ? `${found} = $5`
     : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
   const ids = parts.ids ? `AND NOT EXISTS (${taken})` : "";
   const locked = parts.runs ? `locked AS (SELECT key FROM ${schema}.sessions WHERE key = $1 FOR NO KEY UPDATE), ` : "";
@@ -147,17 +128,15 @@ function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts
         UPDATE ${schema}.sessions SET runs = ${next()}, runs_due = ${next()} FROM grown WHERE key = session_key
       )`
     : "";
-  const statement = `WITH ${locked}grown AS (
+  return `WITH ${locked}grown AS (
       UPDATE ${schema}.heads
-      SET version = ${version}, updated_at = $3, modified_at = ${modified}, last_id = $4, state = $5${rest}${settings}
+      SET version = $7, updated_at = $3, modified_at = $4, last_id = $5, state = $6${rest}${settings}
       ${parts.runs ? "FROM locked" : ""}
       WHERE session_key = ${parts.runs ? "key" : "$1"} AND version = $2 AND marked ${lease} ${ids}
       RETURNING session_key, ${notifyIfWatched(channel)}
     )${listed}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
     SELECT session_key, ${rows}`;
-  // A client finds its prepared statement by the whole text, each time.
-  return statement.replace(/\s+/g, " ");
 }
 
 function recordsOf(rows: readonly NewRow[]): string {

@@ -15,9 +15,14 @@ export function toJsonb(json: string): string {
   });
 }
 
+/** The JSON that `jsonb` held, given as text. */
+export function jsonOf(text: string): string {
+  return text.includes(MARK) ? text.replace(/\uffff([0-9a-f]{4})/g, "\\u$1") : text;
+}
+
 /** The value of a JSON text that `jsonb` held. */
 export function fromJsonb(text: string): unknown {
-  return JSON.parse(text.includes(MARK) ? text.replace(/\uffff([0-9a-f]{4})/g, "\\u$1") : text);
+  return JSON.parse(jsonOf(text));
 }
 
 /** A text that was taken out of `jsonb` by SQL. */

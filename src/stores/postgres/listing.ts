@@ -4,8 +4,8 @@ import type { ListPosition } from "../../session/store-driver.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import type { SqlValue } from "./postgres-connection.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
+import type { PostgresPort } from "./postgres-port.ts";
 import { filterOf, type ListedQuery } from "./session-filter.ts";
-import type { SessionLog } from "./session-log.ts";
 import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 // Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
@@ -24,12 +24,12 @@ interface ListedRow extends SessionRow {
  */
 export class Listing {
   readonly #handle: PostgresHandle;
-  readonly #log: SessionLog;
+  readonly #port: PostgresPort;
   readonly #leases: LeaseColumns;
 
-  constructor(handle: PostgresHandle, log: SessionLog, leases: LeaseColumns) {
+  constructor(handle: PostgresHandle, port: PostgresPort, leases: LeaseColumns) {
     this.#handle = handle;
-    this.#log = log;
+    this.#port = port;
     this.#leases = leases;
   }
 
@@ -83,7 +83,7 @@ export class Listing {
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
-    const heads = rows.map((row) => this.#log.sessionOf(row).head);
+    const heads = rows.map((row) => this.#port.sessionOf(row).head);
     if (Number(rows[0]?.behind ?? 0) > UNSETTLED_MAX) await this.#settle();
     return heads;
   }

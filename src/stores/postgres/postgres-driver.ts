@@ -1,23 +1,10 @@
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
-import { SessionNotFoundError } from "../../session/errors.ts";
-import type { PathSummary, SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type {
-  DriverForkOptions,
-  ListPosition,
-  ReadRange,
-  StoreDriver,
-  Subscription,
-} from "../../session/store-driver.ts";
+import type { ListPosition, StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
-  AppendOptions,
-  AppendResult,
   Checkpoint,
   SearchHit,
   SessionPage,
@@ -25,18 +12,18 @@ import type {
   StoreCapabilities,
   UndeleteOptions,
 } from "../../session/store.ts";
+import { RowDriver } from "../rows/row-driver.ts";
+import type { Segment } from "../rows/segments.ts";
+import { SessionCache } from "../rows/session-cache.ts";
 import { aggregate } from "./aggregate.ts";
-import { Appender } from "./appender.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
-import { EntryReader } from "./entry-reader.ts";
-import { EntryWriter } from "./entry-writer.ts";
 import { LeaseColumns } from "./lease-columns.ts";
 import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
+import { PostgresPort } from "./postgres-port.ts";
 import { Removal } from "./removal.ts";
 import { SearchIndex } from "./search-index.ts";
-import { SessionLog } from "./session-log.ts";
-import { SessionMaker } from "./session-maker.ts";
+import type { LoadedSession } from "./session-row.ts";
 import { SessionSearch } from "./session-search.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
@@ -48,15 +35,12 @@ export interface PostgresDriverOptions {
 }
 
 /** Keeps sessions in a schema of a PostgreSQL database. */
-export class PostgresDriver implements StoreDriver {
+export class PostgresDriver extends RowDriver<Segment, LoadedSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: LeaseColumns;
   readonly subscribe?: (sessionId: string, wake: () => void) => Promise<Subscription>;
   readonly #handle: PostgresHandle;
-  readonly #log: SessionLog;
-  readonly #reader: EntryReader;
-  readonly #appender: Appender;
-  readonly #maker: SessionMaker;
+  readonly #port: PostgresPort;
   readonly #listing: Listing;
   readonly #removal: Removal;
   readonly #checkpoints: CheckpointRows;
@@ -65,71 +49,27 @@ export class PostgresDriver implements StoreDriver {
 
   constructor(handle: PostgresHandle, options: PostgresDriverOptions) {
     const clock = options.clock ?? (() => new Date());
-    const log = new SessionLog(handle);
-    const writer = new EntryWriter(handle);
-    const reader = new EntryReader(handle);
     const leases = new LeaseColumns(handle, options.clock);
-    const listing = new Listing(handle, log, leases);
+    const cache = new SessionCache<LoadedSession>();
+    const port = new PostgresPort({ handle, cache, leases });
+    super(port, cache, clock);
+    const listing = new Listing(handle, port, leases);
     const subscriptions = new Subscriptions(handle);
     this.capabilities = capabilitiesOf(options.watch);
     this.leases = leases;
     this.#handle = handle;
-    this.#log = log;
-    this.#reader = reader;
+    this.#port = port;
     this.#listing = listing;
-    this.#appender = new Appender(handle, { log, writer, leases, clock });
-    this.#maker = new SessionMaker(handle, log, writer, clock);
-    this.#removal = new Removal(handle, log, clock);
+    this.#removal = new Removal(handle, cache, clock);
     this.#checkpoints = new CheckpointRows(handle);
-    this.#search = new SessionSearch(handle, { log, reader, listing, index: new SearchIndex(handle) });
+    this.#search = new SessionSearch(handle, { port, listing, index: new SearchIndex(handle) });
     this.#subscriptions = subscriptions;
     if (options.watch === "push") this.subscribe = (sessionId, wake) => subscriptions.subscribe(sessionId, wake);
   }
 
-  create(
-    header: SessionHeader,
-    drafts: readonly CheckedDraft[],
-    options: { maxOpenPerUser?: number },
-  ): Promise<SessionHead> {
-    return this.#maker.create(header, drafts, options);
-  }
-
-  append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    return this.#appender.append(sessionId, drafts, options);
-  }
-
-  async head(sessionId: string): Promise<SessionHead | null> {
-    return (await this.#log.load(sessionId))?.head ?? null;
-  }
-
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
-    const sessions = await this.#log.loadAll(sessionIds);
+    const sessions = await this.#port.loadAll(sessionIds);
     return sessionIds.map((id) => sessions.get(id)?.head ?? null);
-  }
-
-  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    const session = await this.#log.load(sessionId);
-    if (session !== null) for await (const page of this.#reader.pages(session, range)) yield* page;
-  }
-
-  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    const session = await this.#log.load(sessionId);
-    return session === null ? null : this.#log.findEntry(session, entryId);
-  }
-
-  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    const session = await this.#log.load(sessionId);
-    return session === null ? null : this.#log.findPath(session, entryId);
-  }
-
-  async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
-    const session = await this.#log.load(sessionId);
-    if (session === null) throw new SessionNotFoundError(sessionId);
-    return readSettings(last, (seq) => this.#log.settingsAt(session.segments, seq));
-  }
-
-  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
-    return this.#maker.fork(sourceId, header, options);
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {

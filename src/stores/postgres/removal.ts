@@ -2,9 +2,9 @@ import type { UndeleteOptions } from "../../session/store.ts";
 import { checkOpen } from "./check-open.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
-import type { SessionLog } from "./session-log.ts";
+import type { SessionCache } from "../rows/session-cache.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
-import { IS_LIVE } from "./session-row.ts";
+import { IS_LIVE, type LoadedSession } from "./session-row.ts";
 
 interface RemovedRow {
   readonly key: string;
@@ -16,12 +16,12 @@ interface RemovedRow {
 /** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
 export class Removal {
   readonly #handle: PostgresHandle;
-  readonly #log: SessionLog;
+  readonly #cache: SessionCache<LoadedSession>;
   readonly #clock: () => Date;
 
-  constructor(handle: PostgresHandle, log: SessionLog, clock: () => Date) {
+  constructor(handle: PostgresHandle, cache: SessionCache<LoadedSession>, clock: () => Date) {
     this.#handle = handle;
-    this.#log = log;
+    this.#cache = cache;
     this.#clock = clock;
   }
 
@@ -64,7 +64,7 @@ export class Removal {
     for (const { key, id } of rows) {
       if (await this.#handle.transaction((transaction) => this.#purgeOne(transaction, Number(key), before)))
         purged += 1;
-      this.#log.forget(id);
+      this.#cache.forget(id);
     }
     return purged;
   }

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { runsColumns } from "../runs-columns.ts";
+import { runsColumns } from "../rows/runs-columns.ts";
 import { hasState } from "./postgres-failure.ts";
 import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
 import { SESSION_COLUMNS, sessionOf, type SessionRow, sessionsIn } from "./session-row.ts";

@@ -1,6 +1,6 @@
 import { entryText } from "../../session/search.ts";
 import type { Entry } from "../../session/entry.ts";
-import type { Segment } from "../segments.ts";
+import type { Segment } from "../rows/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";

@@ -1,5 +1,5 @@
 import type { SessionQuery } from "../../session/store.ts";
-import { kindOf, RUNS_BITS, type RunsKind } from "../runs-columns.ts";
+import { kindOf, RUNS_BITS, type RunsKind } from "../rows/runs-columns.ts";
 import { leaseIsLive } from "./lease-columns.ts";
 import type { SqlValue } from "./postgres-connection.ts";
 

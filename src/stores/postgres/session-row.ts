@@ -11,8 +11,9 @@ import {
   type EntryState,
   type HeadPlace,
   settingsIn,
-} from "../entry-state.ts";
-import { type Segment, segmentsAfter } from "../segments.ts";
+} from "../rows/entry-state.ts";
+import type { RowSession } from "../rows/row-port.ts";
+import { type Segment, segmentsAfter } from "../rows/segments.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 
 /** The columns that make a session, as `sessionOf` reads them, of `sessionsIn`. */
@@ -53,11 +54,11 @@ export interface SessionRow extends HeadColumns {
   readonly header: string;
 }
 
-/** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
-export interface LoadedSession extends HeadPlace {
+/** A session as it stood at one version, with the key of its row. */
+export interface LoadedSession extends RowSession<Segment> {
   readonly key: number;
-  /** The parts of its log; the last is its own. */
-  readonly segments: readonly Segment[];
+  /** Whether it can be appended to without marking it first. */
+  readonly marked: boolean;
 }
 
 /** The leaf, where it is not the last entry, and the facts, where another entry holds them. */
@@ -99,14 +100,15 @@ export function nameIn({ state, rest }: Pick<HeadColumns, "state" | "rest">): st
 export function sessionOf(row: SessionRow, known: LoadedSession | undefined): LoadedSession {
   const key = Number(row.key);
   const version = Number(row.version);
+  const { marked } = row;
   const same = known?.key === key ? known : undefined;
-  if (same?.head.version === version) return same;
+  if (same?.head.version === version) return same.marked === marked ? same : { ...same, marked };
   const header = same?.head.header ?? (freezeDeep(fromJsonb(row.header)) as SessionHeader);
   const segments = same?.segments ?? segmentsOf(row);
   const { head, leafSeq, factsSeq } = placeOf(row, version, header);
   // A fork that was not appended to yet has times of its own.
   const times = { updatedAt: row.updated_at, modifiedAt: row.modified_at };
-  return { key, segments, head: freezeDeep({ ...head, ...times }), leafSeq, factsSeq };
+  return { key, segments, marked, head: freezeDeep({ ...head, ...times }), leafSeq, factsSeq };
 }
 
 /** The text of a row's `segments`: where each part before the session's own begins, and whose it is. */

@@ -4,12 +4,13 @@ import type { SearchTerm } from "../../session/search.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { SearchHit, SessionQuery } from "../../session/store.ts";
 import { searchByScan } from "../search-by-scan.ts";
-import { clipSegments } from "../segments.ts";
-import type { EntryReader } from "./entry-reader.ts";
+import { readPages } from "../rows/read-pages.ts";
+import { clipSegments } from "../rows/segments.ts";
 import type { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
+import type { PostgresPort } from "./postgres-port.ts";
 import type { SearchIndex } from "./search-index.ts";
-import type { SessionLog } from "./session-log.ts";
+import type { LoadedSession } from "./session-row.ts";
 import { trigramsOf } from "./trigrams.ts";
 
 const CANDIDATES_MAX = 20_000;
@@ -20,18 +21,13 @@ const CANDIDATES_MAX = 20_000;
  */
 export class SessionSearch {
   readonly #handle: PostgresHandle;
-  readonly #log: SessionLog;
-  readonly #reader: EntryReader;
+  readonly #port: PostgresPort;
   readonly #listing: Listing;
   readonly #index: SearchIndex;
 
-  constructor(
-    handle: PostgresHandle,
-    parts: { log: SessionLog; reader: EntryReader; listing: Listing; index: SearchIndex },
-  ) {
+  constructor(handle: PostgresHandle, parts: { port: PostgresPort; listing: Listing; index: SearchIndex }) {
     this.#handle = handle;
-    this.#log = parts.log;
-    this.#reader = parts.reader;
+    this.#port = parts.port;
     this.#listing = parts.listing;
     this.#index = parts.index;
   }
@@ -89,17 +85,22 @@ export class SessionSearch {
 
   /** The entries of a session, or only those near which one of some terms may occur: the others match nothing. */
   async *#read(sessionId: string, range: ReadRange, trigrams: readonly string[] | null): AsyncGenerator<Entry> {
-    const session = await this.#log.load(sessionId);
+    const session = await this.#port.load(sessionId);
     if (session === null) return;
     if (trigrams === null) {
-      for await (const page of this.#reader.pages(session, range)) yield* page;
+      yield* this.#entriesIn(session, range);
       return;
     }
     for (const segment of clipSegments(session.segments, 0, session.head.version)) {
       for (const { start, end } of await this.#index.partsIn(segment, trigrams)) {
         const part = { after: start - 1, before: end, limit: end - start, reverse: false };
-        for await (const page of this.#reader.pages(session, part)) yield* page;
+        yield* this.#entriesIn(session, part);
       }
     }
+  }
+
+  async *#entriesIn(session: LoadedSession, range: ReadRange): AsyncGenerator<Entry> {
+    for await (const page of readPages(this.#port, session, range))
+      for (const body of page) yield JSON.parse(body) as Entry;
   }
 }

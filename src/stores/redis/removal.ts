@@ -3,6 +3,7 @@ import { SessionBusyError } from "../../session/errors.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import type { KeyNames } from "./key-names.ts";
+import type { SessionCache } from "../rows/session-cache.ts";
 import type { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { openLimit, type Quota } from "./quota.ts";
@@ -19,6 +20,7 @@ export interface RemovalParts {
   readonly handle: RedisHandle;
   readonly names: KeyNames;
   readonly log: SessionLog;
+  readonly cache: SessionCache<StoredSession>;
   readonly index: SessionIndex;
   readonly quota: Quota;
   readonly listing: Listing;
@@ -62,20 +64,20 @@ export class Removal {
   }
 
   async #setDeleted(sessionId: string, deletedAt: string): Promise<boolean> {
-    const { handle, names, log } = this.#parts;
+    const { handle, names, cache } = this.#parts;
     const call = uuidv7();
     return this.#inGeneration(sessionId, async ({ stamp: { uid, gen } }) => {
       const keys = [names.session(sessionId), names.lease(sessionId)];
       const args = [uid, String(gen), deletedAt, String(Date.now()), names.channel(sessionId), call];
       const [kind] = await handle.run(SET_DELETED, keys, args);
-      log.forget(sessionId);
+      cache.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";
     });
   }
 
   /** False when the session is not there, or was brought back meanwhile. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
-    const { handle, names, log, index, references } = this.#parts;
+    const { handle, names, cache, index, references } = this.#parts;
     const purged = await this.#inGeneration(id, async ({ stamp: { uid, gen } }) => {
       await references.releaseDead({ id, uid });
       const keys = [
@@ -90,7 +92,7 @@ export class Removal {
       ];
       const [kind, rest] = (await handle.run(PURGE, keys, [uid, String(gen), before])) as [string, string | undefined];
       if (kind === "gen") return null;
-      log.forget(id);
+      cache.forget(id);
       if (kind === "cut") await references.cut({ id, uid }, Number(rest));
       const source = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
       if (source !== undefined) await references.release(source, uid);

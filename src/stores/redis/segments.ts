@@ -1,4 +1,4 @@
-import type { LogRange } from "../segments.ts";
+import type { LogRange } from "../rows/segments.ts";
 
 /** A part of a log, and the session, by its unique name, that holds it. */
 export interface Segment extends LogRange {

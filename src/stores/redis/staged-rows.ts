@@ -1,5 +1,5 @@
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { NewRow } from "../encode-plan.ts";
+import type { NewRow } from "../rows/encode-plan.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { writeRow } from "./session-log.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { EMPTY_PATH, emptyHead, type SessionHead } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
-import type { HeadPlace } from "../entry-state.ts";
+import type { HeadPlace } from "../rows/entry-state.ts";
 import { nextStamp, readIndexed, readSession, readTimes, writeFacts, writeHead } from "./stored-session.ts";
 
 const header = createHeader({ userId: "ada" });

@@ -12,7 +12,7 @@ import {
   type HeadPlace,
   sameUsage,
   settingsIn,
-} from "../entry-state.ts";
+} from "../rows/entry-state.ts";
 import type { RedisReply } from "./redis-client.ts";
 import { readSegments, type Segment, segmentsOf } from "./segments.ts";
 

@@ -1,9 +1,10 @@
 import type { UndeleteOptions } from "../../session/store.ts";
 import { checkOpen } from "./check-open.ts";
 import type { SearchIndex } from "./search-index.ts";
-import { SEQ_MAX } from "../segments.ts";
+import { SEQ_MAX } from "../rows/segments.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
-import type { SessionLog } from "./session-log.ts";
+import type { SessionCache } from "../rows/session-cache.ts";
+import type { LoadedSession } from "./session-log.ts";
 import type { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
@@ -22,17 +23,17 @@ interface RemovedRow {
  */
 export class Removal {
   readonly #handle: SqliteHandle;
-  readonly #log: SessionLog;
+  readonly #cache: SessionCache<LoadedSession>;
   readonly #settling: Settling;
   readonly #search: SearchIndex | null;
   readonly #clock: () => Date;
 
   constructor(
     handle: SqliteHandle,
-    parts: { log: SessionLog; settling: Settling; search: SearchIndex | null; clock: () => Date },
+    parts: { cache: SessionCache<LoadedSession>; settling: Settling; search: SearchIndex | null; clock: () => Date },
   ) {
     this.#handle = handle;
-    this.#log = parts.log;
+    this.#cache = parts.cache;
     this.#settling = parts.settling;
     this.#search = parts.search;
     this.#clock = parts.clock;
@@ -73,7 +74,7 @@ export class Removal {
     let purged = 0;
     for (const { key, id } of rows) {
       if (this.#handle.transaction(() => this.#purgeOne(key, before))) purged += 1;
-      this.#log.forget(id);
+      this.#cache.forget(id);
     }
     return purged;
   }

@@ -1,8 +1,8 @@
 import type { Entry } from "../../session/entry.ts";
 import { entryText } from "../../session/search.ts";
 import { trigramText } from "./trigrams.ts";
-import { SEQ_MAX } from "../segments.ts";
-import type { Segment } from "../segments.ts";
+import { SEQ_MAX } from "../rows/segments.ts";
+import type { Segment } from "../rows/segments.ts";
 import type { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 

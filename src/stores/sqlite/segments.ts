@@ -1,4 +1,4 @@
-import { SEQ_MAX, type Segment } from "../segments.ts";
+import { SEQ_MAX, type Segment } from "../rows/segments.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 /** The rows of a part of a log, of what `boundsOf` gives. */

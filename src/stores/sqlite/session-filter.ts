@@ -1,6 +1,6 @@
 import type { RunsWord } from "../../session/open-runs.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { kindOf, RUNS_BITS } from "../runs-columns.ts";
+import { kindOf, RUNS_BITS } from "../rows/runs-columns.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import type { SqlValue } from "./sqlite-handle.ts";
 

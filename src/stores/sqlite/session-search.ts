@@ -3,12 +3,13 @@ import { SessionError } from "../../session/errors.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
 import type { SearchHit, SearchMatch, SessionQuery } from "../../session/store.ts";
-import type { EntryReader } from "./entry-reader.ts";
 import type { ListedSession, Listing } from "./listing.ts";
 import type { SearchIndex } from "./search-index.ts";
-import { clipSegments, type Segment } from "../segments.ts";
-import type { LoadedSession, SessionLog } from "./session-log.ts";
+import { readPages } from "../rows/read-pages.ts";
+import { clipSegments, type Segment, segmentAt } from "../rows/segments.ts";
+import type { LoadedSession } from "./session-log.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
+import type { SqlitePort } from "./sqlite-port.ts";
 import { expressionOf } from "./trigrams.ts";
 
 const MATCHES_MAX = 3;
@@ -29,18 +30,13 @@ interface IndexedTerm {
  */
 export class SessionSearch {
   readonly #handle: SqliteHandle;
-  readonly #log: SessionLog;
-  readonly #reader: EntryReader;
+  readonly #port: SqlitePort;
   readonly #listing: Listing;
   readonly #index: SearchIndex;
 
-  constructor(
-    handle: SqliteHandle,
-    parts: { log: SessionLog; reader: EntryReader; listing: Listing; index: SearchIndex },
-  ) {
+  constructor(handle: SqliteHandle, parts: { port: SqlitePort; listing: Listing; index: SearchIndex }) {
     this.#handle = handle;
-    this.#log = parts.log;
-    this.#reader = parts.reader;
+    this.#port = parts.port;
     this.#listing = parts.listing;
     this.#index = parts.index;
   }
@@ -51,7 +47,7 @@ export class SessionSearch {
     const indexed = terms.map((term) => ({ term, expression: usable ? expressionOf(term) : null }));
     const hits: SearchHit[] = [];
     for (const listed of this.#candidates(indexed, query)) {
-      const session = this.#log.loadVersion(listed);
+      const session = this.#port.log.loadVersion(listed);
       const hit = session === null ? null : await this.#searchSession(session, indexed);
       if (hit !== null && hits.push(hit) >= limit) break;
     }
@@ -62,7 +58,7 @@ export class SessionSearch {
   #searchHeads(terms: readonly SearchTerm[], query: Query, limit: number): SearchHit[] {
     const hits: SearchHit[] = [];
     for (const listed of this.#all(query)) {
-      const head = this.#log.loadVersion(listed)?.head;
+      const head = this.#port.log.loadVersion(listed)?.head;
       if (head === undefined || missingIn(headTexts(head), terms).length > 0) continue;
       if (hits.push({ head, matches: [] }) >= limit) break;
     }
@@ -141,10 +137,16 @@ export class SessionSearch {
   ): SearchMatch[] {
     const matches: SearchMatch[] = [];
     for (const seq of this.#positions(session, expression)) {
-      const match = matchIn(this.#reader.at(session, seq), terms);
+      const match = matchIn(this.#entryAt(session, seq), terms);
       if (match !== null && matches.push(match) >= limit) break;
     }
     return matches;
+  }
+
+  /** The entry at a position, or null when it was purged. */
+  #entryAt({ segments }: LoadedSession, seq: number): Entry | null {
+    const [body] = this.#port.page({ key: segmentAt(segments, seq).key, start: seq, end: seq + 1 }, 1, false);
+    return body === undefined ? null : (JSON.parse(body) as Entry);
   }
 
   *#positions({ segments, head }: LoadedSession, expression: string): Generator<number> {
@@ -165,8 +167,9 @@ export class SessionSearch {
     const missing = new Set(missingIn(headTexts(head), all));
     const matches: SearchMatch[] = [];
     const range = { after: -1, before: head.version, limit: head.version, reverse: false };
-    for (const page of this.#reader.pages(session, range)) {
-      for (const entry of page) {
+    for await (const page of readPages(this.#port, session, range)) {
+      for (const body of page) {
+        const entry = JSON.parse(body) as Entry;
         const text = entryText(entry);
         if (text === "") continue;
         for (const term of missing) if (findTerm(text, term) !== null) missing.delete(term);

@@ -1,6 +1,5 @@
-import type { AppendPlan, StoredEntry } from "../session/append-plan.ts";
-import { SessionError } from "../session/errors.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead } from "../session/fold.ts";
+import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/append-plan.ts";
+import { SessionError } from "../../session/errors.ts";
 import { encodeState, freezeHead, type HeadPlace, sameFacts } from "./entry-state.ts";
 
 /** A row to be written, after the session's key. */
@@ -32,12 +31,11 @@ export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMa
   let place = start;
   let excess = 0;
   for (let index = 0; index < added.length; index++) {
-    const stored = added[index] as StoredEntry;
-    const { entry } = stored;
-    const head = index === added.length - 1 ? plan.head : stepOver(place.head, stored, plan.head.updatedAt, own);
+    const stored = added[index] as AddedEntry;
+    const { entry, head } = stored;
     const next: HeadPlace = {
       head,
-      leafSeq: leafAfter(place, stored, head, own),
+      leafSeq: leafAfter(place, stored, own),
       factsSeq: sameFacts(place.head, head) ? place.factsSeq : entry.seq,
     };
     const [state, body] = [encodeState(place, stored, next), JSON.stringify(entry)];
@@ -60,13 +58,7 @@ function tooMuchState({ head, added }: AppendPlan): SessionError {
 
 type Found = ReadonlyMap<string, StoredEntry>;
 
-function stepOver(head: SessionHead, { entry, path }: StoredEntry, now: string, found: Found): SessionHead {
-  let target: PathSummary = EMPTY_PATH;
-  if (entry.type === "leaf" && entry.targetId !== null) target = found.get(entry.targetId)?.path ?? EMPTY_PATH;
-  return stepHead(head, entry, path ?? target, now);
-}
-
-function leafAfter(before: HeadPlace, { entry }: StoredEntry, head: SessionHead, found: Found): number | null {
+function leafAfter(before: HeadPlace, { entry, head }: AddedEntry, found: Found): number | null {
   if (head.leafId === entry.id) return entry.seq;
   if (entry.type !== "leaf") return before.leafSeq;
   return entry.targetId === null ? null : (found.get(entry.targetId)?.entry.seq ?? before.leafSeq);

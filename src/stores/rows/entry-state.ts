@@ -1,10 +1,10 @@
-import type { StoredEntry } from "../session/append-plan.ts";
-import type { SessionStatus } from "../session/entry.ts";
-import { inheritedCount, type PathSummary, type SessionHead } from "../session/fold.ts";
-import { type OpenRun, readOpenRuns } from "../session/open-runs.ts";
-import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../session/settings.ts";
-import { NO_USAGE, USAGE_FIELDS, type Usage } from "../session/usage.ts";
-import { freezeDeep } from "../internal/freeze-deep.ts";
+import type { StoredEntry } from "../../session/append-plan.ts";
+import type { SessionStatus } from "../../session/entry.ts";
+import { inheritedCount, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { type OpenRun, readOpenRuns } from "../../session/open-runs.ts";
+import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../../session/settings.ts";
+import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 
 /**
  * What a row of the log says beside its entry, as JSON: the path that ends at it, if it is a node, and the head after

@@ -1,0 +1,109 @@
+import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
+import type { Entry } from "../../session/entry.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { SettingsNode } from "../../session/settings.ts";
+import { type Asking, ask } from "./asking.ts";
+import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "./entry-state.ts";
+import type { RowPort, RowSession, StateRow } from "./row-port.ts";
+import { type LogRange, segmentAt } from "./segments.ts";
+import type { SessionCache } from "./session-cache.ts";
+
+/** A head, the rows that hold its parts, and the last row before it. */
+export interface HeadAt extends HeadPlace {
+  readonly last: StateRow | null;
+}
+
+/** Reads heads and entries through a port. */
+export class RowReader<Part extends LogRange, Session extends RowSession<Part>> {
+  readonly port: RowPort<Part, Session>;
+  readonly cache: SessionCache<Session>;
+
+  constructor(port: RowPort<Part, Session>, cache: SessionCache<Session>) {
+    this.port = port;
+    this.cache = cache;
+  }
+
+  /** A live session as it stands now, or null. */
+  *load(sessionId: string): Asking<Session | null> {
+    const known = this.cache.get(sessionId);
+    const session = yield* ask(this.port.load(sessionId, known));
+    if (session !== null && session !== known) this.cache.remember(session);
+    return session;
+  }
+
+  /** What a plan wants to know of a session, as far as it was loaded. */
+  *look(session: Session, { ids, settings }: Wanted): Asking<Found> {
+    const entries = ids.length === 0 ? NOTHING_FOUND.entries : yield* this.find(session, ids);
+    const nodes = new Map<number, SettingsNode>();
+    for (const seq of settings) nodes.set(seq, yield* this.settingsAt(session.segments, seq));
+    return { entries, settings: nodes };
+  }
+
+  /** Entries of a session, as far as it was loaded, by their ids, each with its path. */
+  *find(session: Session, ids: readonly string[]): Asking<ReadonlyMap<string, StoredEntry>> {
+    const found = new Map<string, StoredEntry>();
+    for (const row of yield* ask(this.port.findRows(session, ids))) {
+      const path = yield* this.#pathOf(session.segments, row);
+      found.set(row.id, { entry: JSON.parse(row.body) as Entry, path });
+    }
+    return found;
+  }
+
+  /** The entry alone, which costs less than with its path. */
+  *findEntry(session: Session, id: string): Asking<Entry | null> {
+    const [row] = yield* ask(this.port.findRows(session, [id]));
+    return row === undefined ? null : (JSON.parse(row.body) as Entry);
+  }
+
+  /** The settings that the row at a position holds. */
+  *settingsAt(segments: readonly Part[], seq: number): Asking<SettingsNode> {
+    return settingsIn(stateOf(yield* this.#rowAt(segments, seq)), seq);
+  }
+
+  /** The head after the first `version` entries of a log. */
+  *headAt(segments: readonly Part[], header: SessionHeader, version: number): Asking<HeadAt> {
+    if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, last: null };
+    const last = yield* this.#rowAt(segments, version - 1);
+    return { ...(yield* this.headOf(segments, header, last)), last };
+  }
+
+  /** The head after a row; `factsRow` is the state of the row that holds its facts, where it is known. */
+  *headOf(
+    segments: readonly Part[],
+    header: SessionHeader,
+    row: StateRow,
+    factsRow: string | null = null,
+  ): Asking<HeadPlace> {
+    const state = stateOf(row);
+    const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
+    const leaf = leafSeq === null ? null : leafSeq === row.seq ? row : yield* this.#rowAt(segments, leafSeq);
+    const path = leaf === null ? EMPTY_PATH : ((yield* this.#pathOf(segments, leaf)) ?? EMPTY_PATH);
+    let { facts } = state;
+    const factsSeq = typeof facts === "object" ? row.seq : (facts ?? null);
+    if (typeof facts === "number") {
+      const holder = factsRow ?? (yield* this.#rowAt(segments, facts)).state;
+      facts = (JSON.parse(holder) as EntryState).facts;
+    }
+    const head = decodeHead(row.seq + 1, state, { header, leafId: leaf?.id ?? null, path, facts });
+    return { head, leafSeq, factsSeq };
+  }
+
+  *#pathOf(segments: readonly Part[], row: StateRow): Asking<PathSummary | null> {
+    const state = stateOf(row);
+    const { settings } = state;
+    const node = typeof settings === "number" ? yield* this.settingsAt(segments, settings) : null;
+    return decodePath(state, row.seq, () => node as SettingsNode);
+  }
+
+  *#rowAt(segments: readonly Part[], seq: number): Asking<StateRow> {
+    const row = yield* ask(this.port.rowAt(segmentAt(segments, seq), seq));
+    if (row === undefined) throw this.port.missing(seq);
+    return row;
+  }
+}
+
+function stateOf({ state }: StateRow): EntryState {
+  return JSON.parse(state) as EntryState;
+}
