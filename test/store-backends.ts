@@ -41,8 +41,7 @@ export const missingBackends: readonly { readonly name: string; readonly reason:
   ({ name }) => (redisSkip === null ? [] : { name, reason: redisSkip }),
 );
 
-/** Every kind of store there is. */
-export const backends: readonly Backend[] = [
+const all: readonly Backend[] = [
   {
     name: "memory",
     open: async () => openMemoryStore(),
@@ -68,6 +67,11 @@ export const backends: readonly Backend[] = [
   },
   ...(redisSkip === null ? redisBackends : []),
 ];
+
+/** Every kind of store there is, or those that `SKEIN_TEST_STORE` names the beginning of. */
+export const backends: readonly Backend[] = all.filter(({ name }) =>
+  name.startsWith(process.env["SKEIN_TEST_STORE"] ?? ""),
+);
 
 /** A schema for each directory, as a database has none of those. */
 function schemaOf(directory: string): string {

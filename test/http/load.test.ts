@@ -37,6 +37,9 @@ test("of 200 streams each sees its events, those whose clients vanish are let go
 
   const run = await server.call("POST", `/api/sessions/${sessionId}/runs`, { input: "Hello", ifBusy: "enqueue" });
   expect(run.status).toBe(202);
+  // What has not begun when a server shuts down is left to the next one.
+  const path = `/api/sessions/${sessionId}/runs/${run.body.runId}`;
+  await expect.poll(async () => (await server.call("GET", path)).body.status, POLL).not.toBe("requested");
   const half = await sendHalf(server, sessionId);
   answers.cut = 0;
   const closed = server.server.close({ drainMs: 20_000 });

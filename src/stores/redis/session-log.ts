@@ -68,7 +68,8 @@ export class SessionLog {
       if (bound <= start) continue;
       const rows = await this.#findIn(id, uid, bound, missing);
       found.push(...rows);
-      missing = missing.filter((each) => !rows.some((row) => row.id === each));
+      const there = new Set(rows.map((row) => row.id));
+      missing = missing.filter((each) => !there.has(each));
     }
     return found;
   }

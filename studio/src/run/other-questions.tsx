@@ -3,19 +3,24 @@ import type { Entry } from "../../../src/session/entry.ts";
 import type { Approval } from "../../../src/agent/run-event.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { useRunCalls } from "./run-context.ts";
+import type { LiveRound } from "./run-state.ts";
 
 /** The questions that no call of the transcript shows: those of runs inside of tools, and of a run on another branch. */
 export function OtherQuestions({
   sessionId,
   entries,
+  rounds,
   inner,
 }: {
   readonly sessionId: string;
   readonly entries: readonly Entry[];
+  /** What is shown although the log does not have it yet. */
+  readonly rounds: readonly LiveRound[];
   readonly inner: readonly Approval[];
 }): ReactNode {
   const questions = useRunCalls()?.questions ?? [];
-  const shown = new Set(lastCalls(entries));
+  const live = rounds.flatMap(({ message, calls }) => (message?.toolCalls ?? calls).map(({ id }) => id));
+  const shown = new Set([...lastCalls(entries), ...live]);
   return [...questions.filter(({ callId }) => !shown.has(callId)), ...inner].map((asked) => (
     <ApprovalCard key={asked.question} sessionId={sessionId} asked={asked} />
   ));

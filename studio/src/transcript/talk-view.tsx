@@ -46,6 +46,7 @@ export function TalkView(props: SessionProps): ReactNode {
   const aside = useTreeShown();
   const question = run.problem === null ? null : lastQuestion(entries);
   const blocked = run.id !== null || session.running !== null || session.status !== "active";
+  const rounds = roundsToShow(run.state.rounds, entries, path.askedAt);
   const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
   return (
     <TalkActionsContext value={actions}>
@@ -73,8 +74,8 @@ export function TalkView(props: SessionProps): ReactNode {
                   blocked={blocked}
                   starts={run.starts}
                 >
-                  <LiveRounds rounds={roundsToShow(run.state.rounds, entries, path.askedAt)} agent={run.agent} />
-                  <OtherQuestions sessionId={sessionId} entries={entries} inner={inner} />
+                  <LiveRounds rounds={rounds} agent={run.agent} />
+                  <OtherQuestions sessionId={sessionId} entries={entries} rounds={rounds} inner={inner} />
                   <PendingWordsView words={pending.words} />
                 </Transcript>
               )}
