@@ -37,6 +37,8 @@ export class RunApprovals {
   /** By their questions. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #relayed = new Map<string, Relayed>();
+  /** Answers to questions that are not waited for yet. */
+  readonly #heard = new Map<string, ApprovalDecision>();
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
@@ -56,6 +58,8 @@ export class RunApprovals {
     const approval: Approval = { ...asked, question: before?.question ?? uuidv7() };
     const waiting = waitingFor(approval);
     this.#waiting.set(approval.question, waiting);
+    const heard = this.#heard.get(approval.question);
+    if (heard !== undefined) return this.#settled(waiting, heard);
     if (before?.decision != null) {
       if (before.expired !== true) return this.#settled(waiting, before.decision);
       return this.#decide(waiting, before.decision).catch((error) => {
@@ -99,8 +103,11 @@ export class RunApprovals {
 
   /** Takes an answer that someone else has put on record. */
   hear({ question, decision, note }: EntryOf<"approval">): void {
-    const waiting = question === undefined ? undefined : this.#waiting.get(question);
-    if (waiting !== undefined && decision !== undefined) this.#settled(waiting, decisionOf(decision, note));
+    if (question === undefined || decision === undefined) return;
+    const waiting = this.#waiting.get(question);
+    // A run that goes on may hear the answer before it has come to the question again.
+    if (waiting === undefined) this.#heard.set(question, decisionOf(decision, note));
+    else this.#settled(waiting, decisionOf(decision, note));
   }
 
   /** Nothing waits any longer. What was asked stays on record, for a resume. */

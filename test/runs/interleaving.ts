@@ -168,7 +168,14 @@ class World {
       await this.#try(() => this.#goOn());
       await new Promise((done) => setTimeout(done, 1));
     }
-    this.#unexpected.push("Something is open for ever.");
+    const open = JSON.stringify((await this.#store.head(SESSION))?.openRuns);
+    const handles = [...this.#handles].map(({ runId, status, pendingApprovals }) => ({
+      runId,
+      status,
+      pendingApprovals,
+    }));
+    const lease = await this.#store.leaseOf(SESSION);
+    this.#unexpected.push(`Nothing happens any more: ${open}, here ${JSON.stringify(handles)}, lease ${lease?.runId}.`);
   }
 
   async #answerAll(): Promise<void> {
