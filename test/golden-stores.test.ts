@@ -129,18 +129,6 @@ describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) =>
     expect((await checkStore(store)).findings).toEqual([]);
   });
 
-  test("finds the run that was left open, and goes on with it", async () => {
-    await using store = await open();
-    const found = async (runs: RunsWord): Promise<string[]> =>
-      (await store.list({ runs })).items.map(({ header }) => header.id);
-    expect([await found("interrupted"), await found("running"), await found("requested")]).toEqual([["story"], [], []]);
-    const request = { type: "run_request", id: "run:next", runId: "next", agent: "a", input: "hi" } as const;
-    await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
-    expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);
-    await checkHeadIsFold(store, "story");
-    expect((await checkStore(store)).findings).toEqual([]);
-  });
-
   test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {
     await using store = await open();
     for (const at of ["v1", "m2", "w8", "w3"]) {
