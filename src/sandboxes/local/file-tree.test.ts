@@ -97,6 +97,16 @@ for (const what of ["a file", "a directory"]) {
   }
 }
 
+test("a copy that fails has ended with all of its items, so that nothing goes on in directories that are closed by then", async () => {
+  await mkdir(join(directory, "from/many"));
+  for (let index = 0; index < 100; index++) await writeFile(join(directory, `from/many/${index}`), "");
+  for (const path of ["from/taken", "to/taken"]) await writeFile(join(directory, path), "");
+  await using from = await PinnedDirectory.open(join(directory, "from"));
+  await using to = await PinnedDirectory.open(join(directory, "to"));
+  await expect(copyTree(from, to)).rejects.toMatchObject({ code: "EEXIST" });
+  expect(await readdir(join(directory, "to/many"))).toHaveLength(100);
+});
+
 test("a process that exchanges what is being restored for links gets no mode or time outside changed", async (context) => {
   if (process.platform !== "linux") skipBecause(context, "only Linux names open directories");
   vi.stubEnv("SKEIN_HOME", join(directory, "home"));

@@ -99,10 +99,21 @@ export async function copyTree(
   const names = (await readdir(from.place)).filter((name) => !isScratch(name) && !except.includes(name));
   let total: TreeSize = { files: 0, sizeBytes: 0 };
   for (let at = 0; at < names.length; at += COPIES_MAX) {
-    const sizes = await Promise.all(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)));
-    total = sizes.reduce(add, total);
+    total = (await allEnded(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)))).reduce(
+      add,
+      total,
+    );
   }
   return total;
+}
+
+/**
+ * What all of these resolve to, or the first failure once all have ended: one that went on after its directories were
+ * closed would work in those that get the same descriptors next.
+ */
+async function allEnded<T>(copies: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(copies);
+  return await Promise.all(copies);
 }
 
 async function copyItem(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<TreeSize> {
