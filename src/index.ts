@@ -14,18 +14,28 @@ export {
 export { contextWindowOf, registerContextWindows } from "./models/context-windows.ts";
 export { costOf, type ModelPrice, priceOf, registerPrices } from "./models/prices.ts";
 export * from "./session/index.ts";
-export { type CheckProgress, type CheckStoreOptions, checkStore, type StoreReport } from "./stores/check-store.ts";
-export { type CopiedSession, type CopyProgress, type CopySessionOptions, copySession } from "./stores/copy-session.ts";
+export {
+  type CheckProgress,
+  type CheckStoreOptions,
+  checkStore,
+  type StoreReport,
+} from "./stores/doctor/check-store.ts";
+export {
+  type CopiedSession,
+  type CopyProgress,
+  type CopySessionOptions,
+  copySession,
+} from "./stores/copy/copy-session.ts";
 export {
   type CopyFailure,
   type CopyStoreOptions,
   copyStore,
   type StoreCopy,
   type StoreCopyProgress,
-} from "./stores/copy-store.ts";
-export { createStore } from "./stores/create-store.ts";
-export { type DigestOptions, digestOf, type LogDigest } from "./stores/log-digest.ts";
+} from "./stores/copy/copy-store.ts";
+export { createStore } from "./stores/complete/create-store.ts";
+export { type DigestOptions, digestOf, type LogDigest } from "./stores/doctor/log-digest.ts";
 export { type OpenStoreOptions, openStore } from "./stores/open-store.ts";
-export type { FindingKind, StoreFinding } from "./stores/store-finding.ts";
+export type { FindingKind, StoreFinding } from "./stores/doctor/store-finding.ts";
 export * from "./tools/index.ts";
 export * from "./tree/index.ts";

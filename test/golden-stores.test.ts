@@ -12,7 +12,7 @@ import { createHeader } from "../src/session/header.ts";
 import type { RunsWord } from "../src/session/open-runs.ts";
 import type { Settings } from "../src/session/settings.ts";
 import type { SessionStore } from "../src/session/store.ts";
-import { checkStore } from "../src/stores/check-store.ts";
+import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openRedisStore } from "../src/stores/redis/index.ts";

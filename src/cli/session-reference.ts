@@ -1,6 +1,6 @@
 import { SessionError, type SessionHead, type SessionStore } from "../index.ts";
 import { show, UnknownEntryError } from "../session/errors.ts";
-import { listPages } from "../stores/list-pages.ts";
+import { listPages } from "../stores/complete/list-pages.ts";
 import type { CommandArgument } from "./command.ts";
 
 const CANDIDATES_MAX = 5;

@@ -15,7 +15,7 @@ import { createHeader, type SessionHeader } from "../session/header.ts";
 import { APPEND_ENTRIES_MAX, ID_CHARACTERS_MAX } from "../session/limits.ts";
 import { type SessionState, stateOf, turnOf } from "../session/state.ts";
 import type { AppendOptions, SessionStore } from "../session/store.ts";
-import { checkCount } from "../stores/check-arguments.ts";
+import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { AppendMerge } from "./append-merge.ts";
 import { followForks, readNewEntries } from "./fork-chain.ts";
 import { checkpointExtra } from "./forked-checkpoint.ts";

@@ -2,7 +2,7 @@ import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
 import type { Entry } from "../session/entry.ts";
 import { firstSummed, type SessionHead } from "../session/fold.ts";
 import type { SessionStore } from "../session/store.ts";
-import { checkAggregateQuery } from "../stores/check-query.ts";
+import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
 
 /** The most sessions that are looked at, the latest first. */
 const SESSIONS_MAX = 1000;

@@ -6,7 +6,7 @@ import { frozenCopy } from "../session/frozen-copy.ts";
 import type { FileChanges, Sandbox } from "../session/sandbox.ts";
 import { type SessionState, stateOf } from "../session/state.ts";
 import type { Checkpoint, SessionStore } from "../session/store.ts";
-import { checkCount } from "../stores/check-arguments.ts";
+import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { forkedCheckpoints } from "./forked-checkpoint.ts";
 import { bringBackFiles, compareHeld, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
 import { readTurns, type StateOptions } from "./read-state.ts";

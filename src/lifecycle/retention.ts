@@ -4,10 +4,10 @@ import type { SessionHead } from "../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import { matchesQuery } from "../session/query.ts";
 import type { SessionQuery, SessionStore } from "../session/store.ts";
-import { checkCount } from "../stores/check-arguments.ts";
-import { copySession } from "../stores/copy-session.ts";
-import { listPages } from "../stores/list-pages.ts";
-import { refusalOf } from "../stores/store-outage.ts";
+import { checkCount } from "../stores/complete/valid-arguments.ts";
+import { copySession } from "../stores/copy/copy-session.ts";
+import { listPages } from "../stores/complete/list-pages.ts";
+import { refusalOf } from "../stores/complete/store-outage.ts";
 
 /** Which sessions have been kept long enough. */
 export interface RetentionRule {

@@ -2,7 +2,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
-import { digestOf } from "../../src/stores/log-digest.ts";
+import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { fill, tamper, tamperFile } from "../doctor/damage.ts";

@@ -7,7 +7,7 @@ import { exportSession, type ExportFormat, EXPORT_FORMATS, importSession } from 
 import { createHeader } from "../../src/session/header.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { digestOf } from "../../src/stores/log-digest.ts";
+import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionTree } from "../../src/tree/index.ts";
 import { assistant, call, message, result, user } from "../sample-log.ts";

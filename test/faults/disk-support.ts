@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { smallDiskMissing } from "../../scripts/small-disk.mjs";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { checkStore } from "../../src/stores/check-store.ts";
+import { checkStore } from "../../src/stores/doctor/check-store.ts";
 import { skipBecause } from "../skip.ts";
 import { entriesOf, refusalOf, until } from "./store-support.ts";
 

@@ -5,7 +5,7 @@ import type { SessionStatus } from "../../src/session/entry.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { applyRetention } from "../../src/lifecycle/index.ts";
-import { digestOf } from "../../src/stores/log-digest.ts";
+import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory, openIn, say } from "../moving/sample-store.ts";

@@ -6,7 +6,7 @@ import type { Entry, EntryDraft } from "../../src/session/entry.ts";
 import type { SessionHead } from "../../src/session/fold.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { Checkpoint, SessionStore } from "../../src/session/store.ts";
-import { digestOf } from "../../src/stores/log-digest.ts";
+import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import type { Backend } from "../store-backends.ts";
 
 /** A store of a kind in a place of its own, both gone after the test. */

@@ -1,4 +1,4 @@
-import { checkStore } from "../../dist/stores/check-store.js";
+import { checkStore } from "../../dist/stores/doctor/check-store.js";
 import { openAt } from "../faults/programs/open-at.mjs";
 
 /** @typedef {import("../../dist/session/index.js").SessionStore} SessionStore */

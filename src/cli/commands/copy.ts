@@ -1,6 +1,6 @@
 import { counted } from "../counted.ts";
-import { copySession } from "../../stores/copy-session.ts";
-import { copyStore, type StoreCopy } from "../../stores/copy-store.ts";
+import { copySession } from "../../stores/copy/copy-session.ts";
+import { copyStore, type StoreCopy } from "../../stores/copy/copy-store.ts";
 import { openStore, SessionError, type SessionStore } from "../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { countOption } from "../option-values.ts";

@@ -1,7 +1,7 @@
 import { counted } from "../counted.ts";
-import { checkStore, type StoreReport } from "../../stores/check-store.ts";
+import { checkStore, type StoreReport } from "../../stores/doctor/check-store.ts";
 import { type RepairReport, repairFile } from "../../stores/jsonl/index.ts";
-import { listPages } from "../../stores/list-pages.ts";
+import { listPages } from "../../stores/complete/list-pages.ts";
 import { SessionError, type SessionStore } from "../../index.ts";
 import { type Command, type CommandContext, textsOption } from "../command.ts";
 

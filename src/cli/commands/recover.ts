@@ -1,5 +1,5 @@
 import { SessionError, type SessionQuery, type SessionStore } from "../../index.ts";
-import { listPages } from "../../stores/list-pages.ts";
+import { listPages } from "../../stores/complete/list-pages.ts";
 import type { ChatOutput } from "../chat/chat-output.ts";
 import type { ChatSession } from "../chat/chat-session.ts";
 import { CHAT_JSON, CHAT_OPTIONS, openChat } from "../chat/open-chat.ts";

@@ -1,5 +1,5 @@
 import type { SessionHeader } from "../../session/header.ts";
-import { LruCache } from "../../stores/lru-cache.ts";
+import { LruCache } from "../../internal/lru-cache.ts";
 
 // A session that never expires is remembered for as long as browsers keep a cookie at most: 400 days.
 const FOREVER_SECONDS = 34_560_000;

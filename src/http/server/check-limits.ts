@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { checkCount } from "../../stores/check-arguments.ts";
+import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import type { ServerLimits } from "../create-server.ts";
 import type { RateLimit } from "./rate-limiter.ts";
 import { CONTENT_PARTS_CEILING } from "./schema.ts";

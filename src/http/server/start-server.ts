@@ -3,7 +3,7 @@ import type { Model } from "../../agent/model.ts";
 import { checkUnasked } from "../../agent/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { checkCount } from "../../stores/check-arguments.ts";
+import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
 import { checkLimits } from "./check-limits.ts";

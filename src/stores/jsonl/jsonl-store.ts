@@ -5,8 +5,8 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { createStore } from "../create-store.ts";
-import { storeClosed } from "../store-closed.ts";
+import { createStore } from "../complete/create-store.ts";
+import { storeClosed } from "../complete/store-closed.ts";
 import { JsonlDriver } from "./jsonl-driver.ts";
 import type { Damage } from "./salvage.ts";
 

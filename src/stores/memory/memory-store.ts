@@ -1,5 +1,5 @@
 import type { SessionStore } from "../../session/store.ts";
-import { createStore } from "../create-store.ts";
+import { createStore } from "../complete/create-store.ts";
 import { MemoryDriver } from "./memory-driver.ts";
 
 /** How a memory store is opened. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { storeClosed } from "../store-closed.ts";
+import { storeClosed } from "../complete/store-closed.ts";
 import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
 import type {
   Answer,

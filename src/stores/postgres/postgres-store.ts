@@ -1,6 +1,6 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { createStore } from "../create-store.ts";
+import { createStore } from "../complete/create-store.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
 import {
   isPgClient,

@@ -3,7 +3,7 @@ import { SessionError } from "../../session/errors.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { SearchHit, SessionQuery } from "../../session/store.ts";
-import { searchByScan } from "../search-by-scan.ts";
+import { searchByScan } from "../complete/search-by-scan.ts";
 import { readPages } from "../rows/read-pages.ts";
 import { clipSegments } from "../rows/segments.ts";
 import type { Listing } from "./listing.ts";

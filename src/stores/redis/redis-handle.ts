@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { storeClosed } from "../store-closed.ts";
+import { storeClosed } from "../complete/store-closed.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
 import { isNoScript, isPassing, redisFailure } from "./redis-failure.ts";
 

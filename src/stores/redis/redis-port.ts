@@ -1,6 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
-import { LruCache } from "../lru-cache.ts";
+import { LruCache } from "../../internal/lru-cache.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
 import { sameFacts } from "../rows/entry-state.ts";

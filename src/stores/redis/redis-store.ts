@@ -1,6 +1,6 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { createStore } from "../create-store.ts";
+import { createStore } from "../complete/create-store.ts";
 import { KeyNames } from "./key-names.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";

@@ -1,6 +1,6 @@
 import type { SessionHead } from "../../session/fold.ts";
-import { HEAD_WEIGHTS } from "../head-weight.ts";
-import { LruCache } from "../lru-cache.ts";
+import { HEAD_WEIGHTS } from "../complete/head-weight.ts";
+import { LruCache } from "../../internal/lru-cache.ts";
 
 /** More than the largest page of a listing, so that listing again finds every head here. */
 export const CACHED_SESSIONS = 1024;

@@ -10,7 +10,7 @@ import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import type { RunsWord } from "../../session/open-runs.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
-import { aggregateByScan } from "../aggregate-by-scan.ts";
+import { aggregateByScan } from "../complete/aggregate-by-scan.ts";
 import { openMemoryStore } from "../memory/index.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
 import { openSqliteStore } from "./sqlite-store.ts";

@@ -8,7 +8,7 @@ import { SessionError } from "../../session/errors.ts";
 import { createHeader } from "../../session/header.ts";
 import { parseSearch } from "../../session/search.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
-import { searchByScan } from "../search-by-scan.ts";
+import { searchByScan } from "../complete/search-by-scan.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
 import { expressionOf, trigramText } from "./trigrams.ts";
 

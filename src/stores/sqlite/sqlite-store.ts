@@ -4,7 +4,7 @@ import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../..
 import { SessionError, show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { createStore } from "../create-store.ts";
+import { createStore } from "../complete/create-store.ts";
 import { openLibsql } from "./open-libsql.ts";
 import { hasNodeSqlite, openNodeSqlite } from "./open-node-sqlite.ts";
 import { prepareDatabase } from "./schema.ts";

@@ -1,12 +1,12 @@
-import { SessionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
-import type { DamagedSession, SessionQuery, SessionStore } from "../session/store.ts";
-import { checkCount } from "./check-arguments.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { DamagedSession, SessionQuery, SessionStore } from "../../session/store.ts";
+import { checkCount } from "../complete/valid-arguments.ts";
 import { type CopyProgress, copySession } from "./copy-session.ts";
-import { listPages } from "./list-pages.ts";
-import { canonicalJson } from "./log-digest.ts";
-import { refusalOf } from "./store-outage.ts";
+import { listPages } from "../complete/list-pages.ts";
+import { canonicalJson } from "../doctor/log-digest.ts";
+import { refusalOf } from "../complete/store-outage.ts";
 
 /** What is copied, and how. */
 export interface CopyStoreOptions {

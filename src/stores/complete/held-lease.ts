@@ -1,7 +1,7 @@
-import { LeaseLostError } from "../session/errors.ts";
-import type { LeaseTable } from "../session/store-driver.ts";
-import type { Lease, LeaseInfo } from "../session/store.ts";
-import { checkCount, LEASE_TTL_MS_MAX } from "./check-arguments.ts";
+import { LeaseLostError } from "../../session/errors.ts";
+import type { LeaseTable } from "../../session/store-driver.ts";
+import type { Lease, LeaseInfo } from "../../session/store.ts";
+import { checkCount, LEASE_TTL_MS_MAX } from "./valid-arguments.ts";
 import { storeClosed } from "./store-closed.ts";
 
 /** A lease in its holder's hand. */

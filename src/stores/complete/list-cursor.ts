@@ -1,7 +1,7 @@
-import { SessionError, show } from "../session/errors.ts";
-import { isTimestamp } from "../session/header.ts";
-import { isSessionId } from "../session/id.ts";
-import type { ListPosition } from "../session/store-driver.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { isTimestamp } from "../../session/header.ts";
+import { isSessionId } from "../../session/id.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
 
 const CURSOR_CHARACTERS_MAX = 512;
 

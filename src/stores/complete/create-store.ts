@@ -1,15 +1,15 @@
-import { NOTHING_FOUND, planNow } from "../session/append-plan.ts";
-import { type CheckedDraft, checkDrafts } from "../session/draft.ts";
-import type { Entry, EntryDraft } from "../session/entry.ts";
-import { SessionNotFoundError } from "../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../session/fold.ts";
-import { checkHeader, type SessionHeader } from "../session/header.ts";
-import { checkName, checkSessionId } from "../session/id.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { hasWaitingRun } from "../session/open-runs.ts";
-import { parseSearch } from "../session/search.ts";
-import { NO_SETTINGS, type Settings } from "../session/settings.ts";
-import type { DriverQuery, LeaseTable, StoreDriver } from "../session/store-driver.ts";
+import { NOTHING_FOUND, planNow } from "../../session/append-plan.ts";
+import { type CheckedDraft, checkDrafts } from "../../session/draft.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { checkHeader, type SessionHeader } from "../../session/header.ts";
+import { checkName, checkSessionId } from "../../session/id.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import { hasWaitingRun } from "../../session/open-runs.ts";
+import { parseSearch } from "../../session/search.ts";
+import { NO_SETTINGS, type Settings } from "../../session/settings.ts";
+import type { DriverQuery, LeaseTable, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -29,7 +29,7 @@ import type {
   StoreCapabilities,
   UndeleteOptions,
   WatchOptions,
-} from "../session/store.ts";
+} from "../../session/store.ts";
 import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
 import { appendUnderLease } from "./append-under-lease.ts";
 import {
@@ -42,9 +42,9 @@ import {
   checkWatchOptions,
   LEASE_TTL_MS_MAX,
   readRange,
-} from "./check-arguments.ts";
-import { checkCheckpoint } from "./check-checkpoint.ts";
-import { checkAggregateQuery, checkQuery } from "./check-query.ts";
+} from "./valid-arguments.ts";
+import { checkCheckpoint } from "./valid-checkpoint.ts";
+import { checkAggregateQuery, checkQuery } from "./valid-query.ts";
 import { HeldLease } from "./held-lease.ts";
 import { listPage } from "./list-page.ts";
 import { openLater } from "./open-later.ts";

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { skipBecause } from "../../test/skip.ts";
-import type { Entry } from "../session/entry.ts";
-import { createHeader } from "../session/header.ts";
-import type { StoreDriver } from "../session/store-driver.ts";
-import type { AppendResult, SessionStore } from "../session/store.ts";
-import { skipReason, storeCases } from "../testing/index.ts";
+import { skipBecause } from "../../../test/skip.ts";
+import type { Entry } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import type { StoreDriver } from "../../session/store-driver.ts";
+import type { AppendResult, SessionStore } from "../../session/store.ts";
+import { skipReason, storeCases } from "../../testing/index.ts";
 import { createStore } from "./create-store.ts";
-import { MemoryDriver } from "./memory/memory-driver.ts";
+import { MemoryDriver } from "../memory/memory-driver.ts";
 
 const message = { type: "message", message: { role: "user", content: "hello" } } as const;
 

@@ -1,9 +1,9 @@
-import type { Entry } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { listPosition } from "../session/query.ts";
-import type { ListPosition, ReadRange } from "../session/store-driver.ts";
-import type { SessionPage, SessionQuery } from "../session/store.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import { listPosition } from "../../session/query.ts";
+import type { ListPosition, ReadRange } from "../../session/store-driver.ts";
+import type { SessionPage, SessionQuery } from "../../session/store.ts";
 
 /** What a search or a sum that reads every session through needs of a store. */
 export interface ScanSource {

@@ -1,11 +1,11 @@
-import type { SessionStatus } from "../session/entry.ts";
-import { show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { matchesQuery, parentsOf } from "../session/query.ts";
-import type { SessionQuery, SessionStore } from "../session/store.ts";
+import type { SessionStatus } from "../../session/entry.ts";
+import { show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import { matchesQuery, parentsOf } from "../../session/query.ts";
+import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
-import { listPages } from "./list-pages.ts";
+import { listPages } from "../complete/list-pages.ts";
 import type { ReportFinding } from "./store-finding.ts";
 
 /** Every status that a session can have. */

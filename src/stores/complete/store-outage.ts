@@ -1,5 +1,5 @@
-import { SessionError } from "../session/errors.ts";
-import type { SessionStore } from "../session/store.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { SessionStore } from "../../session/store.ts";
 
 /**
  * The refusal that one of many sessions met, so that the work can go on with the others.

@@ -1,9 +1,9 @@
-import type { Entry } from "../session/entry.ts";
-import { SessionNotFoundError } from "../session/errors.ts";
-import type { StoreDriver, Subscription } from "../session/store-driver.ts";
-import type { WatchOptions } from "../session/store.ts";
-import { readRange } from "./check-arguments.ts";
-import { Wakeup } from "./wakeup.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
+import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type { WatchOptions } from "../../session/store.ts";
+import { readRange } from "./valid-arguments.ts";
+import { Wakeup } from "../../internal/wakeup.ts";
 
 const BATCH_ENTRIES = 64;
 const POLL_MS_MIN = 25;

@@ -1,8 +1,8 @@
-import type { SessionStatus } from "../session/entry.ts";
-import { SessionError, show } from "../session/errors.ts";
-import { isTimestamp } from "../session/header.ts";
-import { checkName } from "../session/id.ts";
-import type { ReadRange } from "../session/store-driver.ts";
+import type { SessionStatus } from "../../session/entry.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { isTimestamp } from "../../session/header.ts";
+import { checkName } from "../../session/id.ts";
+import type { ReadRange } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   CreateOptions,
@@ -10,7 +10,7 @@ import type {
   ReadOptions,
   UndeleteOptions,
   WatchOptions,
-} from "../session/store.ts";
+} from "../../session/store.ts";
 
 /** The longest time one lease may be held without being renewed. */
 export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;

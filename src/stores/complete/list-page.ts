@@ -1,7 +1,7 @@
-import type { SessionHead } from "../session/fold.ts";
-import { listPosition } from "../session/query.ts";
-import type { SessionPage, SessionQuery } from "../session/store.ts";
-import type { ListPosition, StoreDriver } from "../session/store-driver.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { listPosition } from "../../session/query.ts";
+import type { SessionPage, SessionQuery } from "../../session/store.ts";
+import type { ListPosition, StoreDriver } from "../../session/store-driver.ts";
 import { headWeight } from "./head-weight.ts";
 import { encodeCursor } from "./list-cursor.ts";
 

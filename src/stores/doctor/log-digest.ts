@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Entry } from "../session/entry.ts";
-import type { SessionHeader } from "../session/header.ts";
-import type { SessionStore } from "../session/store.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { SessionStore } from "../../session/store.ts";
 
 /** The digest of a session's header and of its first `version` entries. */
 export interface LogDigest {

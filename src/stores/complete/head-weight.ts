@@ -1,5 +1,5 @@
-import type { SessionHead } from "../session/fold.ts";
-import type { CacheWeights } from "./lru-cache.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { CacheWeights } from "../../internal/lru-cache.ts";
 
 /** Settings and metadata are the same object until they change, so that each is measured once. */
 const lengths = new WeakMap<object, number>();

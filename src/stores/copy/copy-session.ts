@@ -1,8 +1,8 @@
-import type { Entry } from "../session/entry.ts";
-import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import { inheritedUpTo, type SessionHead } from "../session/fold.ts";
-import type { Checkpoint, SessionStore } from "../session/store.ts";
-import { canonicalJson, firstDifference, headerText, LogHash } from "./log-digest.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { inheritedUpTo, type SessionHead } from "../../session/fold.ts";
+import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { canonicalJson, firstDifference, headerText, LogHash } from "../doctor/log-digest.ts";
 
 /** How a session is copied. */
 export interface CopySessionOptions {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { createHeader } from "../session/header.ts";
-import type { EntryDraft } from "../session/entry.ts";
-import type { SessionHeader } from "../session/header.ts";
+import { createHeader } from "../../session/header.ts";
+import type { EntryDraft } from "../../session/entry.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { canonicalJson, digestOf } from "./log-digest.ts";
-import { openMemoryStore } from "./memory/index.ts";
+import { openMemoryStore } from "../memory/index.ts";
 
 const time = "2024-01-01T00:00:00.000Z";
 const first: EntryDraft = { id: "a", timestamp: time, type: "message", message: { role: "user", content: "hello" } };

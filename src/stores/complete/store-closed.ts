@@ -1,4 +1,4 @@
-import { SessionError } from "../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 
 /** What every call on a closed store is refused with. */
 export function storeClosed(): SessionError {

@@ -1,7 +1,7 @@
-import type { SessionHead } from "../session/fold.ts";
-import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../session/search.ts";
-import type { SearchHit, SearchMatch, SessionQuery } from "../session/store.ts";
-import { readRange } from "./check-arguments.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
+import type { SearchHit, SearchMatch, SessionQuery } from "../../session/store.ts";
+import { readRange } from "./valid-arguments.ts";
 import { type ScanSource, scanSessions } from "./session-scan.ts";
 
 const MATCHES_MAX = 3;

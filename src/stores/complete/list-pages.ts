@@ -1,5 +1,5 @@
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import type { SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import type { SessionPage, SessionQuery, SessionStore } from "../../session/store.ts";
 
 /** The pages of a listing, one after the other. */
 export async function* listPages(

@@ -1,9 +1,9 @@
-import { copyJson, NotJson } from "../internal/json.ts";
-import { SessionError, show } from "../session/errors.ts";
-import { isTimestamp } from "../session/header.ts";
-import { checkName, checkSessionId } from "../session/id.ts";
-import { ENTRY_BYTES_MAX } from "../session/limits.ts";
-import type { Checkpoint } from "../session/store.ts";
+import { copyJson, NotJson } from "../../internal/json.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { isTimestamp } from "../../session/header.ts";
+import { checkName, checkSessionId } from "../../session/id.ts";
+import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
+import type { Checkpoint } from "../../session/store.ts";
 
 /**
  * A frozen copy of a checkpoint, after checking every field of it.

@@ -1,7 +1,7 @@
-import type { CheckedDraft } from "../session/draft.ts";
-import { LeaseLostError, SessionConflictError } from "../session/errors.ts";
-import type { StoreDriver } from "../session/store-driver.ts";
-import type { AppendOptions, AppendResult } from "../session/store.ts";
+import type { CheckedDraft } from "../../session/draft.ts";
+import { LeaseLostError, SessionConflictError } from "../../session/errors.ts";
+import type { StoreDriver } from "../../session/store-driver.ts";
+import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import type { ProcessLeases } from "./process-leases.ts";
 
 const NO_SUCH_VERSION = -1;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../session/entry.ts";
-import { createHeader } from "../session/header.ts";
-import type { StoreDriver } from "../session/store-driver.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import type { StoreDriver } from "../../session/store-driver.ts";
 import { createStore } from "./create-store.ts";
-import { MemoryDriver } from "./memory/memory-driver.ts";
+import { MemoryDriver } from "../memory/memory-driver.ts";
 
 const message: EntryDraft = { type: "message", message: { role: "user", content: "hello" } };
 

@@ -1,6 +1,6 @@
-import { SessionBusyError } from "../session/errors.ts";
-import type { LeaseTable } from "../session/store-driver.ts";
-import type { LeaseInfo } from "../session/store.ts";
+import { SessionBusyError } from "../../session/errors.ts";
+import type { LeaseTable } from "../../session/store-driver.ts";
+import type { LeaseInfo } from "../../session/store.ts";
 
 const SWEPT_PER_ACQUIRE = 2;
 

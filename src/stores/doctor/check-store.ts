@@ -1,12 +1,12 @@
-import { SessionError } from "../session/errors.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import { parentsOf } from "../session/query.ts";
-import type { SessionStore } from "../session/store.ts";
+import { SessionError } from "../../session/errors.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import { parentsOf } from "../../session/query.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { END_OF_TIME, idsListed, ListingCheck, STATUSES } from "./check-listings.ts";
 import { checkSession } from "./check-session.ts";
-import { listPages } from "./list-pages.ts";
+import { listPages } from "../complete/list-pages.ts";
 import type { FindingKind, ReportFinding, StoreFinding } from "./store-finding.ts";
-import { refusalOf } from "./store-outage.ts";
+import { refusalOf } from "../complete/store-outage.ts";
 
 /** What is checked, and how it is followed. */
 export interface CheckStoreOptions {

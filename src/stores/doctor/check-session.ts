@@ -1,8 +1,8 @@
-import { isNode } from "../session/entry.ts";
-import { SessionError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
-import type { SessionStore } from "../session/store.ts";
+import { isNode } from "../../session/entry.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";
 import { canonicalJson, firstDifference } from "./log-digest.ts";
 

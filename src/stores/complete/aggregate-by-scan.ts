@@ -1,9 +1,9 @@
-import type { Entry } from "../session/entry.ts";
-import { firstSummed, type SessionHead } from "../session/fold.ts";
-import type { Message } from "../session/message.ts";
-import type { AggregateKey, AggregateQuery, AggregateRow } from "../session/store.ts";
-import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
-import { readRange } from "./check-arguments.ts";
+import type { Entry } from "../../session/entry.ts";
+import { firstSummed, type SessionHead } from "../../session/fold.ts";
+import type { Message } from "../../session/message.ts";
+import type { AggregateKey, AggregateQuery, AggregateRow } from "../../session/store.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
+import { readRange } from "./valid-arguments.ts";
 import { type ScanSource, scanSessions } from "./session-scan.ts";
 
 type Keys = Pick<AggregateRow, AggregateKey>;
