@@ -42,6 +42,7 @@ export class Loop {
   readonly #question: Message | null;
   readonly #heard = (row: Row): void => this.#parts.context.push(row);
   #round = 0;
+  #toolRounds = 0;
   /** Whether the run has asked for anything, or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
@@ -53,40 +54,37 @@ export class Loop {
   }
 
   /** Whether the run was cut short: by its number of rounds, its budget, or the room in its session. */
-  async run(resume: ResumeState | null): Promise<{ readonly truncated: boolean }> {
-    const { inputs, options } = this.#parts;
-    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = options;
+  async run(resume: ResumeState | null): Promise<boolean> {
     await this.#settleOpenCalls(resume);
     // What led here may have spent it all.
-    if (this.#budgetStops()) return this.#cutShort();
+    if (this.#budgetStops()) return true;
     // Its process died after the last answer: asking again would pay for another one.
-    if (resume?.answered === true && !(await this.#goOnWithWords())) return { truncated: false };
-    for (let toolRounds = 0; ; ) {
+    return resume?.answered === true ? false : this.#runRounds();
+  }
+
+  /** Answers what people have said since; a run that was cut short only adds it, so that the next one answers it. */
+  async goOn(truncated: boolean): Promise<boolean> {
+    await this.#say(await this.#parts.inputs.takeAll());
+    return truncated || this.#budgetStops() || this.#runRounds();
+  }
+
+  async #runRounds(): Promise<boolean> {
+    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
+    for (;;) {
       this.#progress.signal.throwIfAborted();
-      const steered = inputs.take("steer");
-      if (steered.length > 0) await this.#say(steered);
-      if (!this.#hasRoomFor(1)) return this.#cutShort();
+      await this.#say(this.#parts.inputs.take("steer"));
+      if (!this.#hasRoomFor(1)) return true;
       const { message, calls, stopped } = await this.#runRound();
       const stopReason = message.stopReason ?? "stop";
       this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
-      if (stopped) return { truncated: (await this.#hearTheRest()) || calls > 0 };
-      if (calls > 0) {
-        toolRounds += 1;
-        if (toolRounds < maxToolRounds) continue;
-        process.emitWarning(
-          `Run ${this.#progress.output.id} was cut short after ${toolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
-        );
-        return this.#cutShort();
-      }
-      if (!(await this.#goOnWithWords())) return { truncated: false };
+      if (stopped || calls === 0) return calls > 0;
+      this.#toolRounds += 1;
+      if (this.#toolRounds < maxToolRounds) continue;
+      process.emitWarning(
+        `Run ${this.#progress.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+      );
+      return true;
     }
-  }
-
-  /** Whether someone has said something that the model has not answered. */
-  async #goOnWithWords(): Promise<boolean> {
-    const more = await this.#parts.inputs.takeLast();
-    await this.#say(more);
-    return more.length > 0;
   }
 
   /** What the model had said when the run was stopped in the middle of an answer. */
@@ -236,20 +234,6 @@ export class Loop {
     // A run that has not asked for anything yet has nothing to show for itself.
     if (!this.#begun) throw new SessionCapacityError("turns in a session", room.limit);
     return false;
-  }
-
-  async #cutShort(): Promise<{ readonly truncated: true }> {
-    await this.#hearTheRest();
-    return { truncated: true };
-  }
-
-  /** Adds what people said too late for this run, so that the next one answers it; whether there was anything. */
-  async #hearTheRest(): Promise<boolean> {
-    for (let heard = false; ; heard = true) {
-      const messages = await this.#parts.inputs.takeLast();
-      if (messages.length === 0) return heard;
-      await this.#say(messages);
-    }
   }
 
   async #say(messages: readonly Message[]): Promise<void> {

@@ -100,13 +100,18 @@ export class RunProgress {
     if (this.kept && facts.length > 0) await this.#write(facts, alone);
   }
 
-  /** Lets go of the session until questions are answered; false when others have said something meanwhile. */
-  async park(factNow: () => ParkedFact | null): Promise<boolean> {
+  /**
+   * Puts on record that the run waits for answers, unless others have said something meanwhile. `parked` is called before
+   * anything else is written.
+   */
+  async park(factNow: () => ParkedFact | null, parked: () => void): Promise<void> {
     await this.idle();
     // What was written meanwhile may be the answer, so that only now is it known what still waits.
     const fact = factNow();
-    if (fact === null) return false;
-    const parking = (this.#sink as Required<RunSink>).park(fact);
+    if (fact === null) return;
+    const parking = (this.#sink as Required<RunSink>).park(fact).then((isOnRecord) => {
+      if (isOnRecord) parked();
+    });
     const settled = (): void => this.#next();
     this.#writing = parking.then(settled, settled);
     return parking;

@@ -55,12 +55,7 @@ export function runSessionCompress(user: SessionInput, agent: Session, options: 
   return run.synchronize();
 }
 
-async function compress(
-  run: LoopRun,
-  user: SessionInput,
-  agent: Session,
-  options: CompressOptions,
-): Promise<{ readonly truncated: boolean }> {
+async function compress(run: LoopRun, user: SessionInput, agent: Session, options: CompressOptions): Promise<void> {
   const input = await inputOf(user, run);
   const { progress } = run;
   progress.events.add({ type: "run-started" });
@@ -82,7 +77,7 @@ async function compress(
     run.keepIn(sink);
   }
   await progress.add([{ role: "user", content: text }]);
-  return { truncated: false };
+  while (!(await run.finish(false))) await progress.add(await run.inputs.takeAll());
 }
 
 function requestOf(input: Session, agent: Session, options: CompressOptions): ModelRequest {

@@ -48,13 +48,14 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
     work: {
       async perform(run) {
         const telemetry = await RunTelemetry.load(output.id, options.telemetry);
-        const work = async (): Promise<{ readonly truncated: boolean }> => {
+        const work = async (): Promise<void> => {
           const input = await inputOf(user, run);
           const started = await startLoop({ run, input, agent, options, offered, telemetry });
           loop = started.loop;
-          return loop.run(started.resume);
+          let truncated = await loop.run(started.resume);
+          while (!(await run.finish(truncated))) truncated = await loop.goOn(truncated);
         };
-        return telemetry === null ? work() : telemetry.run("invoke_agent", options.agentName, work);
+        await (telemetry === null ? work() : telemetry.run("invoke_agent", options.agentName, work));
       },
       async stopped() {
         await loop?.keepPartialAnswer();

@@ -95,12 +95,15 @@ export interface RunSink {
   /** Reads now what others have said. */
   look?(): Promise<void>;
   /**
-   * Records that the run waits for answers, and lets go of the session. False, with nothing written, when others have said
-   * something meanwhile, which was told. Left out where a run cannot park.
+   * Records that the run waits for answers; `abandon` lets go of the session then. False, with nothing written, when others
+   * have said something meanwhile, which was told. Left out where a run cannot park.
    */
   park?(fact: ParkedFact): Promise<boolean>;
-  /** Records how the run ended and lets go of the session. */
-  end(outcome: RunOutcome): Promise<void>;
+  /**
+   * Records how the run ended and lets go of the session. False, with nothing written, when the run is to count as finished
+   * and others have said something meanwhile, which was told.
+   */
+  end(outcome: RunOutcome): Promise<boolean>;
   /** Lets go without a word, as a crash would: the run can be resumed. */
   abandon(): Promise<void>;
   /** How much room the session had after the last append, and how many turns it may have; null where that is not limited. */

@@ -67,8 +67,9 @@ export class GroupSink implements RunSink {
     await this.#ear?.look();
   }
 
-  async end(): Promise<void> {
+  async end(): Promise<boolean> {
     this.#stopListening();
+    return true;
   }
 
   async abandon(): Promise<void> {

@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { hostElsewhere } from "../agent/persist/claim-run.ts";
 import type { EntryDraft, EntryOf } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
@@ -46,7 +46,7 @@ export async function findDueRun(init: DueRunInit, sessionId: string, options: A
     if (over.length > 0) await record(store, head, over.map(endOf));
     else if (run === null || status !== "active") return null;
     else if (isExpired(run, now)) await record(store, head, await denialsOf(store, head, run));
-    else if (run.state === "answered" && (await isElsewhere(store, sessionId, run))) return null;
+    else if ((await hostElsewhere(store, sessionId, run)) !== null) return null;
     else return { run, request: await requestOf(store, sessionId, run), head };
   }
   return null;
@@ -76,14 +76,6 @@ async function denialsOf(store: SessionStore, { header }: SessionHead, run: Open
     denials.push({ type: "approval", id: answerIdOf(question), runId, callId, question, decision });
   }
   return denials;
-}
-
-/** Whether the place of a parked run's tools is on another machine. */
-async function isElsewhere(store: SessionStore, sessionId: string, { runId }: OpenRun): Promise<boolean> {
-  for await (const entry of store.read(sessionId, { reverse: true })) {
-    if (entry.type === "run_parked" && entry.runId === runId) return (entry.host ?? hostname()) !== hostname();
-  }
-  return false;
 }
 
 async function requestOf(

@@ -1,7 +1,9 @@
 import type { Agent } from "../agent/agent.ts";
+import { checkLoopOptions } from "../agent/check-options.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model.ts";
 import { openTreeSink } from "../agent/persist/tree-sink.ts";
+import { errorRecord } from "../agent/run-error.ts";
 import { resumeSession } from "../agent/resume-session.ts";
 import { resumeStateOf } from "../agent/resume-state.ts";
 import type { SinkRequest } from "../agent/run-sink.ts";
@@ -52,7 +54,7 @@ export async function recoverRun(
       return started;
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
-      await endWithoutRoom(init, due, error);
+      if (error instanceof SessionCapacityError) await endRequest(init, due, error);
       // Someone went on meanwhile, or it was ended here because it got nowhere: what is due now is another matter.
       if (!(error instanceof SessionError && (error.code === "CONFLICT" || error.code === "RUN_ENDED"))) throw error;
     }
@@ -70,6 +72,14 @@ async function start(
   const { head, request, run } = due;
   const { actor: _actor, models, place = (session) => session, ...loop } = options;
   const agent = agentFor(due, agents);
+  const asked: Partial<LoopOptions> = request?.options ?? {};
+  try {
+    // By themselves, so that only what the request says is held against it.
+    checkLoopOptions({ ...asked, model: agent.model });
+  } catch (error) {
+    await endRequest(init, due, error);
+    throw error;
+  }
   const named = request?.model;
   const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
   const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
@@ -77,7 +87,7 @@ async function start(
   if (input === null) return null;
   const openSink = async (sink: SinkRequest) => openTreeSink(await init.open(), { ...sink, version: head.version });
   const started = agent.run(place(input), {
-    ...(request?.options as Partial<LoopOptions> | undefined),
+    ...asked,
     ...deadline,
     ...loop,
     ...model,
@@ -87,11 +97,13 @@ async function start(
   return { run: ringingAfter(init, started) };
 }
 
-/** A run whose input the session has no room for never begins, and those that wait behind it must not wait for it. */
-async function endWithoutRoom({ store }: DueRunInit, { run, head }: DueRun, error: unknown): Promise<void> {
-  if (!(error instanceof SessionCapacityError) || run.state !== "requested") return;
-  const { runId } = run;
-  const failed = { type: "run", runId, phase: "failed", error: error.message } as const;
+/**
+ * Ends a requested run that can never begin, since the session has no room for its input or the request has options that
+ * cannot work: those that wait behind it must not wait for it.
+ */
+async function endRequest({ store }: DueRunInit, { run, head }: DueRun, error: unknown): Promise<void> {
+  if (run.state !== "requested") return;
+  const failed = { type: "run", runId: run.runId, phase: "failed", error: errorRecord(error) } as const;
   await store.append(head.header.id, [failed], { expectedVersion: head.version }).catch(() => {});
 }
 

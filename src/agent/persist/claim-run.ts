@@ -1,6 +1,7 @@
+import { hostname } from "node:os";
 import { describeOpen } from "../../session/append-guard.ts";
 import type { EntryDraft, EntryOf } from "../../session/entry.ts";
-import { SessionBusyError, SessionError } from "../../session/errors.ts";
+import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
@@ -48,6 +49,7 @@ export interface Claim {
  * - Of several who claim, one has the session: the others are refused with `SESSION_BUSY` while it does.
  * - What another did about a run since the caller looked is a `CONFLICT`.
  * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
+ * - A run that parked with a local sandbox on another machine goes on there only: `NO_SANDBOX`.
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
@@ -61,6 +63,7 @@ export async function claimRun<T>(
     await checkKnown(place.store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     checkTurn(head, runId, mine);
+    if (mine !== undefined) await checkHost(place.store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
@@ -96,6 +99,29 @@ function checkTurn({ header, openRuns }: SessionHead, runId: string, mine: OpenR
     openRuns.find((run) => run.runId !== runId && (run.state === "parked" || run.state === "answered")) ??
     (begun ? undefined : before.find((run) => run.state === "requested" && isDue(run)));
   if (first !== undefined) throw new SessionBusyError(header.id, describeOpen(first));
+}
+
+async function checkHost(store: SessionStore, { header: { id } }: SessionHead, run: OpenRun): Promise<void> {
+  const host = await hostElsewhere(store, id, run);
+  if (host === null) return;
+  throw new SessionError(
+    "NO_SANDBOX",
+    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; go on with it there, or fork the session.`,
+  );
+}
+
+/** The other machine that has the local sandbox of a parked run; null where it has none, or it is this one. */
+export async function hostElsewhere(
+  store: SessionStore,
+  sessionId: string,
+  { runId, state }: OpenRun,
+): Promise<string | null> {
+  if (state !== "parked" && state !== "answered") return null;
+  for await (const entry of store.read(sessionId, { reverse: true })) {
+    if (entry.type !== "run_parked" || entry.runId !== runId) continue;
+    return entry.host === undefined || entry.host === hostname() ? null : entry.host;
+  }
+  return null;
 }
 
 function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error: SessionError } | null {

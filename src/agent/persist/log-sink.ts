@@ -71,7 +71,7 @@ export class LogSink implements RunSink {
     this.#lastId = lastId;
     this.#version = version;
     this.#ear = new LogEar(init.store, init.sessionId, heard, (entry) => {
-      if (!this.#ended && isSaidTo(init.runId, entry)) this.#tell(entry);
+      if (isSaidTo(init.runId, entry)) this.#tell(entry);
     });
     this.#atLeaf = atLeaf;
   }
@@ -116,27 +116,26 @@ export class LogSink implements RunSink {
 
   async park(fact: ParkedFact): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
-    const { runId, hold, append } = this.#init;
-    try {
-      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#ear.heard, ...this.#guard });
-    } catch (error) {
-      if (!(error instanceof SessionConflictError)) throw error;
-      await this.look();
-      return false;
-    }
-    this.#close();
-    await hold.letGo();
-    return true;
+    return this.#appendIfHeard({ type: "run_parked", runId: this.#init.runId, ...fact });
   }
 
-  async end(outcome: RunOutcome): Promise<void> {
+  async end(outcome: RunOutcome): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
-    this.#close();
+    // From here on nothing else is appended, unless it turns out that the run goes on.
+    this.#ended = true;
     const { runId, hold } = this.#init;
+    const end: EntryDraft = { type: "run", runId, ...outcome };
     try {
-      await this.#append([{ type: "run", runId, ...outcome }], { below: this.#lastId, ...this.#guard });
+      if (outcome.phase !== "finished") await this.#append([end], { below: this.#lastId, ...this.#guard });
+      else if (!(await this.#appendIfHeard(end))) {
+        this.#ended = false;
+        return false;
+      }
+      this.#close();
       await hold.finish(outcome.phase);
+      return true;
     } catch (error) {
+      this.#close();
       await hold.letGo().catch(() => {});
       throw error;
     }
@@ -156,6 +155,18 @@ export class LogSink implements RunSink {
   #close(): void {
     this.#ended = true;
     this.#stopListening();
+  }
+
+  /** Appends where all that others have said was heard; else false, and it has been heard by then. */
+  async #appendIfHeard(draft: EntryDraft): Promise<boolean> {
+    try {
+      await this.#append([draft], { below: this.#lastId, expectedVersion: this.#ear.heard, ...this.#guard });
+      return true;
+    } catch (error) {
+      if (!(error instanceof SessionConflictError)) throw error;
+      await this.look();
+      return false;
+    }
   }
 
   async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
