@@ -1,20 +1,20 @@
+import { defined } from "../internal/defined.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { SessionCapacityError } from "../session/errors.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { Row } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
-import { collectReply, type PartialReply } from "./collect-reply.ts";
+import { askModel, parametersOf } from "./ask-model.ts";
+import type { PartialReply } from "./collect-reply.ts";
 import type { ContextRoom } from "./context-room.ts";
 import { type ContextTransform, questionOf, transformContext } from "./context-transform.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model-error.ts";
-import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
-import { checkWhole, readReply } from "./read-reply.ts";
+import type { ModelRequest, ToolSchema } from "./model.ts";
+import { checkWhole } from "./read-reply.ts";
 import type { ResumeState } from "./resume-state.ts";
-import { withRetries } from "./retry.ts";
-import { runErrorOf } from "./run-error.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
@@ -40,6 +40,7 @@ export class Loop {
   readonly #progress: RunProgress;
   /** What the run answers, where something asks for it. */
   readonly #question: Message | null;
+  readonly #parameters: ReturnType<typeof parametersOf>;
   readonly #heard = (row: Row): void => this.#parts.context.push(row);
   #round = 0;
   #toolRounds = 0;
@@ -50,6 +51,7 @@ export class Loop {
   constructor(parts: LoopParts) {
     this.#parts = parts;
     this.#progress = parts.host.progress;
+    this.#parameters = parametersOf(parts.options);
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
   }
 
@@ -91,11 +93,9 @@ export class Loop {
   async keepPartialAnswer(): Promise<void> {
     const text = this.#partial?.text ?? "";
     if (text.trim() === "") return;
-    const { model, agentName } = this.#parts.options;
-    const author = model === undefined ? {} : { provider: model.provider, model: model.id };
-    const agent = agentName === undefined ? {} : { agent: agentName };
-    const message = { role: "assistant", content: text, ...author, ...agent, stopReason: "aborted" } as const;
-    await this.#add([message]);
+    const { model, agentName: agent } = this.#parts.options;
+    const author = defined({ provider: model?.provider, model: model?.id, agent });
+    await this.#add([{ role: "assistant", content: text, ...author, stopReason: "aborted" }]);
   }
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
@@ -125,8 +125,7 @@ export class Loop {
   #spend({ usage, cost }: AssistantMessage): void {
     this.#progress.spend(usage, cost);
     if (usage === undefined) return;
-    const price = cost === undefined ? {} : { cost };
-    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...price });
+    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...defined({ cost }) });
   }
 
   #ask(): Promise<AssistantMessage> {
@@ -147,31 +146,10 @@ export class Loop {
 
   #answerTo(request: ModelRequest): Promise<AssistantMessage> {
     const { options, telemetry } = this.#parts;
-    const { signal, events } = this.#progress;
-    const ask = (): Promise<AssistantMessage> =>
-      untilAborted(this.#askOnce(request), signal).then((reply) => readReply(reply, options.model, options.agentName));
-    const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
-    return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
-      this.#partial = null;
-      events.add({ type: "model-retry", round: this.#round, ...retry, error: runErrorOf(retry.error) });
-    });
-  }
-
-  #askOnce(request: ModelRequest): Promise<ModelReply> {
-    const { model, executor } = this.#parts.options;
-    const { signal, events } = this.#progress;
-    this.#partial = null;
-    const whole = executor ?? (model?.stream === undefined ? (model as Model) : null);
-    if (whole !== null) return promiseOf(() => whole.complete(request, { signal }));
-    return collectReply(
-      model as Model,
-      request,
-      signal,
-      (delta) => delta.type !== "finish" && events.add({ ...delta, round: this.#round }),
-      (partial) => {
-        this.#partial = partial;
-      },
-    );
+    const onPartial = (partial: PartialReply | null): void => {
+      this.#partial = partial;
+    };
+    return askModel(request, { options, progress: this.#progress, telemetry, round: this.#round, onPartial });
   }
 
   async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {
@@ -184,23 +162,18 @@ export class Loop {
 
   #request(messages: Messages): ModelRequest {
     const { options, schemas } = this.#parts;
-    const { thinkingLevel, temperature, maxOutputTokens, stop, providerOptions, toolChoice } = options;
+    const { toolChoice } = options;
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
-    const choice = forced && this.#round > 1 ? undefined : toolChoice;
-    const request: { -readonly [Key in keyof ModelRequest]: ModelRequest[Key] } = {
+    const chosen = toolChoice !== undefined && !(forced && this.#round > 1);
+    return {
       get messages() {
         return messages();
       },
+      ...this.#parameters,
+      ...(schemas.length > 0 && { tools: schemas }),
+      ...(chosen && { toolChoice }),
     };
-    if (schemas.length > 0) request.tools = schemas;
-    if (choice !== undefined) request.toolChoice = choice;
-    if (thinkingLevel !== undefined) request.thinkingLevel = thinkingLevel;
-    if (temperature !== undefined) request.temperature = temperature;
-    if (maxOutputTokens !== undefined) request.maxOutputTokens = maxOutputTokens;
-    if (stop !== undefined) request.stop = stop;
-    if (providerOptions !== undefined) request.providerOptions = providerOptions;
-    return request;
   }
 
   #budgetStops(): boolean {
@@ -256,15 +229,6 @@ const NO_ROOM: NotRun = [
 ];
 
 type Messages = () => readonly Message[];
-
-/** What a function of someone else's comes to, whether it is an async one or not. */
-function promiseOf<T>(work: () => T | PromiseLike<T>): Promise<T> {
-  try {
-    return Promise.resolve(work());
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
 
 function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
   return options.context ?? [];

@@ -1,4 +1,3 @@
-import { findJsonBreak } from "./find-json-break.ts";
 import { findHazard } from "./json-schema.ts";
 import { showValue } from "./json-schema-problem.ts";
 import type { CheckedArguments } from "./tool.ts";
@@ -15,8 +14,8 @@ export function parseArguments(text: string): CheckedArguments {
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch {
-    return { ok: false, problem: describeBreak(text) };
+  } catch (error) {
+    return { ok: false, problem: describeBreak(text, error as SyntaxError) };
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { ok: false, problem: `arguments must be a JSON object, got ${showValue(value)}.` };
@@ -25,17 +24,10 @@ export function parseArguments(text: string): CheckedArguments {
   return hazard === null ? { ok: true, value } : { ok: false, problem: hazard };
 }
 
-function describeBreak(text: string): string {
-  const found = findJsonBreak(text);
-  if (found === null) return "arguments are not JSON; send one JSON object.";
-  const { offset, expected } = found;
-  const before = text.slice(0, offset);
-  const line = before.split("\n").length;
-  const column = offset - before.lastIndexOf("\n");
-  if (offset >= text.length) {
-    return `arguments are not JSON: they end at line ${line}, column ${column}, where ${expected} is missing, after ${excerpt(text, offset)}.`;
-  }
-  return `arguments are not JSON: line ${line}, column ${column} should be ${expected}, near ${excerpt(text, offset)}.`;
+function describeBreak(text: string, { message }: SyntaxError): string {
+  const offset = /at position (\d+)/.exec(message)?.[1];
+  const near = offset === undefined ? "" : `, near ${excerpt(text, Number(offset))}`;
+  return `arguments are not JSON: ${message}${near}.`;
 }
 
 /** The text around an offset, quoted so that it cannot be taken for the sentence it stands in. */

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { ModelError } from "./model-error.ts";
 
 /** How often a model is asked again after a failure that passes, and how long to wait before that. */
@@ -24,24 +25,8 @@ export function withRetries<T>(
     const jittered = backoff / 2 + (Math.random() * backoff) / 2;
     const delayMs = Math.round(Math.max(jittered, Math.min(error.retryAfterMs ?? 0, delayMaxMs * 10)));
     onRetry({ attempt: tried + 1, delayMs, error });
-    await wait(delayMs, signal);
+    await setTimeout(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     return attempt().catch((next) => tryAgain(next, tried + 1));
   };
   return attempt().catch((error) => tryAgain(error, 1));
-}
-
-function wait(delayMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const done = (): void => {
-      signal.removeEventListener("abort", aborted);
-      resolve();
-    };
-    const timer = setTimeout(done, delayMs);
-    const aborted = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", aborted, { once: true });
-    if (signal.aborted) aborted();
-  });
 }

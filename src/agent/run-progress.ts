@@ -138,8 +138,8 @@ export class RunProgress {
     if (usage === undefined && cost === undefined) return;
     const { output } = this;
     Session.grow(output, {
-      ...(usage === undefined ? {} : { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
-      ...(cost === undefined ? {} : { cost: addCost(output.cost ?? 0, cost) }),
+      ...(usage && { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
+      ...(cost !== undefined && { cost: addCost(output.cost ?? 0, cost) }),
     });
   }
 

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import { HookRunner } from "../session/run-hooks.ts";
@@ -11,7 +12,7 @@ import { ContextRoom } from "./context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { Loop } from "./loop.ts";
 import { LoopContext } from "./loop-context.ts";
-import type { LoopOptions } from "./loop-options.ts";
+import type { LoopOptions, RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./offer-tools.ts";
 import { openRunSink } from "./open-run-sink.ts";
@@ -101,6 +102,7 @@ interface LoopStart {
 async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
   const { progress, inputs, approvals } = run;
   const user = await keep(run, input, agent, options);
+  if (user !== input) Session.place(progress.output, user);
   const resume = resumeIn(progress.sink, resumeStateOf(input.transcript));
   progress.events.add({ type: "run-started" });
   Session.grow(progress.output, { transcript: user.transcript });
@@ -137,28 +139,26 @@ function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState
   return { ...resume, inherited: true, answered: false, queued: [] };
 }
 
-/** Opens the place where the run is kept; the session to start from, which is longer where that place holds a past. */
-async function keep(run: LoopRun, input: Session, agent: Session, options: LoopOptions): Promise<Session> {
+/** Opens the sink. Returns the session to start from: the stored history, if the sink has one, followed by the input. */
+export async function keep(run: LoopRun, input: Session, agent: Session, options: RunOptions): Promise<Session> {
   const { persist = false, sandboxHandleId, leaseMs } = options;
   if (persist === false) return input;
-  const { progress } = run;
+  const { runId, output, signal } = run.progress;
   const { sink, user } = await openRunSink(persist, {
-    runId: progress.runId,
-    output: progress.output,
+    runId,
+    output,
     user: input,
     systemPrompt: systemPromptOf(agent),
-    signal: progress.signal,
+    signal,
     onLost: run.lose,
-    ...(leaseMs === undefined ? {} : { leaseMs }),
-    ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
+    ...defined({ leaseMs, sandboxHandleId }),
   });
   run.keepIn(sink);
-  if (user !== input) Session.place(progress.output, user);
   return user;
 }
 
 /** The instructions of an agent as one text; null when it has none. */
-export function systemPromptOf(agent: Session): string | null {
+function systemPromptOf(agent: Session): string | null {
   const texts = agent.transcript.rows.filter((row) => row.kind === "system").map((row) => textOf(row.message.content));
   return texts.length === 0 ? null : texts.join("\n\n");
 }

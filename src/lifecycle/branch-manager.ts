@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-guard.ts";
 import { type EntryDraft, type EntryOf, isNode } from "../session/entry.ts";
@@ -104,17 +105,16 @@ export class BranchManager {
     const source = await existing(this.#store, sessionId);
     const start = await startOf(this.#store, sessionId, options);
     const header = this.#headerOf(source.header, branchName, options);
-    const at = start.at === undefined ? {} : { at: start.at };
     const { maxOpenPerUser, variablesBytesMax, by } = options;
-    const room = maxOpenPerUser === undefined ? {} : { maxOpenPerUser };
-    const fork = await this.#store.fork(sessionId, header, { maxForks: this.#max, ...room, ...at });
+    const limits = defined({ maxOpenPerUser, at: start.at });
+    const fork = await this.#store.fork(sessionId, header, { maxForks: this.#max, ...limits });
     const drafts: EntryDraft[] = [];
     if (start.leafId !== undefined && start.leafId !== fork.leafId) {
       drafts.push({ type: "leaf", targetId: start.leafId });
     }
     if (fork.status !== "active") drafts.push({ type: "status", status: "active" });
     try {
-      const { head } = await this.#store.append(header.id, drafts, by === undefined ? {} : { by });
+      const { head } = await this.#store.append(header.id, drafts, defined({ by }));
       if (variablesBytesMax !== undefined)
         checkSettingsBytes(await this.#store.settings(head.header.id, head.path), variablesBytesMax);
       if (fork.status !== head.status) await this.#checkRoom(head, maxOpenPerUser);
@@ -308,12 +308,8 @@ function checkStrategy(strategy: unknown): asserts strategy is MergeStrategy {
 function appendOptions(drafts: readonly EntryDraft[], options: MergeOptions): AppendOptions {
   const { maxTurns, variablesBytesMax, by } = options;
   return {
-    guard: {
-      status: "active",
-      ...(maxTurns === undefined ? {} : { maxTurns }),
-      ...(variablesBytesMax === undefined ? {} : { variablesBytesMax }),
-    },
-    ...(by === undefined ? {} : { by }),
+    guard: { status: "active", ...defined({ maxTurns, variablesBytesMax }) },
+    ...defined({ by }),
     // A copy of another log may be of any length; the drafts name no parents, so that they chain as always.
     ...(drafts.length > APPEND_ENTRIES_MAX ? { verbatim: true } : {}),
   };

@@ -1,6 +1,6 @@
 import type { SessionHeader } from "../session/header.ts";
-import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import type { SessionStore } from "../session/store.ts";
+import { listPages } from "../stores/complete/list-pages.ts";
 
 const CHECKPOINT_EXTRA = "fork.checkpoint";
 
@@ -12,19 +12,12 @@ export function checkpointExtra(checkpointId: string): readonly [string, string]
 /** The checkpoints of a session that its live forks were made from. */
 export async function forkedCheckpoints(store: SessionStore, sessionId: string): Promise<ReadonlySet<string>> {
   const ids = new Set<string>();
-  let cursor: string | null = null;
-  do {
-    const page: Awaited<ReturnType<SessionStore["list"]>> = await store.list({
-      parentId: sessionId,
-      limit: PAGE_ITEMS_MAX,
-      ...(cursor === null ? {} : { cursor }),
-    });
-    for (const { header } of page.items) {
+  for await (const { items } of listPages(store, { parentId: sessionId })) {
+    for (const { header } of items) {
       const id = checkpointOf(header);
       if (id !== null) ids.add(id);
     }
-    cursor = page.next;
-  } while (cursor !== null);
+  }
   return ids;
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
@@ -82,12 +83,7 @@ export async function listRuns(store: SessionStore, query: RunsQuery, viewer: Vi
     );
   }
   if (viewer !== null && userId !== viewer) return { items: [], next: null };
-  const page = await store.list({
-    runs: state,
-    ...(userId === undefined ? {} : { userId }),
-    ...(limit === undefined ? {} : { limit }),
-    ...(cursor === undefined ? {} : { cursor }),
-  });
+  const page = await store.list({ runs: state, ...defined({ userId, limit, cursor }) });
   const items: OpenRunView[] = [];
   for (const head of page.items) {
     for (const run of head.openRuns.filter((open) => STATES[state].includes(open.state)))
@@ -145,9 +141,8 @@ async function viewOf(
     requestedAt: request?.timestamp ?? null,
     startedAt: input?.timestamp ?? null,
     by: request?.by ?? null,
-    ...(notBefore === undefined ? {} : { notBefore }),
     questions: asked.flatMap((question) => (question?.type === "approval" ? questionOf(question) : [])),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...defined({ notBefore, expiresAt }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
 import { openTreeSink } from "../agent/persist/tree-sink.ts";
@@ -149,13 +150,8 @@ function isTaken(error: unknown): boolean {
 }
 
 function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): RunRequest {
-  const { model, deadline } = loop;
-  return {
-    input,
-    ...(agent.name === null ? {} : { agent: agent.name }),
-    ...(model === undefined ? {} : { model: `${model.provider}/${model.id}` }),
-    ...(deadline === undefined ? {} : { deadline }),
-  };
+  const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
+  return { input, ...defined({ agent: agent.name ?? undefined, model, deadline: loop.deadline }) };
 }
 
 function checkOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {

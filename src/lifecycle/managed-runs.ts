@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { hearNow } from "../agent/persist/run-ears.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -153,7 +154,7 @@ export class ManagedRuns {
       callId: asked.callId,
       question,
       decision,
-      ...(note === undefined ? {} : { note }),
+      ...defined({ note }),
     };
     try {
       await this.#append(id, [draft], options);
@@ -246,23 +247,13 @@ function begunOf(openRuns: readonly OpenRun[]): OpenRun | undefined {
 }
 
 function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
-  return { type: "cancel", runId, ...(reason === undefined ? {} : { reason }) };
+  return { type: "cancel", runId, ...defined({ reason }) };
 }
 
 function requestDraft(runId: string, request: RunRequest): EntryDraft & { readonly id: string } {
   const { input, agent, group, model, options, notBefore, deadline } = request;
-  return {
-    type: "run_request",
-    id: requestIdOf(runId),
-    runId,
-    input,
-    ...(agent === undefined ? {} : { agent }),
-    ...(group === undefined ? {} : { group }),
-    ...(model === undefined ? {} : { model }),
-    ...(options === undefined ? {} : { options }),
-    ...(notBefore === undefined ? {} : { notBefore }),
-    ...(deadline === undefined ? {} : { deadline }),
-  };
+  const given = defined({ agent, group, model, options, notBefore, deadline });
+  return { type: "run_request", id: requestIdOf(runId), runId, input, ...given };
 }
 
 function checkRequest(request: RunRequest): RunRequest {

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import { checkLoopOptions } from "../agent/check-options.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
@@ -82,13 +83,12 @@ async function start(
   }
   const named = request?.model;
   const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
-  const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
   const input = await inputOf(init, due);
   if (input === null) return null;
   const openSink = async (sink: SinkRequest) => openTreeSink(await init.open(), { ...sink, version: head.version });
   const started = agent.run(place(input), {
     ...asked,
-    ...deadline,
+    ...defined({ deadline: request?.deadline }),
     ...loop,
     ...model,
     runId: run.runId,

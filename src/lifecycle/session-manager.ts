@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -203,11 +204,7 @@ export class SessionManager implements AsyncDisposable {
   ): Promise<Checkpoint> {
     const head = await this.#sessions.read(id, options);
     const { metadata, sandbox, spare } = options;
-    const checkpoint = await this.#checkpoints.create(id, {
-      ...(metadata === undefined ? {} : { metadata }),
-      ...(sandbox === undefined ? {} : { sandbox }),
-      ...(spare === undefined ? {} : { spare }),
-    });
+    const checkpoint = await this.#checkpoints.create(id, defined({ metadata, sandbox, spare }));
     this.#sessions.announce("checkpointCreated", head, { checkpoint, automatic: false });
     return checkpoint;
   }
@@ -246,9 +243,7 @@ export class SessionManager implements AsyncDisposable {
         variablesBytesMax,
         ...byOf(options),
         ...(counted ? { maxOpenPerUser: maxSessionsPerUser } : {}),
-        ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
-        ...(at === undefined ? {} : { at }),
-        ...(turns === undefined ? {} : { turns }),
+        ...defined({ fromCheckpoint, at, turns }),
       });
     const branch = await (counted ? this.#sessions.withRoom(head.header.userId, fork) : fork());
     this.#sessions.announce("forked", head, { branchId: branch.sessionId, branchName });

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { type JsonObject, sameJson } from "../internal/json.ts";
 import { bodyOf, type Entry, type EntryDraft } from "../session/entry.ts";
 import type { Message } from "../session/message.ts";
@@ -23,7 +24,7 @@ export interface Candidate {
  */
 export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), origin: Origin): Candidate | null {
   const { id, timestamp } = entry;
-  const stamp = { id, ...(timestamp === undefined ? {} : { timestamp }) };
+  const stamp = { id, ...defined({ timestamp }) };
   switch (entry.type) {
     case "message":
       return { origin, draft: { type: "message", message: withOrigin(entry.message, origin), ...stamp } };
