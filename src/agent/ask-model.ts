@@ -8,7 +8,7 @@ import { withRetries } from "./retry.ts";
 import { runErrorOf } from "./run-error.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** What asking a model needs of its run. */
 export interface Asking {

@@ -11,7 +11,7 @@ import { withRetries } from "./retry.ts";
 import type { RunProgress } from "./run-progress.ts";
 import { type Summary, spendingOf } from "./summarize.ts";
 import { loadTokenizer } from "./tokenizer.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** What making room needs of its run. */
 export interface RoomParts {

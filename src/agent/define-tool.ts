@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { copyJson, type JsonObject, NotJson } from "../internal/json.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkJsonSchema } from "./json-schema.ts";
@@ -5,8 +6,7 @@ import { findSchemaProblem } from "./json-schema-definition.ts";
 import { isKeyed } from "./json-schema-reference.ts";
 import type { FromJsonSchema } from "./json-schema-type.ts";
 import { checkStandardSchema, isStandardSchema, jsonSchemaOf, type StandardSchema } from "./standard-schema.ts";
-import type { CheckedArguments, Tool, ToolContext } from "./tool.ts";
-import { isToolEffects, type ToolEffects } from "./tool-effects.ts";
+import { type CheckedArguments, isToolEffects, type Tool, type ToolContext, type ToolEffects } from "./tool.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
@@ -70,12 +70,8 @@ export function defineTool<const S extends ToolParameters>(definition: ToolDefin
     ...(definition.resourceKey && {
       resourceKey: (args: unknown) => definition.resourceKey?.(args as ToolArguments<S>) ?? null,
     }),
-    ...(exclusive !== undefined && { exclusive }),
-    ...(idempotent !== undefined && { idempotent }),
-    ...(effects !== undefined && { effects }),
-    ...(sandboxed !== undefined && { sandboxed }),
     ...(needsApproval && { needsApproval: (args: unknown) => asks(args as ToolArguments<S>) }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...defined({ exclusive, idempotent, effects, sandboxed, timeoutMs }),
   });
 }
 

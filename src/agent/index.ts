@@ -1,6 +1,6 @@
 export { drainRuns } from "./active-runs.ts";
 export { type Agent, type AgentInit, createAgent } from "./agent.ts";
-export { registerBuiltInTools } from "./built-in-tools.ts";
+export { registerBuiltInTools } from "./offer-tools.ts";
 export { type CompactOptions, compact } from "./compact.ts";
 export {
   type ContextInfo,
@@ -33,6 +33,6 @@ export type { StandardSchema } from "./standard-schema.ts";
 export { summarizeBranch } from "./summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tool.ts";
-export type { ToolEffects } from "./tool-effects.ts";
+export type { ToolEffects } from "./tool.ts";
 export { TOOL_RESULT_CHARACTERS_MAX, type ToolFailure } from "./tool-result.ts";
 export { UNASKED, type Unasked } from "./unasked.ts";

@@ -20,7 +20,7 @@ import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
 import { type DispatchHost, ToolDispatch } from "./tool-dispatch.ts";
 import { errorMessage, type ToolFailure } from "./tool-result.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** What a loop runs with. */
 export interface LoopParts {

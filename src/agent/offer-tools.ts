@@ -1,10 +1,16 @@
 import { SessionError, show } from "../session/errors.ts";
-import { builtInTools } from "./built-in-tools.ts";
 import { defineTool } from "./define-tool.ts";
 import type { LoopExecutor } from "./loop-executor.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { ToolSchema } from "./model.ts";
 import type { Tool } from "./tool.ts";
+
+const builtIn = new Map<string, Tool>();
+
+/** Makes tools part of every loop that does not decline them. */
+export function registerBuiltInTools(tools: readonly Tool[]): void {
+  for (const tool of tools) builtIn.set(tool.schema.name, tool);
+}
 
 /** The tools of a loop: what the model is told of, and what runs when it calls one. */
 export interface OfferedTools {
@@ -23,21 +29,20 @@ export function offerTools(options: LoopOptions): OfferedTools {
 }
 
 function toolsOf({ tools = [], builtInTools: wanted = true }: LoopOptions): ReadonlyMap<string, Tool> {
-  const known = builtInTools();
   if (typeof wanted !== "boolean") {
-    const unknown = wanted.find((name) => !known.has(name));
+    const unknown = wanted.find((name) => !builtIn.has(name));
     if (unknown !== undefined) {
-      const names = [...known.keys()].join(", ") || "none";
+      const names = [...builtIn.keys()].join(", ") || "none";
       throw new SessionError("INVALID_OPTION", `There is no built-in tool ${show(unknown)}; there are: ${names}.`);
     }
   }
-  const all = new Map([...known].filter(([name]) => (typeof wanted === "boolean" ? wanted : wanted.includes(name))));
+  const all = new Map([...builtIn].filter(([name]) => (typeof wanted === "boolean" ? wanted : wanted.includes(name))));
   for (const tool of tools) {
     const name = tool?.schema?.name;
     if (typeof name !== "string" || typeof tool.execute !== "function" || typeof tool.check !== "function") {
       throw new SessionError("INVALID_TOOL", "One of the tools is no tool; make tools with defineTool.");
     }
-    if (known.has(name) && all.get(name) === known.get(name)) {
+    if (builtIn.has(name) && all.get(name) === builtIn.get(name)) {
       throw new SessionError(
         "INVALID_TOOL",
         `The tool ${name} has the name of a built-in tool; rename it, or leave that one out with builtInTools.`,

@@ -25,7 +25,8 @@ export async function openRunSink(persist: Persist, request: SinkRequest): Promi
     if ("openSink" in persist && typeof persist.openSink === "function") return persist.openSink(request);
     if ("sessionId" in persist) return openTreeSink(await SessionTree.on(persist.store, persist.sessionId), request);
     if (isStore(persist)) return openInStore(persist, request);
-    if ("fork" in persist && persist.fork === true && isStore(persist.store)) return openFork(persist.store, request);
+    if ("fork" in persist && persist.fork === true && isStore(persist.store))
+      return openStoreSink(persist.store, request);
   }
   throw new SessionError(
     "INVALID_OPTION",
@@ -53,12 +54,8 @@ async function openInStore(store: SessionStore, request: SinkRequest): Promise<O
   const { transcript } = request.user;
   const origin = isResumedIn(store, transcript) ? Transcript.originOf(transcript) : null;
   return origin === null
-    ? openFork(store, request)
+    ? openStoreSink(store, request)
     : openTreeSink(await SessionTree.on(store, origin.sessionId), request);
-}
-
-async function openFork(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
-  return { sink: await openStoreSink(store, request), user: request.user };
 }
 
 function isStore(value: object): value is SessionStore {

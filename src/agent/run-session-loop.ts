@@ -6,7 +6,7 @@ import { operation, Session } from "../session/session.ts";
 import { sessionRegistry } from "../session/session-registry.ts";
 import { Transcript } from "../session/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { BudgetWatch } from "./budget-watch.ts";
+import { BudgetWatch, spentBefore } from "./budget-watch.ts";
 import { checkLoopOptions } from "./check-options.ts";
 import { ContextRoom } from "./context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
@@ -19,9 +19,8 @@ import { openRunSink } from "./open-run-sink.ts";
 import { type ResumeState, resumeStateOf } from "./resume-state.ts";
 import type { RunSink } from "./run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
-import { spentBefore } from "./spent-before.ts";
 import { RunTelemetry } from "./telemetry.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** A session, or a run that will come to one. */
 export type SessionInput = Session | SessionRun;

@@ -15,7 +15,7 @@ import { createAgent } from "./agent.ts";
 import { ModelError } from "./model-error.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
-import { GEN_AI } from "./telemetry-names.ts";
+import { GEN_AI } from "./telemetry.ts";
 
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });

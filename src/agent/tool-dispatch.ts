@@ -12,7 +12,7 @@ import type { Tool, ToolContext } from "./tool.ts";
 import { type PreparedCall, prepareCall, scheduleCalls, startsAtOnce } from "./tool-calls.ts";
 import { errorMessage, resultMessage, thrownMessage } from "./tool-result.ts";
 import { effectsOf, type Unasked } from "./unasked.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 type Runnable = Extract<PreparedCall, { tool: Tool }>;
 

@@ -1,8 +1,8 @@
-import { hostElsewhere } from "../agent/persist/claim-run.ts";
+import { endOf, hostElsewhere, readRequest } from "../agent/persist/claim-run.ts";
 import type { EntryDraft, EntryOf } from "../session/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
-import { answerIdOf, isExpired, nextRun, type OpenRun, requestIdOf } from "../session/open-runs.ts";
+import { answerIdOf, isExpired, nextRun, type OpenRun } from "../session/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { ActorOptions } from "./access.ts";
 import type { ManagedSessions } from "./managed-sessions.ts";
@@ -47,7 +47,7 @@ export async function findDueRun(init: DueRunInit, sessionId: string, options: A
     else if (run === null || status !== "active") return null;
     else if (isExpired(run, now)) await record(store, head, await denialsOf(store, head, run));
     else if ((await hostElsewhere(store, sessionId, run)) !== null) return null;
-    else return { run, request: await requestOf(store, sessionId, run), head };
+    else return { run, request: await readRequest(store, sessionId, run.runId), head };
   }
   return null;
 }
@@ -61,10 +61,6 @@ async function record(store: SessionStore, { header, version }: SessionHead, dra
   }
 }
 
-function endOf({ runId, cancelled }: OpenRun): EntryDraft {
-  return { type: "run", runId, phase: cancelled === true ? "cancelled" : "failed", error: "The run was interrupted." };
-}
-
 async function denialsOf(store: SessionStore, { header }: SessionHead, run: OpenRun): Promise<EntryDraft[]> {
   const decision = { approved: false, reason: UNANSWERED };
   const denials: EntryDraft[] = [];
@@ -76,13 +72,4 @@ async function denialsOf(store: SessionStore, { header }: SessionHead, run: Open
     denials.push({ type: "approval", id: answerIdOf(question), runId, callId, question, decision });
   }
   return denials;
-}
-
-async function requestOf(
-  store: SessionStore,
-  sessionId: string,
-  { runId }: OpenRun,
-): Promise<EntryOf<"run_request"> | null> {
-  const entry = await store.getEntry(sessionId, requestIdOf(runId));
-  return entry?.type === "run_request" ? entry : null;
 }

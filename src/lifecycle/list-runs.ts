@@ -1,9 +1,10 @@
+import { readRequest } from "../agent/persist/claim-run.ts";
 import { defined } from "../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
-import { inputIdOf, type OpenRun, requestIdOf, type RunsWord } from "../session/open-runs.ts";
+import { inputIdOf, type OpenRun, type RunsWord } from "../session/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { Viewer } from "./access.ts";
 
@@ -126,8 +127,7 @@ async function viewOf(
   { runId, notBefore, questions = [], expiresAt }: OpenRun,
   state: RunsWord,
 ): Promise<OpenRunView> {
-  const entry = await store.getEntry(header.id, requestIdOf(runId));
-  const request = entry?.type === "run_request" ? entry : null;
+  const request = await readRequest(store, header.id, runId);
   const input = await store.getEntry(header.id, inputIdOf(runId));
   const asked = await Promise.all(questions.map((question) => store.getEntry(header.id, question)));
   return {

@@ -1,4 +1,5 @@
 import { defined } from "../internal/defined.ts";
+import { readRequest } from "../agent/persist/claim-run.ts";
 import { hearNow } from "../agent/persist/run-ears.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -166,8 +167,7 @@ export class ManagedRuns {
   }
 
   async #checkListens(id: string, { runId }: OpenRun): Promise<void> {
-    const request = await this.#store.getEntry(id, requestIdOf(runId));
-    if (request?.type !== "run_request" || request.group === undefined) return;
+    if ((await readRequest(this.#store, id, runId))?.group === undefined) return;
     throw new SessionError(
       "INVALID_OPTION",
       `Run ${runId} is a group's, which is told something by adding a turn to session ${id}.`,

@@ -1,4 +1,4 @@
-import { untilAborted } from "../agent/until-aborted.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 
 /** Wakes those of this process who wait for a session. Nobody relies on it: who waits looks again by itself. */
 export class SessionBell {

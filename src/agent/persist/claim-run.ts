@@ -71,7 +71,7 @@ export async function claimRun<T>(
       throw end.error;
     }
     const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
-    const request = mine?.state === "requested" ? await requestOf(place.store, head, runId) : null;
+    const request = mine?.state === "requested" ? await readRequest(place.store, head.header.id, runId) : null;
     return await begin({ head, hold, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -132,16 +132,17 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
 }
 
 /** The end of a run that never said how it ended: whoever has the session is alone with it. */
-function endOf({ runId, cancelled }: OpenRun): EntryDraft {
+export function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };
 }
 
-async function requestOf(
+/** The entry that asked for a run; null for one that began without. */
+export async function readRequest(
   store: SessionStore,
-  { header }: SessionHead,
+  sessionId: string,
   runId: string,
 ): Promise<EntryOf<"run_request"> | null> {
-  const entry = await store.getEntry(header.id, requestIdOf(runId));
+  const entry = await store.getEntry(sessionId, requestIdOf(runId));
   return entry?.type === "run_request" ? entry : null;
 }

@@ -1,5 +1,4 @@
-import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tool.ts";
-import { isToolEffects, type ToolEffects } from "../../agent/tool-effects.ts";
+import { isToolEffects, NO_PARAMETERS, type Tool, type ToolContent, type ToolContext, type ToolEffects } from "../../agent/tool.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";
