@@ -2,8 +2,8 @@ import { shouldCompact } from "../session/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
-import { type OfferedTools, offerTools } from "./offer-tools.ts";
-import { checkUnasked } from "./unasked.ts";
+import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
+import { checkUnasked } from "./tools/unasked.ts";
 
 /** A shorter lease would be lost to an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;

@@ -12,7 +12,7 @@ import { describeThrown } from "./describe-thrown.ts";
 import { EventLog, type Unsigned } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
-import { resumedRunId } from "./open-run-sink.ts";
+import { resumedRunId } from "./persist/open-run-sink.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import { RunDeadline } from "./run-deadline.ts";
 import { errorRecord, runErrorOf } from "./run-error.ts";
@@ -21,9 +21,9 @@ import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
 import { keepsFiles, RunParked } from "./run-parked.ts";
 import { RunProgress } from "./run-progress.ts";
-import type { HeardFact, RunOutcome, RunSink } from "./run-sink.ts";
+import type { HeardFact, RunOutcome, RunSink } from "./persist/run-sink.ts";
 import type { RunStatus, SessionRun } from "./session-run.ts";
-import { stricterOf, type Unasked } from "./unasked.ts";
+import { stricterOf, type Unasked } from "./tools/unasked.ts";
 
 /** How often the end of a run is put off because others append at the same moment. */
 const END_TRIES_MAX = 100;

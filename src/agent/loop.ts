@@ -5,21 +5,21 @@ import type { AssistantMessage, Message, ToolCall } from "../session/message.ts"
 import type { Session } from "../session/session.ts";
 import type { Row } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
-import { askModel, parametersOf } from "./ask-model.ts";
-import type { PartialReply } from "./collect-reply.ts";
-import type { ContextRoom } from "./context-room.ts";
-import { type ContextTransform, questionOf, transformContext } from "./context-transform.ts";
-import type { LoopContext } from "./loop-context.ts";
+import { askModel, parametersOf } from "./model/ask-model.ts";
+import type { PartialReply } from "./model/collect-reply.ts";
+import type { ContextRoom } from "./context/context-room.ts";
+import { type ContextTransform, questionOf, transformContext } from "./context/context-transform.ts";
+import type { LoopContext } from "./context/loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
-import { ModelError } from "./model-error.ts";
-import type { ModelRequest, ToolSchema } from "./model.ts";
-import { checkWhole } from "./read-reply.ts";
-import type { ResumeState } from "./resume-state.ts";
+import { ModelError } from "./model/model-error.ts";
+import type { ModelRequest, ToolSchema } from "./model/model.ts";
+import { checkWhole } from "./model/read-reply.ts";
+import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
-import { type DispatchHost, ToolDispatch } from "./tool-dispatch.ts";
-import { errorMessage, type ToolFailure } from "./tool-result.ts";
+import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
+import { errorMessage, type ToolFailure } from "./tools/tool-result.ts";
 import { untilAborted } from "./follow-abort.ts";
 
 /** What a loop runs with. */

@@ -5,7 +5,7 @@ import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { answerIdOf } from "../session/open-runs.ts";
 import type { ParkOptions } from "./loop-options.ts";
-import { type ApprovalDecision, type AskedBefore, decisionOf } from "./resume-state.ts";
+import { type ApprovalDecision, type AskedBefore, decisionOf } from "./persist/resume-state.ts";
 import type { Approval } from "./run-event.ts";
 import { canBeFound, RunParked } from "./run-parked.ts";
 import type { RunProgress } from "./run-progress.ts";

@@ -18,7 +18,7 @@ import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import type { EntryDraft } from "../session/entry.ts";
-import { QUEUED_KEY } from "./resume-state.ts";
+import { QUEUED_KEY } from "./persist/resume-state.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 

@@ -2,7 +2,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Content, Message } from "../session/message.ts";
-import { QUEUED_KEY, type QueuedInput } from "./resume-state.ts";
+import { QUEUED_KEY, type QueuedInput } from "./persist/resume-state.ts";
 import type { RunProgress } from "./run-progress.ts";
 
 /** What people say while a run goes on, until its moment comes. */

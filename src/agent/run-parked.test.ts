@@ -27,11 +27,11 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";
 import { createAgent } from "./agent.ts";
 import type { LoopOptions } from "./loop-options.ts";
-import { resumeSession } from "./resume-session.ts";
+import { resumeSession } from "./persist/resume-session.ts";
 import type { Approval } from "./run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "./tools/tool.ts";
 
 const asks: Partial<Tool> = { needsApproval: () => true };
 const YES = { approved: true } as const;

@@ -10,7 +10,7 @@ import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { KeptEntries, ParkedFact, RunSink } from "./run-sink.ts";
+import type { KeptEntries, ParkedFact, RunSink } from "./persist/run-sink.ts";
 
 /** What a run's progress starts with. */
 export interface ProgressInit {

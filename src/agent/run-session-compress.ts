@@ -4,11 +4,11 @@ import { acceptable } from "../session/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/session.ts";
 import { Transcript } from "../session/transcript.ts";
-import { askModel, parametersOf } from "./ask-model.ts";
+import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
 import type { RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
-import type { ModelRequest } from "./model.ts";
+import type { ModelRequest } from "./model/model.ts";
 import { checkInputs, inputOf, keep, registerInputs, type SessionInput } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
 

@@ -2,10 +2,10 @@ import type { Attributes, Context, Histogram, MeterProvider, Span } from "@opent
 import { SessionError } from "../session/errors.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { SandboxError } from "../session/sandbox.ts";
-import { ModelError } from "./model-error.ts";
-import type { Model, ModelReply, ModelRequest } from "./model.ts";
+import { ModelError } from "./model/model-error.ts";
+import type { Model, ModelReply, ModelRequest } from "./model/model.ts";
 import { RunParked } from "./run-parked.ts";
-import { failureOf } from "./tool-result.ts";
+import { failureOf } from "./tools/tool-result.ts";
 
 /** The names of OpenTelemetry's conventions for generative AI that spans and metrics of runs use. */
 export const GEN_AI = {

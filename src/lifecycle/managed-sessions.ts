@@ -9,7 +9,7 @@ import { SessionStateMachine } from "../session/state-machine.ts";
 import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
 import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
-import type { CheckpointManager } from "./checkpoint-manager.ts";
+import type { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
 import { GatheredHeads } from "./gathered-heads.ts";
 import type { ReportFailure } from "./report-failure.ts";

@@ -19,15 +19,15 @@ import type {
 import { SessionTree } from "../tree/session-tree.ts";
 import { type ActorOptions, byOf, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
-import { BranchManager } from "./branch-manager.ts";
+import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
-import { type CheckpointInit, CheckpointManager } from "./checkpoint-manager.ts";
+import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
-import { type DueRun, type DueRunInit, findDueRun } from "./due-run.ts";
-import { listRuns, type RunsPage, type RunsQuery } from "./list-runs.ts";
+import { type DueRun, type DueRunInit, findDueRun } from "./runs/due-run.ts";
+import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
-import { type ManagedRun, type ManagedRunOptions, manageRun } from "./manage-run.ts";
+import { type ManagedRun, type ManagedRunOptions, manageRun } from "./runs/manage-run.ts";
 import {
   type ApprovalWord,
   type CancelRun,
@@ -35,16 +35,16 @@ import {
   ManagedRuns,
   type RunName,
   type RunRequest,
-} from "./managed-runs.ts";
+} from "./runs/managed-runs.ts";
 import {
   checkInit,
   type ManagedForkOptions,
   type ManagedStateOptions,
   type SessionManagerInit,
 } from "./manager-options.ts";
-import type { MergeResult, MergeStrategy } from "./merge-strategy.ts";
+import type { MergeResult, MergeStrategy } from "./merge/merge-strategy.ts";
 import { readState } from "./read-state.ts";
-import { type AgentsByName, type RecoveredRun, type RecoverOptions, recoverRun } from "./recover-run.ts";
+import { type AgentsByName, type RecoveredRun, type RecoverOptions, recoverRun } from "./runs/recover-run.ts";
 import { type ReportFailure, safeReport, warnOfFailure } from "./report-failure.ts";
 import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { SessionEvents } from "./session-events.ts";

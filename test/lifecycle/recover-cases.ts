@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { SinkOpener } from "../../src/agent/run-sink.ts";
-import { resumeSession } from "../../src/agent/resume-session.ts";
+import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
-import type { RecoverOptions } from "../../src/lifecycle/recover-run.ts";
+import type { RecoverOptions } from "../../src/lifecycle/runs/recover-run.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";

@@ -1,7 +1,7 @@
 import { NO_SETTINGS } from "../../session/settings.ts";
 import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
-import type { OpenedSink, RunOutcome, SinkRequest } from "../run-sink.ts";
+import type { OpenedSink, RunOutcome, SinkRequest } from "./run-sink.ts";
 import { LogSink, type RunHold } from "./log-sink.ts";
 import { continueLog, findRows } from "./run-log.ts";
 import { rowDrafts, startDrafts, startedFirst } from "./start-drafts.ts";

@@ -3,7 +3,7 @@ import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "./run-sink.ts";
 import { isSaidTo, LogEar } from "./run-ears.ts";
 
 /** The guard of appends that are not refused for want of room. */

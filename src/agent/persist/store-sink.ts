@@ -5,7 +5,7 @@ import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/transcript.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import { headerOf } from "../../tree/session-writer.ts";
-import type { OpenedSink, SinkRequest } from "../run-sink.ts";
+import type { OpenedSink, SinkRequest } from "./run-sink.ts";
 import { LogSink } from "./log-sink.ts";
 import { commonRows, continueLog, storeLog } from "./run-log.ts";
 import { rowDrafts, startDrafts, startedFirst } from "./start-drafts.ts";

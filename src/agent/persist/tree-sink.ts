@@ -1,5 +1,5 @@
 import type { SessionTree } from "../../tree/session-tree.ts";
-import type { OpenedSink, SinkRequest } from "../run-sink.ts";
+import type { OpenedSink, SinkRequest } from "./run-sink.ts";
 import { continueLog, storeLog } from "./run-log.ts";
 
 /** Keeps a run in a session that goes on, which has its file from then on. */

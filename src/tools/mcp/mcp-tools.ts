@@ -1,4 +1,11 @@
-import { isToolEffects, NO_PARAMETERS, type Tool, type ToolContent, type ToolContext, type ToolEffects } from "../../agent/tool.ts";
+import {
+  isToolEffects,
+  NO_PARAMETERS,
+  type Tool,
+  type ToolContent,
+  type ToolContext,
+  type ToolEffects,
+} from "../../agent/tools/tool.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";
