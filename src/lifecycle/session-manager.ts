@@ -23,7 +23,7 @@ import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
-import { type DueRun, type DueRunInit, findDueRun } from "./runs/due-run.ts";
+import { type DueRun, findDueRun } from "./runs/due-run.ts";
 import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
@@ -382,7 +382,7 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
-  #inSession(sessionId: string, options: ActorOptions): ManagedRun & DueRunInit {
+  #inSession(sessionId: string, options: ActorOptions): ManagedRun {
     const [store, sessions, runs] = [this.store, this.#sessions, this.#runs];
     return { store, sessions, runs, clock: this.#clock, sessionId, open: () => this.#tree(sessionId, options) };
   }

@@ -235,11 +235,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /**
-   * Hides a side branch for good.
-   *
-   * @throws {SessionError} `ACTIVE_PATH` when the leaf is on it, `SESSION_BUSY` when a run that has begun is.
-   */
+  /** Hides a side branch for good, unless the leaf (`ACTIVE_PATH`) or an open run (`SESSION_BUSY`) is on it. */
   pruneBranch(entryId: string): Promise<void> {
     return pruneBranchOf(this, entryId);
   }

@@ -1,10 +1,11 @@
 import { checkedMessage } from "../../session/checked-message.ts";
 import { acceptable, compactionSummaryOf } from "../../session/context.ts";
 import type { ContextPruner } from "../../session/context-pruner.ts";
-import { SessionError, show } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import { type Message, textOf } from "../../session/message.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "../../session/tokens.ts";
 import type { Transcript } from "../../session/transcript.ts";
+import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { describeThrown } from "../describe-thrown.ts";
 
 /** What a transform may know of the request that it prepares. */
@@ -55,8 +56,8 @@ export interface PruneContextLimits {
 export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits): ContextTransform {
   if (typeof pruner?.prune !== "function") throw invalid("The pruner of a context has no function prune.");
   const { maxTurns, maxTokens, countTokens = estimateTextTokens } = limits ?? {};
-  checkLimit("maxTurns", maxTurns);
-  if (maxTokens !== undefined) checkLimit("maxTokens", maxTokens);
+  checkCount(maxTurns, "maxTurns");
+  if (maxTokens !== undefined) checkCount(maxTokens, "maxTokens");
   const tokensOf = (messages: readonly Message[]): number =>
     messages.reduce((sum, message) => sum + messageTokens(message, countTokens), 0);
   return async (messages, { query, question }) => {
@@ -135,11 +136,6 @@ function checkedMessages(made: unknown, known: Set<unknown>, place: number): Mes
       throw invalid(`Context transform ${place} gave a message that cannot be sent: ${problem}`, cause);
     }
   });
-}
-
-function checkLimit(name: string, value: unknown): void {
-  if (Number.isSafeInteger(value) && (value as number) >= 0) return;
-  throw invalid(`The limit ${name} of a pruned context is ${show(value)}; it must be a whole number of 0 or more.`);
 }
 
 function invalid(message: string, cause?: unknown): SessionError {

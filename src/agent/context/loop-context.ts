@@ -28,33 +28,17 @@ export class LoopContext {
 
   constructor(instructions: readonly Message[], past: Transcript) {
     this.#instructions = instructions;
-    const known = Transcript.compactionOf(past);
-    if (known !== null) {
-      const { id, summary, from } = known;
-      this.#past = once(() => rowsFrom(past, from));
-      this.#compaction = {
-        type: "compaction",
-        id,
-        summary,
-        firstKeptEntryId: past.at(from)?.id ?? id,
-        tokensBefore: 0,
-      };
-      return;
-    }
-    const first = past.at(0);
-    const summary = first === undefined ? null : compactionSummaryOf(first.message);
-    if (first === undefined || summary === null) {
-      this.#past = once(() => [...past]);
-    } else {
-      this.#past = once(() => rowsFrom(past, 1));
-      this.#compaction = {
-        type: "compaction",
-        id: first.id,
-        summary,
-        firstKeptEntryId: past.at(1)?.id ?? first.id,
-        tokensBefore: 0,
-      };
-    }
+    const known = Transcript.compactionOf(past) ?? summaryAtStart(past);
+    this.#past = once(() => rowsFrom(past, known?.from ?? 0));
+    if (known === null) return;
+    const { id, summary, from } = known;
+    this.#compaction = {
+      type: "compaction",
+      id,
+      summary,
+      firstKeptEntryId: past.at(from)?.id ?? id,
+      tokensBefore: 0,
+    };
   }
 
   push(row: Row): void {
@@ -139,6 +123,13 @@ function countedTokens(message: Message): number {
   if (message.stopReason === "aborted" || message.stopReason === "error") return 0;
   const { totalTokens, inputTokens, outputTokens } = message.usage;
   return totalTokens > 0 ? totalTokens : inputTokens + outputTokens;
+}
+
+/** The summary that a transcript begins with, as one that was read from a log does after a compaction; else null. */
+function summaryAtStart(past: Transcript): { id: string; summary: string; from: number } | null {
+  const first = past.at(0);
+  const summary = first === undefined ? null : compactionSummaryOf(first.message);
+  return first === undefined || summary === null ? null : { id: first.id, summary, from: 1 };
 }
 
 function rowsFrom(transcript: Transcript, from: number): Row[] {

@@ -1,13 +1,13 @@
 import { sameJson } from "../../internal/json.ts";
 import { messagesOf } from "../../session/context.ts";
 import type { EntryDraft } from "../../session/entry.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import { inputIdOf } from "../../session/open-runs.ts";
 import { operation, Session } from "../../session/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
-import { readBranch } from "../../tree/path-reader.ts";
+import { pathAt, readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 import { resumeStateOf } from "./resume-state.ts";
 import type { OpenedSink, SinkRequest } from "./run-sink.ts";
@@ -53,8 +53,7 @@ export function continueLog(log: RunLog, request: SinkRequest, given: LogPlace |
     const start = { lastId: onto, version: head.version, heard, atLeaf: atLeaf || moved };
     const sink = new LogSink(log, { runId, hold, start });
     const moves: EntryDraft[] = moved ? [{ type: "leaf", targetId: onto }] : [];
-    const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
-    const begins = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
+    const begins = startDrafts(started, systemPrompt, await store.settings(sessionId, await pathAt(store, head, onto)));
     const by = asked?.by ?? request.by;
     await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...begins], { beside: !atLeaf });
     return { sink, user };
@@ -175,8 +174,4 @@ function merged(stored: Session, user: Session): Session {
     usage,
     cost,
   });
-}
-
-async function pathAt(store: SessionStore, sessionId: string, entryId: string | null): Promise<PathSummary> {
-  return (entryId === null ? null : await store.path(sessionId, entryId)) ?? EMPTY_PATH;
 }

@@ -1,11 +1,12 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { CheckpointNotFoundError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { CheckpointNotFoundError, SessionNotFoundError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import { frozenCopy } from "../../session/frozen-copy.ts";
 import type { FileChanges, Sandbox } from "../../session/sandbox.ts";
 import { type SessionState, stateOf } from "../../session/state.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { pathAt } from "../../tree/path-reader.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { forkedCheckpoints } from "./forked-checkpoint.ts";
 import { bringBackFiles, compareHeld, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
@@ -89,7 +90,7 @@ export class CheckpointManager {
     const head = checkpoint === null ? null : await this.#store.head(checkpoint.sessionId);
     if (checkpoint === null || head === null) throw new CheckpointNotFoundError(checkpointId);
     const { sessionId, leafId, version } = checkpoint;
-    const path = await this.#pathTo(sessionId, leafId);
+    const path = await pathAt(this.#store, head, leafId);
     const turns = options.turns === false ? [] : await readTurns(this.#store, sessionId, leafId);
     const settings = await this.#store.settings(sessionId, path);
     const state = stateOf({ ...head, version }, settings, turns, { checkpointId: checkpoint.id, leafId, path });
@@ -174,12 +175,5 @@ export class CheckpointManager {
         if (freed) excess--;
       }
     }
-  }
-
-  async #pathTo(sessionId: string, leafId: string | null): Promise<PathSummary> {
-    if (leafId === null) return EMPTY_PATH;
-    const path = await this.#store.path(sessionId, leafId);
-    if (path === null) throw new UnknownEntryError(sessionId, leafId);
-    return path;
   }
 }

@@ -5,7 +5,7 @@ import type { SessionHead } from "../../session/fold.ts";
 import { answerIdOf, isExpired, nextRun, type OpenRun } from "../../session/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { ActorOptions } from "../access.ts";
-import type { ManagedSessions } from "../managed-sessions.ts";
+import type { ManagedRunsInit } from "./managed-runs.ts";
 
 const TRIES_MAX = 20;
 
@@ -21,19 +21,16 @@ export interface DueRun {
   readonly head: SessionHead;
 }
 
-/** What due runs are found with. */
-export interface DueRunInit {
-  readonly store: SessionStore;
-  readonly sessions: ManagedSessions;
-  readonly clock: () => Date;
-}
-
 /**
  * The run of a session that could begin or go on now; null where none could, or someone has the session. What stands in
  * the way goes on record first: the end of runs that were cancelled and whose process is gone, and the denial of questions
  * that nobody answered in time.
  */
-export async function findDueRun(init: DueRunInit, sessionId: string, options: ActorOptions): Promise<DueRun | null> {
+export async function findDueRun(
+  init: ManagedRunsInit,
+  sessionId: string,
+  options: ActorOptions,
+): Promise<DueRun | null> {
   const { store, sessions, clock } = init;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const head = await sessions.prepare(sessionId, options);

@@ -14,8 +14,7 @@ import { operation, Session } from "../../session/session.ts";
 import { rowOf, Transcript } from "../../session/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { type ActorOptions, byOf } from "../access.ts";
-import { checkIfBusy, type IfBusy, type ManagedRuns, type RunRequest } from "./managed-runs.ts";
-import type { ManagedSessions } from "../managed-sessions.ts";
+import { checkIfBusy, type IfBusy, type ManagedRuns, type ManagedRunsInit, type RunRequest } from "./managed-runs.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
 /** The longest time that a timer can wait. */
@@ -39,10 +38,9 @@ export interface ManagedRunOptions extends Omit<Partial<LoopOptions>, "persist">
 }
 
 /** What a managed run needs of its manager. */
-export interface ManagedRun {
+export interface ManagedRun extends ManagedRunsInit {
   readonly sessionId: string;
   readonly runs: ManagedRuns;
-  readonly sessions: ManagedSessions;
   /** The session, opened for writing. */
   readonly open: () => Promise<SessionTree>;
 }

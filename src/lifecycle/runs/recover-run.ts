@@ -12,7 +12,7 @@ import type { SessionRun } from "../../agent/session-run.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
 import type { Session } from "../../session/session.ts";
 import type { ActorOptions } from "../access.ts";
-import { type DueRun, type DueRunInit, findDueRun } from "./due-run.ts";
+import { type DueRun, findDueRun } from "./due-run.ts";
 import { inputSession, type ManagedRun, ringingAfter } from "./manage-run.ts";
 
 const TRIES_MAX = 10;
@@ -41,7 +41,7 @@ export interface RecoveredRun {
  * the same id, or begins one that was asked for. Null where nothing is due, or someone else has it.
  */
 export async function recoverRun(
-  init: DueRunInit & Omit<ManagedRun, "sessions">,
+  init: ManagedRun,
   agents: AgentsByName,
   options: RecoverOptions,
 ): Promise<RecoveredRun | null> {
@@ -65,7 +65,7 @@ export async function recoverRun(
 
 /** The run, claimed only if nothing was done about any since it was found; null where the session has changed by now. */
 async function start(
-  init: DueRunInit & Omit<ManagedRun, "sessions">,
+  init: ManagedRun,
   due: DueRun,
   agents: AgentsByName,
   options: RecoverOptions,
@@ -101,14 +101,14 @@ async function start(
  * Ends a requested run that can never begin, since the session has no room for its input or the request has options that
  * cannot work: those that wait behind it must not wait for it.
  */
-async function endRequest({ store }: DueRunInit, { run, head }: DueRun, error: unknown): Promise<void> {
+async function endRequest({ store }: ManagedRun, { run, head }: DueRun, error: unknown): Promise<void> {
   if (run.state !== "requested") return;
   const failed = { type: "run", runId: run.runId, phase: "failed", error: errorRecord(error) } as const;
   await store.append(head.header.id, [failed], { expectedVersion: head.version }).catch(() => {});
 }
 
 /** What a due run starts from: its input, or all that was said where it had begun. */
-async function inputOf({ store, sessionId }: DueRunInit & ManagedRun, { run, request, head }: DueRun) {
+async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
   if (run.state === "requested" && request !== null) return inputSession(run.runId, request.input);
   const { user } = await resumeSession({ store, sessionId });
   const known = resumeStateOf(user.transcript)?.version ?? head.version;
