@@ -33,6 +33,6 @@ export type { StandardSchema } from "./schema/standard-schema.ts";
 export { summarizeBranch } from "./context/summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tools/tool.ts";
-export type { ToolEffects } from "./tools/tool.ts";
+export type { ToolEffects } from "./tools/tool-effects.ts";
 export { TOOL_RESULT_CHARACTERS_MAX, type ToolFailure } from "./tools/tool-result.ts";
 export { UNASKED, type Unasked } from "./tools/unasked.ts";

@@ -3,7 +3,7 @@ import type { AssistantMessage, StopReason, ToolMessage } from "../session/messa
 import type { SandboxReach } from "../session/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model/model.ts";
-import type { ToolEffects } from "./tools/tool.ts";
+import type { ToolEffects } from "./tools/tool-effects.ts";
 import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */

@@ -6,7 +6,8 @@ import { findSchemaProblem } from "../schema/json-schema-definition.ts";
 import { isKeyed } from "../schema/json-schema-reference.ts";
 import type { FromJsonSchema } from "../schema/json-schema-type.ts";
 import { checkStandardSchema, isStandardSchema, jsonSchemaOf, type StandardSchema } from "../schema/standard-schema.ts";
-import { type CheckedArguments, isToolEffects, type Tool, type ToolContext, type ToolEffects } from "./tool.ts";
+import type { CheckedArguments, Tool, ToolContext } from "./tool.ts";
+import { isToolEffects, type ToolEffects } from "./tool-effects.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;

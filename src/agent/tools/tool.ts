@@ -3,14 +3,7 @@ import type { Content } from "../../session/message.ts";
 import type { Sandbox } from "../../session/sandbox.ts";
 import type { Session } from "../../session/session.ts";
 import type { ToolSchema } from "../model/model.ts";
-
-/** What calls of a tool can do at most: look, change files or other data, or anything. */
-export type ToolEffects = "reads" | "writes" | "commands";
-
-/** Whether a value is one of the words for effects. */
-export function isToolEffects(value: unknown): value is ToolEffects {
-  return value === "reads" || value === "writes" || value === "commands";
-}
+import type { ToolEffects } from "./tool-effects.ts";
 
 /** What a tool may use while it runs. */
 export interface ToolContext {

@@ -1,5 +1,6 @@
 import { SessionError, show } from "../../session/errors.ts";
-import type { Tool, ToolEffects } from "./tool.ts";
+import type { Tool } from "./tool.ts";
+import type { ToolEffects } from "./tool-effects.ts";
 
 /** Which calls run without a person's word: none, those that only read, those that write files too, or all. */
 export type Unasked = "nothing" | "reads" | "writes" | "all";

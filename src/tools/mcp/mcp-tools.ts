@@ -1,11 +1,5 @@
-import {
-  isToolEffects,
-  NO_PARAMETERS,
-  type Tool,
-  type ToolContent,
-  type ToolContext,
-  type ToolEffects,
-} from "../../agent/tools/tool.ts";
+import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tools/tool.ts";
+import { isToolEffects, type ToolEffects } from "../../agent/tools/tool-effects.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";
