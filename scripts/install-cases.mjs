@@ -102,7 +102,7 @@ await store.close();`;
 
 const tokensProgram = `
 import { countTokens } from "gpt-tokenizer";
-import { loadTokenizer } from "./node_modules/skein/dist/agent/tokenizer.js";
+import { loadTokenizer } from "./node_modules/skein/dist/agent/context/tokenizer.js";
 const text = "Exact, and not by the rule of thumb: internationalization.";
 console.log((await loadTokenizer())(text) === countTokens(text) ? "exact" : "estimated");`;
 

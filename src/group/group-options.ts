@@ -1,4 +1,4 @@
-import { checkUnasked, type Unasked } from "../agent/unasked.ts";
+import { checkUnasked, type Unasked } from "../agent/tools/unasked.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
 import { SessionError, show } from "../session/errors.ts";

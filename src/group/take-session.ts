@@ -1,5 +1,5 @@
 import { type HoldOptions, LeaseHold } from "../agent/persist/lease-hold.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 import { SessionBusyError } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
 

@@ -1,8 +1,8 @@
 import type { Agent } from "../agent/agent.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
-import type { Model } from "../agent/model.ts";
+import type { Model } from "../agent/model/model.ts";
 import type { Approval } from "../agent/run-event.ts";
-import type { Unasked } from "../agent/unasked.ts";
+import type { Unasked } from "../agent/tools/unasked.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import type { SandboxSpec } from "../session/sandbox.ts";

@@ -1,6 +1,6 @@
 import type { CallerRights } from "./caller-rights.ts";
 import type { JsonObject } from "../internal/json.ts";
-import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
+import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
 import type { PathSummary, SessionHead } from "../session/fold.ts";

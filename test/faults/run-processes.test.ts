@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { openRunSink } from "../../src/agent/open-run-sink.ts";
-import { resumeSession } from "../../src/agent/resume-session.ts";
-import { resumeStateOf } from "../../src/agent/resume-state.ts";
+import { openRunSink } from "../../src/agent/persist/open-run-sink.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
+import { resumeStateOf } from "../../src/agent/persist/resume-state.ts";
 import type { AssistantMessage } from "../../src/session/message.ts";
 import { Session } from "../../src/session/session.ts";
 import { Transcript, userRow } from "../../src/session/transcript.ts";

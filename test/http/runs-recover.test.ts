@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { Model } from "../../src/agent/model.ts";
-import type { SinkOpener } from "../../src/agent/run-sink.ts";
+import type { Model } from "../../src/agent/model/model.ts";
+import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";

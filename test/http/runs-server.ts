@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { Model } from "../../src/agent/model.ts";
-import type { Unasked } from "../../src/agent/unasked.ts";
+import type { Model } from "../../src/agent/model/model.ts";
+import type { Unasked } from "../../src/agent/tools/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
 import {

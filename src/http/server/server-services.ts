@@ -1,7 +1,7 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { ParkOptions } from "../../agent/loop-options.ts";
-import type { Model } from "../../agent/model.ts";
-import type { Unasked } from "../../agent/unasked.ts";
+import type { Model } from "../../agent/model/model.ts";
+import type { Unasked } from "../../agent/tools/unasked.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";

@@ -1,4 +1,4 @@
-import type { Model } from "../../agent/model.ts";
+import type { Model } from "../../agent/model/model.ts";
 import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { Checkpoint } from "../../session/store.ts";

@@ -1,6 +1,6 @@
 import type { Agent } from "../../agent/agent.ts";
-import type { Model } from "../../agent/model.ts";
-import { checkUnasked } from "../../agent/unasked.ts";
+import type { Model } from "../../agent/model/model.ts";
+import { checkUnasked } from "../../agent/tools/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";

@@ -1,8 +1,8 @@
 // Keeps a run of calls and results, and prints the id of each row that was acknowledged.
 // node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
-import { openRunSink } from "../../../dist/agent/open-run-sink.js";
-import { resumeSession } from "../../../dist/agent/resume-session.js";
+import { openRunSink } from "../../../dist/agent/persist/open-run-sink.js";
+import { resumeSession } from "../../../dist/agent/persist/resume-session.js";
 import { Session } from "../../../dist/session/session.js";
 import { Transcript } from "../../../dist/session/transcript.js";
 import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";

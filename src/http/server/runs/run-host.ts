@@ -2,7 +2,7 @@ import { drainRuns } from "../../../agent/active-runs.ts";
 import type { Agent } from "../../../agent/agent.ts";
 import type { SessionRun } from "../../../agent/session-run.ts";
 import type { GroupRun } from "../../../group/group-run.ts";
-import type { DueRun } from "../../../lifecycle/due-run.ts";
+import type { DueRun } from "../../../lifecycle/runs/due-run.ts";
 import { SessionCapacityError, SessionError, show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import type { Session } from "../../../session/session.ts";
