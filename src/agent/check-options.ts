@@ -84,19 +84,22 @@ function checkPersist(persist: unknown): void {
   );
 }
 
-function checkLeaseMs(leaseMs: unknown): void {
+/** @throws {SessionError} `INVALID_OPTION` for a lease that is too short or too long. */
+export function checkLeaseMs(leaseMs: unknown): void {
   if (leaseMs === undefined || isWhole(leaseMs, LEASE_MS_MIN, LEASE_MS_MAX)) return;
   throw invalid(
     `leaseMs is ${show(leaseMs)}; give a whole number of milliseconds from ${LEASE_MS_MIN} to ${LEASE_MS_MAX}.`,
   );
 }
 
-function checkDeadline(deadline: unknown): void {
+/** @throws {SessionError} `INVALID_OPTION` for what is no time. */
+export function checkDeadline(deadline: unknown): void {
   if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
   throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
 }
 
-function checkPark(park: LoopOptions["park"]): void {
+/** @throws {SessionError} `INVALID_OPTION` for times that make no sense. */
+export function checkPark(park: LoopOptions["park"]): void {
   if (park === undefined) return;
   const { afterMs, expireMs = 1 } = park ?? {};
   if (isWhole(afterMs, 0, PARK_AFTER_MS_MAX) && isWhole(expireMs, 1, PARK_EXPIRE_MS_MAX)) return;

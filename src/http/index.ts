@@ -3,10 +3,8 @@ export type { Authenticate, CallerInit } from "./caller-init.ts";
 export {
   type CloseOptions,
   createServer,
-  type ParkedRun,
   type ServerInit,
   type ServerLimits,
-  type ServerPlace,
   type ServerWebhook,
   type SkeinServer,
 } from "./create-server.ts";
@@ -19,6 +17,8 @@ export {
   withSession,
 } from "./middleware/session-middleware.ts";
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
+export type { RunPlace } from "../workers/user-places.ts";
+export type { ParkedRun } from "../workers/worker-options.ts";
 export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
 export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
 export type { CallerRights } from "./caller-rights.ts";

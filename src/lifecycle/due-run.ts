@@ -78,12 +78,16 @@ async function denialsOf(store: SessionStore, { header }: SessionHead, run: Open
   return denials;
 }
 
-/** Whether the place of a parked run's tools is on another machine. */
-async function isElsewhere(store: SessionStore, sessionId: string, { runId }: OpenRun): Promise<boolean> {
+/** The machine that has the place of a parked run's tools; null where any will do. */
+export async function parkedHost(store: SessionStore, sessionId: string, { runId }: OpenRun): Promise<string | null> {
   for await (const entry of store.read(sessionId, { reverse: true })) {
-    if (entry.type === "run_parked" && entry.runId === runId) return (entry.host ?? hostname()) !== hostname();
+    if (entry.type === "run_parked" && entry.runId === runId) return entry.host ?? null;
   }
-  return false;
+  return null;
+}
+
+async function isElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<boolean> {
+  return ((await parkedHost(store, sessionId, run)) ?? hostname()) !== hostname();
 }
 
 async function requestOf(

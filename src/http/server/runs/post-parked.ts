@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { SessionError, show } from "../../../session/errors.ts";
-import type { ParkedRun, ServerWebhook } from "../../create-server.ts";
+import type { ParkedRun } from "../../../workers/worker-options.ts";
+import type { ServerWebhook } from "../../create-server.ts";
 
 const TRIES_MAX = 3;
 const TIMEOUT_MS = 5000;
