@@ -7,7 +7,7 @@ import type { SessionManager } from "../lifecycle/session-manager.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { RunBell } from "../workers/run-bell.ts";
 import type { RunPlace } from "../workers/user-places.ts";
-import type { ParkedRun } from "../workers/worker-options.ts";
+import type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 import type { ApiToken, TokenSource } from "./api-token.ts";
 import type { Authenticate } from "./caller-init.ts";
 import type { ServerLogger } from "./server/server-services.ts";
@@ -46,12 +46,6 @@ export interface ServerLimits {
   readonly rate?: { readonly requestsPerSecond: number; readonly burst: number } | null;
 }
 
-/** Where to post that a run has parked; what it asks about is not said there, as arguments may hold secrets. */
-export interface ServerWebhook {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** What a server is made of. */
 export interface ServerInit {
   /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
@@ -80,7 +74,7 @@ export interface ServerInit {
   /** Told of each run that parks on this server, so that somebody can be asked. */
   readonly onParked?: (parked: ParkedRun) => void;
   /** Where that is posted to, too. */
-  readonly webhook?: ServerWebhook;
+  readonly webhook?: RunWebhook;
   /**
    * How often the server looks for runs that were asked for, answered or interrupted and that nobody has (default 30,000
    * ms; 0 for never). What comes in through this server it takes up at once.

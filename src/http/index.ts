@@ -5,7 +5,6 @@ export {
   createServer,
   type ServerInit,
   type ServerLimits,
-  type ServerWebhook,
   type SkeinServer,
 } from "./create-server.ts";
 export { findLocalServer, type LocalServer } from "./local-servers.ts";
@@ -18,7 +17,7 @@ export {
 } from "./middleware/session-middleware.ts";
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
 export type { RunPlace } from "../workers/user-places.ts";
-export type { ParkedRun } from "../workers/worker-options.ts";
+export type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
 export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
 export type { CallerRights } from "./caller-rights.ts";

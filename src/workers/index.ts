@@ -11,5 +11,5 @@ export type {
 } from "./run-bell.ts";
 export { type RunWorker, startWorker, type WorkerCloseOptions } from "./start-worker.ts";
 export type { RunPlace } from "./user-places.ts";
-export type { ParkedRun, WorkerInit } from "./worker-options.ts";
+export type { ParkedRun, RunWebhook, WorkerInit } from "./worker-options.ts";
 export type { WorkerRun, WorkerView } from "./worker-roster.ts";

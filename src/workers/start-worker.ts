@@ -14,6 +14,7 @@ import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
 import { InProcessBell } from "./in-process-bell.ts";
 import { type InnerAnswer, takeAnswers } from "./inner-answers.ts";
 import { LiveTeller } from "./live-teller.ts";
+import { postParked } from "./post-parked.ts";
 import type { Listening, RunBell, Subscription } from "./run-bell.ts";
 import { ringNext, runnerOf, runnerOfHost } from "./ring-session.ts";
 import { openUserPlaces } from "./user-places.ts";
@@ -86,6 +87,7 @@ class StartedWorker implements RunWorker {
   readonly #teller: LiveTeller;
   readonly #metrics = new WorkerMetrics();
   readonly #held = new Map<string, HeldRun>();
+  readonly #postParked: ReturnType<typeof postParked> | null;
   readonly #name: string;
   readonly #concurrency: number;
   /** Ends what was started, in this order. */
@@ -100,6 +102,7 @@ class StartedWorker implements RunWorker {
     this.#bell = init.bell;
     this.#slots = new UserSlots(init.maxRunsPerUser ?? RUNS_PER_USER_DEFAULT);
     this.#teller = new LiveTeller(init.bell);
+    this.#postParked = init.webhook === undefined ? null : postParked(init.webhook, this.#report);
     this.#name = init.name ?? `${hostname()}:${process.pid}`;
     this.#concurrency = init.concurrency ?? CONCURRENCY_DEFAULT;
   }
@@ -243,7 +246,9 @@ class StartedWorker implements RunWorker {
     questions: Extract<RunEvent, { type: "run-parked" }>["questions"],
   ): void {
     try {
-      this.#init.onParked?.({ sessionId, userId, runId, questions });
+      const parked = { sessionId, userId, runId, questions };
+      this.#postParked?.(parked);
+      this.#init.onParked?.(parked);
     } catch (error) {
       this.#report(error);
     }

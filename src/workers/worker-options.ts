@@ -24,6 +24,12 @@ export interface ParkedRun {
   readonly questions: readonly Approval[];
 }
 
+/** Where to post that a run has parked; what it asks about is not said there, as arguments may hold secrets. */
+export interface RunWebhook {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** What a worker runs, and how. */
 export interface WorkerInit {
   readonly manager: SessionManager;
@@ -52,6 +58,8 @@ export interface WorkerInit {
   readonly unasked?: Unasked;
   /** Told of each run that parks here, so that somebody can be asked. */
   readonly onParked?: (parked: ParkedRun) => void;
+  /** Where that is posted to, too. */
+  readonly webhook?: RunWebhook;
   /** Told what goes wrong outside of any run (default: a warning of the process). */
   readonly onError?: (error: unknown) => void;
 }

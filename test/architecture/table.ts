@@ -48,6 +48,9 @@ export const architecture: Architecture = {
     zod: ["src/http/server/"],
     "@nestjs/common": ["src/http/nest/"],
   },
+  loads: {
+    "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",
+  },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
     "src/tree/home.ts": "the default directory, $SKEIN_HOME",

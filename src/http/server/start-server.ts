@@ -15,7 +15,6 @@ import { Doorkeeper } from "./doorkeeper.ts";
 import { Gate } from "./gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { ServerServices } from "./server-services.ts";
-import { postParked } from "./runs/post-parked.ts";
 import { StudioFiles } from "./studio-files.ts";
 
 const DRAIN_MS_DEFAULT = 10_000;
@@ -154,7 +153,6 @@ function ownWorker(
 ): Promise<RunWorker> {
   const { agents = [], groups, models, unasked, park, recoverMs, webhook, onParked } = init;
   const { manager, bell, report } = services;
-  const post = webhook === undefined ? null : postParked(webhook, report);
   return startWorker({
     manager,
     bell,
@@ -162,15 +160,13 @@ function ownWorker(
     maxRunsPerUser,
     concurrency: RUNNING_MAX,
     onError: report,
-    onParked: (parked) => {
-      post?.(parked);
-      onParked?.(parked);
-    },
     ...(groups && { groups }),
     ...(models && { models }),
     ...(place && { place }),
     ...(unasked && { unasked }),
     ...(park && { park }),
+    ...(onParked && { onParked }),
+    ...(webhook && { webhook }),
     ...(recoverMs === undefined ? {} : { sweepMs: recoverMs }),
   });
 }
