@@ -63,7 +63,7 @@ export function checkRunOptions(options: RunOptions): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
   if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
   checkPersist(options.persist);
-  if (options.leaseMs !== undefined) checkCount(options.leaseMs, "leaseMs", LEASE_MS_MIN, LEASE_MS_MAX);
+  checkLeaseMs(options.leaseMs);
   if (options.runId !== undefined) checkName(options.runId, "a run's");
   checkDeadline(options.deadline);
   checkRetry(options.retry);
@@ -83,12 +83,19 @@ function checkPersist(persist: unknown): void {
   );
 }
 
-function checkDeadline(deadline: unknown): void {
+/** @throws {SessionError} `INVALID_OPTION` for a lease that is too short or too long. */
+export function checkLeaseMs(leaseMs: unknown): void {
+  if (leaseMs !== undefined) checkCount(leaseMs, "leaseMs", LEASE_MS_MIN, LEASE_MS_MAX);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for what is no time. */
+export function checkDeadline(deadline: unknown): void {
   if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
   throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
 }
 
-function checkPark(park: LoopOptions["park"]): void {
+/** @throws {SessionError} `INVALID_OPTION` for times that make no sense. */
+export function checkPark(park: LoopOptions["park"]): void {
   if (park === undefined) return;
   checkCount(park?.afterMs, "park.afterMs", 0, PARK_AFTER_MS_MAX);
   if (park.expireMs !== undefined) checkCount(park.expireMs, "park.expireMs", 1, PARK_EXPIRE_MS_MAX);

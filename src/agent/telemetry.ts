@@ -50,6 +50,21 @@ interface Histograms {
 
 let loaded: Promise<Api | null> | null = null;
 
+/** What metrics are made with. */
+export type MetricsApi = Api["metrics"];
+
+/** Null where OpenTelemetry is not installed, or nobody has set it up. */
+export async function loadMetrics(): Promise<MetricsApi | null> {
+  const api = await loadApi();
+  return api === null ? null : api.metrics;
+}
+
+async function loadApi(): Promise<Api | null> {
+  loaded ??= import("@opentelemetry/api").catch(() => null);
+  const api = await loaded;
+  return api === null || !isSetUp(api) ? null : api;
+}
+
 /** The histograms of each meter provider: a program may set up its own after the first run. */
 const histograms = new WeakMap<MeterProvider, Histograms>();
 
@@ -69,9 +84,8 @@ export class RunTelemetry {
 
   /** Null where OpenTelemetry is not installed, or nobody has set it up: then a run does nothing for it. */
   static async load(sessionId: string, options: TelemetryOptions = {}): Promise<RunTelemetry | null> {
-    loaded ??= import("@opentelemetry/api").catch(() => null);
-    const api = await loaded;
-    return api === null || !isSetUp(api) ? null : new RunTelemetry(api, sessionId, options);
+    const api = await loadApi();
+    return api === null ? null : new RunTelemetry(api, sessionId, options);
   }
 
   /** The span of a whole run. */

@@ -85,11 +85,9 @@ export interface PathView extends Omit<PathSummary, "settings"> {
   readonly settings: Settings;
 }
 
-/** The run that has a session, here or in another process. */
+/** The run that has a session, in whatever process. */
 export interface RunningInfo {
   readonly runId: string;
-  /** Whether this server has it, so that its deltas can be read here. */
-  readonly here: boolean;
 }
 
 /** Which sessions to list. */

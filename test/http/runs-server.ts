@@ -11,7 +11,7 @@ import {
   createServer,
   type ServerInit,
   type ServerLogLine,
-  type ServerPlace,
+  type RunPlace,
   type SkeinServer,
 } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
@@ -27,7 +27,7 @@ export interface Offer {
   readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
   readonly models?: readonly Model[];
   readonly store?: SessionStore;
-  readonly place?: ServerPlace;
+  readonly place?: RunPlace;
   readonly unasked?: Unasked;
   /** What else the server is made with. */
   readonly init?: Partial<ServerInit>;

@@ -110,18 +110,23 @@ async function checkHost(store: SessionStore, { header: { id } }: SessionHead, r
   );
 }
 
-/** The other machine that has the local sandbox of a parked run; null where it has none, or it is this one. */
-export async function hostElsewhere(
+/** The machine that has the local sandbox of a parked run; null where any will do. */
+export async function parkedHost(
   store: SessionStore,
   sessionId: string,
   { runId, state }: OpenRun,
 ): Promise<string | null> {
   if (state !== "parked" && state !== "answered") return null;
   for await (const entry of store.read(sessionId, { reverse: true })) {
-    if (entry.type !== "run_parked" || entry.runId !== runId) continue;
-    return entry.host === undefined || entry.host === hostname() ? null : entry.host;
+    if (entry.type === "run_parked" && entry.runId === runId) return entry.host ?? null;
   }
   return null;
+}
+
+/** The same, where it is another machine than this one. */
+export async function hostElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<string | null> {
+  const host = await parkedHost(store, sessionId, run);
+  return host === hostname() ? null : host;
 }
 
 function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error: SessionError } | null {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { SessionError, show } from "../../../session/errors.ts";
-import type { ParkedRun, ServerWebhook } from "../../create-server.ts";
+import { SessionError, show } from "../session/errors.ts";
+import type { ParkedRun, RunWebhook } from "./worker-options.ts";
 
 const TRIES_MAX = 3;
 const TIMEOUT_MS = 5000;
@@ -11,7 +11,7 @@ const PAUSE_MS = 500;
  *
  * @throws {SessionError} `INVALID_OPTION` for what is no address.
  */
-export function postParked({ url, headers = {} }: ServerWebhook, report: (error: unknown) => void) {
+export function postParked({ url, headers = {} }: RunWebhook, report: (error: unknown) => void) {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new SessionError("INVALID_OPTION", `The webhook ${show(url)} is not an http or https address.`);
   }

@@ -1,12 +1,23 @@
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
-import { SessionError } from "../../session/errors.ts";
-import type { SandboxSpec } from "../../session/sandbox.ts";
-import { checkBackendName, sandboxBackend } from "../../session/sandbox-backends.ts";
-import type { ServerPlace } from "../create-server.ts";
+import { SessionError } from "../session/errors.ts";
+import type { SandboxSpec } from "../session/sandbox.ts";
+import { checkBackendName, sandboxBackend } from "../session/sandbox-backends.ts";
+
+/** Where tools act; a text as spec is the working directory. */
+export interface RunPlace {
+  readonly backend: string;
+  readonly spec?: SandboxSpec | string;
+  /**
+   * Whether each user has a directory of their own below the working directory, and commands that are kept apart from
+   * everything else, as far as they run on this machine (default: yes; in a server, where it
+   * has tokens). Without it, users share the place, and whoever may use tools can read what is another's.
+   */
+  readonly perUser?: boolean;
+}
 
 /** Where tools act in the sessions of a user that do not say so themselves; null for nowhere. */
-export type PlaceOf = (userId: string | null) => ServerPlace | null;
+export type PlaceOf = (userId: string | null) => RunPlace | null;
 
 /** Where commands run at once on one machine, so that users have to be kept apart. */
 const SHARED_BACKEND = "local";
@@ -16,15 +27,15 @@ const ISOLATION = "required";
 const COMMAND_SECONDS = 120;
 
 /**
- * The places of a server's users: one for all, or on this machine one of their own for each, whose commands are kept apart
- * from everything else.
+ * The places of users: one for all, or on this machine one of their own for each, whose commands are kept apart from
+ * everything else.
  *
  * @throws {SessionError} `INVALID_OPTION` for a place that makes no sense, `ISOLATION_MISSING` when users have to be kept
  * apart and this machine cannot do it.
  */
-export async function openUserPlaces(place: ServerPlace | undefined, severalUsers: boolean): Promise<PlaceOf> {
+export async function openUserPlaces(place: RunPlace | undefined): Promise<PlaceOf> {
   if (place === undefined) return () => null;
-  const { backend, perUser = severalUsers } = place;
+  const { backend, perUser = true } = place;
   checkBackendName(backend);
   if (!perUser || backend !== SHARED_BACKEND) return () => place;
   const spec = typeof place.spec === "string" ? { workingDir: place.spec } : (place.spec ?? {});
