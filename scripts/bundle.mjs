@@ -42,6 +42,7 @@ export async function bundle(dir, options, banner = "") {
     transform: { target: "es2022" },
     tsconfig: false,
     logLevel: "warn",
+    checks: { pluginTimings: false },
     output: {
       dir,
       banner,

@@ -58,7 +58,7 @@ export class SessionError extends Error {
   /** `instanceof` also knows the errors of another copy of the package, by the names of their classes. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     // biome-ignore lint/complexity/noThisInStatic: classes that extend this one inherit the method, and one of them may be asked.
-    const asked = this;
+    const asked = this as typeof SessionError;
     if (Function.prototype[Symbol.hasInstance].call(asked, value)) return true;
     if (typeof value !== "object" || value === null || !(BRAND in value)) return false;
     return asked === SessionError || asked.name === (value as { name?: unknown }).name;
