@@ -88,14 +88,18 @@ test("a bundler takes all of it without the packages that may be missing", async
     ssr: { noExternal: true },
     build: { ssr: entry, outDir: out },
   });
-  const printed = await execute(process.execPath, [
-    "--input-type=module",
-    "-e",
-    `import { part0 } from ${JSON.stringify(pathToFileURL(join(out, "bundled.js")).href)};
+  const printed = await execute(
+    process.execPath,
+    [
+      "--input-type=module",
+      "-e",
+      `import { part0 } from ${JSON.stringify(pathToFileURL(join(out, "bundled.js")).href)};
      const store = await part0.openStore("memory:");
      const redis = await part0.openStore("redis://127.0.0.1:1").catch(({ code }) => code);
      console.log(redis, await part0.openStore("sqlite:./x.db").then((sqlite) => sqlite.close(), ({ code }) => code));`,
-  ]);
+    ],
+    consumer,
+  );
   const hasDriver = process.getBuiltinModule?.("node:sqlite") !== undefined;
   expect(printed.trim()).toBe(`DRIVER_MISSING ${hasDriver ? undefined : "DRIVER_MISSING"}`);
 });
