@@ -5,8 +5,8 @@ import { pathToFileURL } from "node:url";
 import { withLock } from "./lock.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { startRedis } from "./redis.mjs";
-import { main, root, run, runNpm, runPackage, SetupError } from "./run.mjs";
-import { buildBench, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
+import { main, root, run, runNpm, SetupError } from "./run.mjs";
+import { buildBench, buildPackage, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
 
 /** What every checkpointer of LangGraph needs beside itself. */
 const langgraph = {
@@ -156,22 +156,11 @@ async function ensureRevision(revision) {
     const made = `${folder}.part`;
     rmSync(made, { recursive: true, force: true });
     mkdirSync(made, { recursive: true });
-    git(
-      "archive",
-      "--format=tar",
-      `--output=${made}.tar`,
-      commit,
-      "src",
-      "package.json",
-      "tsconfig.base.json",
-      "tsconfig.build.json",
-    );
+    git("archive", "--format=tar", `--output=${made}.tar`, commit, "src", "package.json");
     execFileSync("tar", ["-xf", `${made}.tar`, "-C", made]);
     rmSync(`${made}.tar`);
     symlinkSync(join(root, "node_modules"), join(made, "node_modules"));
-    const build = ["-p", join(made, "tsconfig.build.json"), "--outDir", join(made, "dist")];
-    if ((await runPackage("typescript/bin/tsc", build, { quiet: true })) !== 0)
-      throw new SetupError(`${commit} does not compile with the packages of this tree.`);
+    await buildPackage(made, join(made, "dist"));
     renameSync(made, folder);
     return join(folder, "dist");
   });

@@ -1,5 +1,3 @@
-// For declarations: whoever compiles against them, a browser program too, need not name this library.
-/// <reference lib="esnext.disposable" preserve="true" />
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
 import type { PathSummary, SessionHead } from "./fold.ts";

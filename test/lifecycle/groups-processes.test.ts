@@ -25,7 +25,7 @@ const shared: Readonly<Record<string, (directory: string) => Promise<SessionStor
 
 /** Starts a process with a group in it; it is gone after the test. */
 function startGroup(args: readonly string[]) {
-  const built = fileURLToPath(new URL("../../dist/group/index.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
   const program = fileURLToPath(new URL("./programs/group.mjs", import.meta.url));
   const child = spawn(process.execPath, ["--no-warnings", program, ...args], { stdio: ["ignore", "pipe", "inherit"] });

@@ -1,11 +1,11 @@
 const claimsMax = 5;
 
-/** @typedef {import("../../dist/session/index.js").Entry} Entry */
+/** @typedef {import("skein").Entry} Entry */
 /** @typedef {{ callId: string, round: number, name: string, error: string | null }} Called */
 
 /**
  * Holds what the log says of runs against what was really done.
- * @param {import("../../dist/session/index.js").SessionStore} store
+ * @param {import("skein").SessionStore} store
  * @param {object} told
  * @param {readonly string[]} told.sessions
  * @param {readonly { sessionId: string, runId: string }[]} told.runs

@@ -98,8 +98,8 @@ class People {
   #manager;
 
   /**
-   * @param {import("../../dist/session/index.js").SessionStore} store
-   * @param {import("../../dist/lifecycle/index.js").SessionManager} manager
+   * @param {import("skein").SessionStore} store
+   * @param {import("skein").SessionManager} manager
    */
   constructor(store, manager) {
     this.store = store;
@@ -109,7 +109,7 @@ class People {
   /** @param {string} address */
   static async open(address) {
     // What it stands on may only just have been built.
-    const { SessionManager } = await import("../../dist/lifecycle/index.js");
+    const { SessionManager } = await import("skein");
     const store = await openAt(address);
     const manager = new SessionManager({ store });
     for (const id of sessions) await manager.create({ userId: "someone", id });

@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { access } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { createToken } from "../../http/api-token.ts";
 import { createServer, type ServerInit } from "../../http/create-server.ts";
 import { announceServer, type LocalServer } from "../../http/local-servers.ts";
@@ -25,14 +24,12 @@ import { type Command, type CommandContext, textOption, textsOption } from "../c
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
 import { LOCAL_USER, openManager } from "../open-manager.ts";
+import { STUDIO } from "../package-files.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
 import { addressWithToken } from "../address-with-token.ts";
 import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
 import { workspaceAt } from "../workspace-option.ts";
-
-/** Where the build puts the studio. */
-const STUDIO = fileURLToPath(new URL("../../studio/", import.meta.url));
 
 /** Serves sessions over HTTP. */
 export const serve: Command = {

@@ -4,8 +4,7 @@
 // Prints "begin <run>", "row <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { createAgent, defineTool } from "../../../dist/agent/index.js";
-import { SessionManager } from "../../../dist/lifecycle/index.js";
+import { createAgent, defineTool, SessionManager } from "skein";
 import { openAt } from "./open-at.mjs";
 
 const [address = "", effects = "", rounds = "3"] = process.argv.slice(2);
@@ -14,7 +13,7 @@ const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 /**
  * What a model would do: in each round it looks, notes and pays, and calls are named alike in all of them.
- * @type {import("../../../dist/agent/index.js").Model}
+ * @type {import("skein").Model}
  */
 const model = {
   provider: "torture",
@@ -93,7 +92,7 @@ async function goOn(sessionId) {
   }
 }
 
-/** @param {import("../../../dist/agent/index.js").SessionRun} run */
+/** @param {import("skein").SessionRun} run */
 async function tellRows(run) {
   for await (const { type } of run)
     if (type === "round-finished" || type === "tool-finished") print(`row ${run.runId}`);

@@ -3,10 +3,8 @@
 // Prints "ready", "round <run> <round>" and "closed".
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { createAgent, defineTool } from "../../../dist/agent/index.js";
-import { SessionManager } from "../../../dist/lifecycle/index.js";
-import { openStore } from "../../../dist/stores/open-store.js";
-import { bullmqBell, startWorker } from "../../../dist/workers/index.js";
+import { createAgent, defineTool, openStore, SessionManager } from "skein";
+import { bullmqBell, startWorker } from "skein/workers";
 
 const [storeUrl = "", bellUrl = "", effects = "", leaseMs = "2000", sweepMs = "1000"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
@@ -14,7 +12,7 @@ const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 /**
  * Does what the input says: `rounds=3 ms=50` notes in so many rounds, each of which takes so long; `talk=20 ms=10` says so
  * many pieces; `pay` asks first.
- * @type {import("../../../dist/agent/index.js").Model}
+ * @type {import("skein").Model}
  */
 const model = {
   provider: "test",

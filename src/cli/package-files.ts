@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 /** The version of the package that this program belongs to. */
 export function versionOfPackage(): string {
@@ -7,3 +8,6 @@ export function versionOfPackage(): string {
   };
   return version;
 }
+
+/** The folder of the studio's program, which `npm run build` makes. */
+export const STUDIO: string = fileURLToPath(new URL("../../dist/studio/", import.meta.url));
