@@ -17,7 +17,7 @@ beforeAll(async () => {
     cwd: root,
   });
   cwd = mkdtempSync(join(tmpdir(), "skein-examples-"));
-}, 60_000);
+});
 
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 

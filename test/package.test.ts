@@ -32,7 +32,7 @@ beforeAll(async () => {
     await mkdir(dirname(join(consumer, "node_modules", name)), { recursive: true });
     await symlink(join(root, "node_modules", name), join(consumer, "node_modules", name), "junction");
   }
-}, 120_000);
+});
 
 afterAll(async () => {
   await rm(consumer, { recursive: true, force: true });

@@ -230,7 +230,7 @@ test("a run that is short never asks what others said, and one that ended asks n
   const { run } = paying(counted);
   const { approval } = await nextEvent(run, "approval-required");
   expect(asked).toBe(0);
-  await expect.poll(() => asked, { timeout: 5_000 }).toBeGreaterThan(0);
+  await expect.poll(() => asked).toBeGreaterThan(0);
   await run.approve(approval.question);
   await run;
   const before = asked;

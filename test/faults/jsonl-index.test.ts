@@ -132,7 +132,7 @@ test("an index that is right, old, missing or broken never changes what is read"
     await rm(directory, { recursive: true, force: true });
   };
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 25, maxLength: 45 }), check), { numRuns: 30, seed: 11 });
-}, 120_000);
+});
 
 test("an index of another session, or of the file before it was rewritten, is not used", async () => {
   const directory = await makeDirectory();
@@ -296,4 +296,4 @@ test("indexes a session with many variables, and writes them anew only where eno
   await later.close();
   await rm(indexOf(path));
   expect(await tellSettings(await openStore(directory, { readOnly: true }))).toEqual(told);
-}, 30_000);
+});

@@ -149,7 +149,7 @@ test("processes that append to an old file at once raise it, and lose nothing wh
   }
   await store.append("a", [user("last")]);
   await checkHeadIsFold(store, "a");
-}, 60_000);
+});
 
 test("looks at the first line itself before it raises it, as that may be of a later version by now", async () => {
   const { directory, path } = await makeOld();

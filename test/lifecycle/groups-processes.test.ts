@@ -49,11 +49,11 @@ test.for(Object.entries(shared))(
     await store.create(createHeader({ id: "s", userId: "ann" }));
 
     const first = startGroup([kind, directory, "run", "0", "bob 2"]);
-    await expect.poll(first.lines, { timeout: 20_000, interval: 10 }).toEqual(["ada", "bob"]);
+    await expect.poll(first.lines, { interval: 10 }).toEqual(["ada", "bob"]);
     first.child.kill("SIGKILL");
     await first.ended;
     const second = startGroup([kind, directory, "resume", String(LEASE_SECONDS), "ada 3"]);
-    await expect.poll(second.lines, { timeout: 20_000, interval: 10 }).toEqual(["bob", "cid", "ada"]);
+    await expect.poll(second.lines, { interval: 10 }).toEqual(["bob", "cid", "ada"]);
     second.child.kill("SIGKILL");
     await second.ended;
     const third = startGroup([kind, directory, "resume", String(2 * LEASE_SECONDS)]);

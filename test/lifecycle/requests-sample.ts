@@ -77,7 +77,7 @@ export async function questionIn(store: SessionStore, id: string): Promise<strin
     found = (await entriesOf(store, id)).find(asks);
     return found;
   };
-  await expect.poll(find, { timeout: 30_000 }).toBeDefined();
+  await expect.poll(find).toBeDefined();
   return (found as Entry).id;
 }
 
