@@ -15,7 +15,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "skein-pglite-"));
   // Making a database takes seconds, so that the cases share one; each begins without the tables of the one before.
   database = await PGlite.create(join(directory, "cases"), { relaxedDurability: true });
-}, 120_000);
+});
 
 afterAll(async () => {
   await database.close();
@@ -47,7 +47,7 @@ describe("the store of the guide", () => {
     await checkHeadIsFold(store, "fork");
     const rows = await second.query<{ id: string }>("SELECT id FROM skein.entries ORDER BY id");
     expect(rows.rows.map(({ id }) => id)).toEqual(["a", "c"]);
-  }, 120_000);
+  });
 });
 
 async function runCase(storeCase: StoreCase): Promise<void> {
