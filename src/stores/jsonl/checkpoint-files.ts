@@ -4,11 +4,10 @@ import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../i
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
-import type { FileStamp } from "./index-block.ts";
-import { missingAsNull, stampOf } from "./log-file.ts";
-import type { WriteOptions } from "./log-appender.ts";
+import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
+import type { WriteOptions } from "./new-file.ts";
 import { STATE_FOLDER, TRASH_FOLDER } from "./places.ts";
-import { storeFailed } from "./store-failure.ts";
+import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
 const DEAD_RECORDS_MAX = 256;
@@ -94,7 +93,7 @@ export class CheckpointFiles {
       return NO_FILE;
     }
     const stamp = stampOf(stats);
-    if (known !== undefined && sameJson(known.stamp, stamp)) return known;
+    if (known !== undefined && sameStamp(known.stamp, stamp)) return known;
     const file = parseFile(path, await readFile(path), stamp);
     this.#known.set(path, file);
     for (const id of file.checkpoints.keys()) this.#places.set(id, path);
