@@ -2,7 +2,6 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
-import { SessionDamagedError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
@@ -21,12 +20,12 @@ import { CheckpointFiles } from "./checkpoint-files.ts";
 import { FileLeases } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
-import { checkOpen, createSession, createSessionAt, forkSession } from "./make-session.ts";
+import { checkOpen, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
 import { iterateRead } from "./read-log.ts";
-import { type Damage, readDamage } from "./salvage.ts";
+import type { Damage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";
 
@@ -208,12 +207,12 @@ export class JsonlDriver implements StoreDriver {
 
   /** Takes a file in by its path. */
   async openFile(path: string): Promise<string> {
-    return guarded(() => this.#files.live.open(path));
+    return guarded(async () => (await this.#files.live.open(path)).head.header.id);
   }
 
   /** Makes a session in a file of any name. */
   async createFile(path: string, header: SessionHeader, drafts: readonly CheckedDraft[]): Promise<SessionHead> {
-    return this.#change(() => createSessionAt(this.#files, path, header, drafts));
+    return this.#change(() => createSession(this.#files, header, drafts, { path }));
   }
 
   /** Gives a session's file the name of one that is still being written by a run, or that of one that is not. */
@@ -223,11 +222,7 @@ export class JsonlDriver implements StoreDriver {
 
   /** What cannot be read of a session's file. */
   async damageOf(sessionId: string): Promise<readonly Damage[]> {
-    return guarded(async () => {
-      const file = await this.#files.live.locate(sessionId);
-      if (file?.salvaged) return file.salvaged.damage;
-      return file?.problem instanceof SessionDamagedError ? readDamage(file.places.log) : [];
-    });
+    return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
   }
 
   async #findCheckpoint(id: string): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {

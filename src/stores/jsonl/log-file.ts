@@ -6,22 +6,26 @@ import { FORMAT_VERSION } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { readHeader } from "./log-header.ts";
-import { type FileStamp, INDEXED_BYTES_MIN, NO_INDEX, readIndex, readTail, sameStamp, stampOf } from "./log-index.ts";
+import {
+  type FileStamp,
+  INDEXED_BYTES_MIN,
+  type LogIdentity,
+  type LogPoint,
+  NO_INDEX,
+  readIndex,
+  readTail,
+  sameStamp,
+  stampOf,
+} from "./log-index.ts";
 import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { type Places, placesOf } from "./places.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
 import { readLog } from "./read-log.ts";
-import { salvage, type SalvagedLog } from "./salvage.ts";
-import { ifThere } from "./store-failure.ts";
+import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
+import { ifThere, withFile } from "./store-failure.ts";
 
 /** How often what is known is loaded anew when the file changes again meanwhile. */
 const ATTEMPTS_MAX = 3;
-
-/** What a log adds up to, and how its file looked before its end was read. */
-interface Folded {
-  readonly state: LogState;
-  readonly stats: Stats;
-}
 
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
@@ -30,8 +34,7 @@ interface Folded {
 export class LogFile {
   readonly places: Places;
   readonly #salvages: boolean;
-  #state: LogState | null = null;
-  #salvaged: SalvagedLog | null = null;
+  #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
   #stamp: FileStamp | null = null;
   #problem: SessionError | null = null;
@@ -47,23 +50,24 @@ export class LogFile {
 
   /** What the log adds up to, as of the last `refresh`. */
   get head(): SessionHead {
-    return this.#salvaged?.head ?? this.state.head;
+    return this.#known.head;
   }
 
   /** Whether there was a file that could be read, as of the last `refresh`. */
   get known(): boolean {
-    return this.#state !== null || this.#salvaged !== null;
+    return this.#log !== null;
   }
 
-  /** What is known of the log, for the one who appends. */
+  /** What is known of a log that can be read as it is. */
   get state(): LogState {
-    if (this.#state === null) throw new StaleView("The log has not been read.");
-    return this.#state;
+    if (!(this.#log instanceof LogState)) throw new StaleView("The log has not been read.");
+    return this.#log;
   }
 
-  /** The lost entries that are shown as such. */
-  get salvaged(): SalvagedLog | null {
-    return this.#salvaged;
+  /** What cannot be read of the file. */
+  get damage(): readonly Damage[] {
+    if (this.#log instanceof SalvagedLog) return this.#log.damage;
+    return this.#problem instanceof SessionDamagedError ? readDamage(this.places.log) : [];
   }
 
   /** Whether what is known was read from a file that looked like this. */
@@ -73,7 +77,7 @@ export class LogFile {
 
   /** What keeps the file from being read, as of the last `refresh`. */
   get problem(): SessionError | null {
-    return this.#salvaged === null ? this.#problem : null;
+    return this.#log === null ? this.#problem : null;
   }
 
   /**
@@ -85,8 +89,11 @@ export class LogFile {
     if (this.held) return Promise.resolve(true);
     return this.#exclusively(async () => {
       const stats = this.held ? null : statSync(this.places.log, { throwIfNoEntry: false });
-      if (stats !== null && (stats === undefined || !sameStamp(this.#stamp, stats)) && !(await this.#look()))
+      const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
+      if (changed && !(await this.#withFile((fd) => this.#update(fd)))) {
+        this.#take(null, null, null);
         return false;
+      }
       this.#throwProblem();
       return true;
     });
@@ -101,37 +108,22 @@ export class LogFile {
     });
   }
 
-  /** What is known of the log, read from its beginning. */
-  async whole(): Promise<LogState> {
-    if (!this.state.whole) await this.reload();
-    return this.state;
-  }
-
-  /** Reads the log anew, and not from its index. */
+  /** Reads the log from its beginning, and not from its index. */
   async reload(): Promise<void> {
     await this.#exclusively(async () => {
-      const fd = ifThere(() => openSync(this.places.log, "r"));
-      if (fd === null) throw new StaleView("The log's file is gone.");
-      try {
-        await this.#load(fd, { useIndex: false });
-      } finally {
-        closeSync(fd);
-      }
+      const there = await this.#withFile((fd) => this.#load(fd, { useIndex: false }));
+      if (!there) throw new StaleView("The log's file is gone.");
       this.#throwProblem();
     });
   }
 
   /** The session's id, from the first line alone; null for a file that is not one, or not readable. */
   identify(): string | null {
-    if (this.#state !== null) return this.#state.head.header.id;
-    let fd: number | null = null;
+    if (this.#log !== null) return this.#log.head.header.id;
     try {
-      fd = openSync(this.places.log, "r");
-      return readHeader(fd, this.places.log).header.id;
+      return ifThere(() => withFile(this.places.log, (fd) => readHeader(fd, this.places.log).header.id));
     } catch {
       return null;
-    } finally {
-      if (fd !== null) closeSync(fd);
     }
   }
 
@@ -140,65 +132,60 @@ export class LogFile {
     this.#stamp = stats === null ? null : stampOf(stats);
   }
 
-  /** Takes over what another log adds up to, of which this one is a copy under another header. Call it under its lock. */
-  adopt(source: LogState): void {
-    const fd = openSync(this.places.log, "r");
-    try {
+  /** Takes over what another log adds up to, of which this file is a copy under another header. */
+  adopt({ point, identity }: LogState): void {
+    withFile(this.places.log, (fd) => {
       const stats = fstatSync(fd);
-      const { header, end, check, tail } = readHeader(fd, this.places.log);
-      const { point, identity } = source;
-      const { head } = point;
+      const first = this.#start(fd, stats.ino);
+      const { header } = first.head;
+      const { head, end } = point;
+      const offset = end.offset - identity.headerEnd + first.identity.headerEnd;
       const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
-      const offset = end + source.size - identity.headerEnd;
-      const state = new LogState(
-        { places: this.places, ino: stats.ino, headerEnd: end, headerCheck: check },
-        {
-          ...point,
-          end: { seq: head.version, offset },
-          tail: head.version === 0 ? tail : point.tail,
-          // A run of the source goes on there, or not at all.
-          head: { ...head, header, modifiedAt, openRuns: [] },
-        },
-        NO_INDEX,
-      );
-      state.touch(new Date(stats.mtimeMs).toISOString());
-      this.#take(state, stampOf(stats), null, null);
-    } finally {
-      closeSync(fd);
-    }
+      const copy = {
+        ...point,
+        end: { seq: end.seq, offset },
+        tail: end.seq === 0 ? first.tail : point.tail,
+        // A run of the source goes on there, or not at all.
+        head: { ...head, header, modifiedAt, openRuns: [] },
+      };
+      this.#take(new LogState(first.identity, copy, NO_INDEX), stats, null);
+    });
   }
 
   /** Keeps only what a listing needs. */
   slim(): void {
-    if (!this.held) this.#state?.slim();
+    if (!this.held && this.#log instanceof LogState) this.#log.slim();
   }
 
   /** The entry of that id, or null. Call `refresh` first. */
-  async getEntry(id: string): Promise<Entry | null> {
-    return this.#salvaged !== null ? this.#salvaged.getEntry(id) : this.#ask((state) => state.find(id));
+  getEntry(id: string): Promise<Entry | null> {
+    return this.#ask((log) => log.find(id));
   }
 
   /** The path of a node; null for a fact, or when there is no such entry. Call `refresh` first. */
-  async path(id: string): Promise<PathSummary | null> {
-    return this.#salvaged !== null ? this.#salvaged.path(id) : this.#ask((state) => state.pathOf(id) ?? null);
+  path(id: string): Promise<PathSummary | null> {
+    return this.#ask((log) => log.pathOf(id) ?? null);
   }
 
   /** All that was set on a path that ends in these settings. Call `refresh` first. */
-  async settings(last: SettingsNode): Promise<Settings> {
-    if (this.#salvaged !== null) return this.#salvaged.settings(last);
-    return readSettings(last, (seq) => this.#ask((state) => state.settingsAt(seq)));
+  settings(last: SettingsNode): Promise<Settings> {
+    return readSettings(last, (seq) => this.#ask((log) => log.settingsAt(seq)));
   }
 
   /** Opens the entries of a range; null is a moment to let others have a turn. Call `refresh` first. */
-  async openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
-    if (this.#salvaged !== null) return this.#salvaged.read(range);
-    return this.#ask((state) => readLog(state, range));
+  openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
+    return this.#ask((log) => (log instanceof LogState ? readLog(log, range) : log.read(range)));
   }
 
-  async #ask<T>(question: (state: LogState) => T): Promise<T> {
+  get #known(): LogState | SalvagedLog {
+    if (this.#log === null) throw new StaleView("The log has not been read.");
+    return this.#log;
+  }
+
+  async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return question(this.state);
+        return question(this.#known);
       } catch (error) {
         const reads = error instanceof WholeLogNeeded || error instanceof StaleView;
         if (!reads || attempt === ATTEMPTS_MAX) throw error;
@@ -213,14 +200,12 @@ export class LogFile {
     return turn;
   }
 
-  async #look(): Promise<boolean> {
+  /** Opens the file for a task; false when there is none. */
+  async #withFile(task: (fd: number) => Promise<void>): Promise<boolean> {
     const fd = ifThere(() => openSync(this.places.log, "r"));
-    if (fd === null) {
-      this.#take(null, null, null, null);
-      return false;
-    }
+    if (fd === null) return false;
     try {
-      await this.#update(fd);
+      await task(fd);
     } finally {
       closeSync(fd);
     }
@@ -230,8 +215,8 @@ export class LogFile {
   async #update(fd: number): Promise<void> {
     const stamp = stampOf(fstatSync(fd));
     if (sameStamp(this.#stamp, stamp)) return;
-    const state = this.#state;
-    if (state === null || !hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
+    const state = this.#log;
+    if (!(state instanceof LogState) || !hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
     try {
       await this.#judge(fd, () => {
         // The one thing of a log that changes in place; whoever appends first changes it.
@@ -247,49 +232,50 @@ export class LogFile {
 
   async #load(fd: number, { useIndex }: { readonly useIndex: boolean }): Promise<void> {
     await this.#judge(fd, async () => {
-      const { header, end, check, tail } = readHeader(fd, this.places.log);
-      const stamp = stampOf(fstatSync(fd));
-      const identity = { places: this.places, ino: stamp.ino, headerEnd: end, headerCheck: check };
-      const log = { path: this.places.index, headerCheck: check, ino: stamp.ino, fd, stamp, header };
-      const start = useIndex && stamp.size > INDEXED_BYTES_MIN ? readIndex(log) : null;
+      const { ino, size } = fstatSync(fd);
+      const { identity, ...first } = this.#start(fd, ino);
+      const start = useIndex && size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
       try {
         if (start !== null) return await foldRest(fd, new LogState(identity, start.point, start.reach));
       } catch (error) {
         // The log itself has the last word on whether it is damaged.
         if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
       }
-      const first = { end: { seq: 0, offset: end }, lines: 1, tail, head: emptyHead(header), settings: [] };
       return foldRest(fd, new LogState(identity, first, null));
     });
+  }
+
+  /** Which log an open file is, and where its first entry stands. */
+  #start(fd: number, ino: number): LogPoint & { readonly identity: LogIdentity } {
+    const { header, end, check, tail } = readHeader(fd, this.places.log);
+    const identity = { places: this.places, ino, headerEnd: end, headerCheck: check };
+    return { identity, end: { seq: 0, offset: end }, lines: 1, tail, head: emptyHead(header), settings: [] };
   }
 
   /**
    * Takes over what the task finds, or what it finds wrong with the file, so that the file is not read again until it
    * changes. Until then what was known before stays, for those who are reading.
    */
-  async #judge(fd: number, task: () => Promise<Folded>): Promise<void> {
-    const stamp = stampOf(fstatSync(fd));
+  async #judge(fd: number, task: () => Promise<LogState>): Promise<void> {
+    const before = fstatSync(fd);
     try {
-      const { state, stats } = await task();
-      state.touch(new Date(stats.mtimeMs).toISOString());
-      this.#take(state, stampOf(stats), null, null);
+      const state = await task();
+      // While others had a turn, a writer of this process may have appended: from here on nobody has one.
+      const stats = fstatSync(fd);
+      for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
+      this.#take(state, stats, null);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
       const salvages = this.#salvages && error instanceof SessionDamagedError;
-      this.#take(null, stamp, error, salvages ? trySalvage(fd, this.places.log, stamp) : null);
+      this.#take(salvages ? trySalvage(fd, this.places.log, before) : null, before, error);
     }
   }
 
-  #take(
-    state: LogState | null,
-    stamp: FileStamp | null,
-    problem: SessionError | null,
-    salvaged: SalvagedLog | null,
-  ): void {
-    this.#state = state;
-    this.#stamp = stamp;
+  #take(log: LogState | SalvagedLog | null, stats: Stats | null, problem: SessionError | null): void {
+    if (log instanceof LogState && stats !== null) log.touch(new Date(stats.mtimeMs).toISOString());
+    this.#log = log;
     this.#problem = problem;
-    this.#salvaged = salvaged;
+    this.settle(stats);
   }
 
   #throwProblem(): void {
@@ -303,19 +289,15 @@ function hasGrown({ identity, size, tail }: LogState, stamp: FileStamp, fd: numb
   return readTail(fd, size, tail.length)?.equals(tail) === true;
 }
 
-/** Folds what the file has more, up to its end. Resolves to how it looked then. */
-async function foldRest(fd: number, state: LogState): Promise<Folded> {
-  for (;;) {
-    const stats = fstatSync(fd);
-    let groups = 0;
-    for (const lines of readLines(fd, state.size, stats.size)) {
-      if (groups > 0) await giveTurn();
-      state.fold(lines);
-      groups += 1;
-    }
-    // While others had a turn, the log may have grown.
-    if (groups < 2) return { state, stats };
+/** Folds what the file has more. */
+async function foldRest(fd: number, state: LogState): Promise<LogState> {
+  let groups = 0;
+  for (const lines of readLines(fd, state.size, fstatSync(fd).size)) {
+    if (groups > 0) await giveTurn();
+    state.fold(lines);
+    groups += 1;
   }
+  return state;
 }
 
 function trySalvage(fd: number, path: string, stamp: FileStamp): SalvagedLog | null {

@@ -24,6 +24,7 @@ import {
   settingsIn,
 } from "../rows/entry-state.ts";
 import { NEWLINE } from "./log-line.ts";
+import type { Places } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of a line, or of the fold that made the head in it. */
@@ -53,12 +54,14 @@ export interface Anchor {
   readonly offset: number;
 }
 
-/** Which log an index belongs to. */
-export interface IndexedLog {
-  readonly path: string;
-  /** A checksum of the log's first line. */
-  readonly headerCheck: number;
+/** Which file a log is. */
+export interface LogIdentity {
+  readonly places: Places;
   readonly ino: number;
+  /** Where the first line ends. */
+  readonly headerEnd: number;
+  /** A checksum of the first line. */
+  readonly headerCheck: number;
 }
 
 /** What a log adds up to at a place. */
@@ -84,15 +87,6 @@ interface IndexLine {
   readonly leaf: string | null;
   readonly head: EntryState;
   readonly settings: readonly (readonly [seq: number, node: NonNullable<EntryState["settings"]>])[];
-}
-
-/** The last line of an index, and where it ends. */
-interface LastLine {
-  readonly line: IndexLine;
-  readonly end: number;
-  readonly length: number;
-  /** How the log looked when it was last left in good order, as far as the index says. */
-  readonly rest: FileStamp;
 }
 
 /** How far an index reaches: what decides when the next line is due. */
@@ -138,29 +132,28 @@ export function isLineDue(
  * as it is now.
  */
 export function readIndex(
-  log: IndexedLog & { readonly fd: number; readonly stamp: FileStamp; readonly header: SessionHeader },
+  identity: LogIdentity,
+  header: SessionHeader,
+  fd: number,
 ): { readonly point: LogPoint; readonly reach: IndexReach } | null {
-  const last = lastLine(readLinesOf(log.path));
+  const last = readLast(identity, fd);
   if (last === null) return null;
-  const { stamp, header } = log;
-  const { line, rest } = last;
+  const { line, rest, tail, reach } = last;
+  const stamp = fstatSync(fd);
   // A file that was left at this size and has another time, or is shorter, was changed in place, wherever.
   if (stamp.size < rest.size || (stamp.size === rest.size && !sameStamp(rest, stamp))) return null;
-  const tail = tailOf(line, log);
-  if (tail === null) return null;
   const settings = line.settings.map(([seq, node]) => settingsIn({ at: "", settings: node }, seq));
   const settingsAt = (seq: number): SettingsNode => settings.find((node) => node.seq === seq) as SettingsNode;
   const path = decodePath(line.head, -1, settingsAt) ?? EMPTY_PATH;
   const head = decodeHead(line.seq, line.head, { header, leafId: line.leaf, path, facts: line.head.facts });
-  const point = { end: { seq: line.seq, offset: line.offset }, lines: line.lines, tail, head, settings };
-  return { point, reach: { offset: line.offset, end: last.end, length: last.length } };
+  return { point: { end: { seq: line.seq, offset: line.offset }, lines: line.lines, tail, head, settings }, reach };
 }
 
 /** The places that an index knows in an open log. */
-export function readAnchors(log: IndexedLog & { readonly fd: number }): Anchor[] {
-  return readLinesOf(log.path).flatMap(({ text }) => {
+export function readAnchors(identity: LogIdentity, fd: number): Anchor[] {
+  return readLinesOf(identity.places.index).flatMap(({ text }) => {
     const line = parseLine(text);
-    return line === null || tailOf(line, log) === null ? [] : [{ seq: line.seq, offset: line.offset }];
+    return line === null || tailOf(line, identity, fd) === null ? [] : [{ seq: line.seq, offset: line.offset }];
   });
 }
 
@@ -169,30 +162,25 @@ export function readAnchors(log: IndexedLog & { readonly fd: number }): Anchor[]
  * under the log's lock. `reach` is null where others may have written to the index. Gives how far it reaches then.
  */
 export function writeIndex(
-  log: IndexedLog & { readonly fd: number },
+  identity: LogIdentity,
+  fd: number,
   point: LogPoint,
   { reach, resting }: { readonly reach: IndexReach | null; readonly resting: boolean },
 ): IndexReach {
-  const stamp = stampOf(fstatSync(log.fd));
-  const known = reach ?? findReach(log, stamp);
+  const known = reach ?? readLast(identity, fd)?.reach ?? NO_INDEX;
   const due = isLineDue(known, point.end.offset, { resting });
   // Without a line, nothing is taken from the index anyway.
   if (!due && (!resting || known.end === 0)) return known;
-  const text = Buffer.from(due ? formatLine(log, point, stamp) : formatRest(stamp));
-  const fd = openIndex(log.path);
+  const stamp = fstatSync(fd);
+  const text = Buffer.from(due ? formatLine(identity, point, stamp) : formatRest(stamp));
+  const index = openIndex(identity.places.index);
   try {
-    if (fstatSync(fd).size > known.end) ftruncateSync(fd, known.end);
-    writeSync(fd, text, 0, text.length, known.end);
+    ftruncateSync(index, known.end);
+    writeSync(index, text, 0, text.length, known.end);
   } finally {
-    closeSync(fd);
+    closeSync(index);
   }
   return due ? { offset: point.end.offset, end: known.end + text.length, length: text.length } : known;
-}
-
-function findReach(log: IndexedLog & { readonly fd: number }, stamp: FileStamp): IndexReach {
-  const last = lastLine(readLinesOf(log.path));
-  if (last === null || last.line.offset > stamp.size || tailOf(last.line, log) === null) return NO_INDEX;
-  return { offset: last.line.offset, end: last.end, length: last.length };
 }
 
 function openIndex(path: string): number {
@@ -201,7 +189,7 @@ function openIndex(path: string): number {
   return openSync(path, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE_MODE);
 }
 
-function formatLine({ headerCheck }: IndexedLog, point: LogPoint, { ino, size, mtimeMs }: FileStamp): string {
+function formatLine({ headerCheck }: LogIdentity, point: LogPoint, { ino, size, mtimeMs }: FileStamp): string {
   const { end, lines, tail, head } = point;
   const where = `"format":${FORMAT},"seq":${end.seq},"offset":${end.offset},"lines":${lines}`;
   const checks = `"tail":[${checksum(tail)},${tail.length}],"log":${JSON.stringify([headerCheck, ino, size, mtimeMs])}`;
@@ -220,30 +208,36 @@ function withChecksum(json: string): string {
 }
 
 /** The lines of an index, each with the offset after it. One that cannot be read is as good as none: all is in the log. */
-function readLinesOf(path: string): { readonly text: string; readonly end: number }[] {
+function readLinesOf(path: string): { readonly text: string; readonly end: number; readonly length: number }[] {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch {
     return [];
   }
-  const lines: { text: string; end: number }[] = [];
+  const lines: ReturnType<typeof readLinesOf> = [];
   let start = 0;
   for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-    lines.push({ text: bytes.toString("utf8", start, end), end: end + 1 });
+    lines.push({ text: bytes.toString("utf8", start, end), end: end + 1, length: end + 1 - start });
     start = end + 1;
   }
   return lines;
 }
 
-function lastLine(lines: readonly { readonly text: string; readonly end: number }[]): LastLine | null {
+/** The last line of the index of an open log, and how the log looked when it was last left in good order. */
+function readLast(identity: LogIdentity, fd: number) {
   let rest: FileStamp | null = null;
-  for (let index = lines.length - 1; index >= Math.max(0, lines.length - BROKEN_LINES_MAX); index--) {
-    const { text, end } = lines[index] as (typeof lines)[number];
+  for (const { text, ...place } of readLinesOf(identity.places.index).slice(-BROKEN_LINES_MAX).reverse()) {
     const line = parseLine(text);
-    const [, ino = 0, size = 0, mtimeMs = 0] = line?.log ?? [];
-    if (line !== null) return { line, end, length: text.length, rest: rest ?? { ino, size, mtimeMs } };
-    rest ??= parseRest(text);
+    if (line === null) {
+      rest ??= parseRest(text);
+      continue;
+    }
+    const tail = tailOf(line, identity, fd);
+    if (tail === null) return null;
+    const [, ino, size, mtimeMs] = line.log;
+    const reach: IndexReach = { offset: line.offset, ...place };
+    return { line, tail, reach, rest: rest ?? { ino, size, mtimeMs } };
   }
   return null;
 }
@@ -265,7 +259,7 @@ function parseChecked(text: string): unknown {
 }
 
 /** The bytes before a line's place, if they are those that it was written for. */
-function tailOf(line: IndexLine, { fd, headerCheck, ino }: IndexedLog & { readonly fd: number }): Buffer | null {
+function tailOf(line: IndexLine, { headerCheck, ino }: LogIdentity, fd: number): Buffer | null {
   const [check, length] = line.tail;
   if (line.log[0] !== headerCheck || line.log[1] !== ino) return null;
   const tail = readTail(fd, line.offset, length);

@@ -7,10 +7,9 @@ import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } fr
 import type { SessionHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
 import { Anchors } from "./anchors.ts";
-import { type Anchor, type IndexedLog, type IndexReach, type LogPoint, TAIL_BYTES } from "./log-index.ts";
+import { type Anchor, type IndexReach, type LogIdentity, type LogPoint, TAIL_BYTES } from "./log-index.ts";
 import { parseLine, type RawLine } from "./log-line.ts";
 import { PathCache } from "./path-cache.ts";
-import type { Places } from "./places.ts";
 import { countLines, readLines } from "./read-lines.ts";
 
 const SPANS_MAX = 8;
@@ -20,16 +19,6 @@ export class StaleView extends Error {}
 
 /** Thrown where the whole log must be read, as it was begun from its index. */
 export class WholeLogNeeded extends Error {}
-
-/** Which file a log is. */
-export interface LogIdentity {
-  readonly places: Places;
-  readonly ino: number;
-  /** Where the first line ends. */
-  readonly headerEnd: number;
-  /** A checksum of the first line. */
-  readonly headerCheck: number;
-}
 
 /**
  * What a log adds up to as far as it has been read. One that was read from its beginning is `whole`: it finds entries by
@@ -80,18 +69,8 @@ export class LogState {
     return this.#tail;
   }
 
-  get whole(): boolean {
-    return this.#ids !== null;
-  }
-
   get anchors(): Anchors {
     return this.#anchors;
-  }
-
-  /** The log for its index. */
-  get indexed(): IndexedLog {
-    const { places, headerCheck, ino } = this.identity;
-    return { path: places.index, headerCheck, ino };
   }
 
   /** What an index says of the log's present end. */
@@ -241,33 +220,25 @@ export class LogState {
     const to = this.#anchors.after(seq + 1)?.offset ?? this.#end;
     const known = this.#spans.find((span) => span.from === from.offset && span.to === to);
     if (known !== undefined) return known.entries[seq - from.seq];
-    const entries = withLog(this.identity, (fd) => {
-      const read: Entry[] = [];
+    const entries: Entry[] = [];
+    const fd = openLog(this.identity);
+    try {
       for (const lines of readLines(fd, from.offset, to)) {
         for (const line of lines) {
-          const parsed = parseLine(line, from.seq + read.length);
+          const parsed = parseLine(line, from.seq + entries.length);
           if (typeof parsed === "string") throw damageAt(fd, this.identity, line, parsed);
-          for (const entry of parsed) read.push(entry);
+          for (const entry of parsed) entries.push(entry);
         }
       }
-      return read;
-    });
+    } finally {
+      closeSync(fd);
+    }
     this.#spans = [{ from: from.offset, to, entries }, ...this.#spans.slice(0, SPANS_MAX - 1)];
     return entries[seq - from.seq];
   }
 
   #damage({ offset }: RawLine, reason: string): SessionDamagedError {
     return new SessionDamagedError({ path: this.identity.places.log, line: this.#lines + 1, offset, reason });
-  }
-}
-
-/** Opens a log's file for reading, runs the task, and closes it. @throws {StaleView} when another file is in its place. */
-export function withLog<T>(identity: LogIdentity, task: (fd: number) => T): T {
-  const fd = openLog(identity);
-  try {
-    return task(fd);
-  } finally {
-    closeSync(fd);
   }
 }
 

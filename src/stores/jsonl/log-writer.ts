@@ -1,11 +1,10 @@
-import { closeSync, fdatasync, fstatSync, ftruncateSync, futimesSync, openSync, writeSync } from "node:fs";
+import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
 import { type Found, planNow, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { freezeHead } from "../rows/entry-state.ts";
@@ -16,7 +15,7 @@ import { readHeader } from "./log-header.ts";
 import { INDEXED_BYTES_MIN, isLineDue, writeIndex } from "./log-index.ts";
 import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
-import { copyLog, replaceFile, type WriteOptions } from "./new-file.ts";
+import { copyLog, replaceFile, setTime, type WriteOptions, writeAll } from "./new-file.ts";
 import type { Places } from "./places.ts";
 import { asStoreError, storeFailed } from "./store-failure.ts";
 
@@ -40,6 +39,8 @@ export class LogWriter {
   /** The file, while its lock is held. */
   #fd: number | null = null;
   #sizeAtBegin = 0;
+  /** Whether something may stand after the last whole line. */
+  #torn = false;
 
   constructor(file: LogFile, sessionId: string, options: WriteOptions) {
     this.file = file;
@@ -112,6 +113,7 @@ export class LogWriter {
       await this.file.hold(fd);
       narrowPrivateFile(log);
       this.#sizeAtBegin = this.file.state.size;
+      this.#torn = fstatSync(fd).size > this.#sizeAtBegin;
       this.#fd = fd;
     } catch (error) {
       this.file.held = false;
@@ -173,7 +175,7 @@ export class LogWriter {
   async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     for (;;) {
       const result = this.#appendNow(drafts, options);
-      if (result === "whole log needed") await this.file.whole();
+      if (result === "whole log needed") await this.file.reload();
       else if (result === "version to be raised") await this.#raiseVersion();
       else return result;
     }
@@ -194,36 +196,28 @@ export class LogWriter {
       if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
       const line = this.#lineOf(plan.added.map(({ entry }) => entry));
-      const updatedAt = this.#write(line);
+      this.#write(line, now);
       for (const stored of plan.added) state.learn(stored);
-      // The time of an append is that of the file, so that whoever looks at the file sees the same one.
-      const next: SessionHead = { ...plan.head, updatedAt };
-      freezeHead(next, head);
-      state.advance({ offset: state.size, length: line.length, bytes: line.subarray(0, -1) }, next);
+      freezeHead(plan.head, head);
+      state.advance({ offset: state.size, length: line.length, bytes: line.subarray(0, -1) }, plan.head);
       if (isLineDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
-      return { version: next.version, entries: plan.entries, head: next };
+      return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
       throw error;
     }
   }
 
-  /** Writes a line at the log's end, or leaves it as it was. Gives the file's new time. */
-  #write(line: Buffer): string {
+  /** Writes a line at the log's end, or leaves it as it was. */
+  #write(line: Buffer, now: Date): void {
     const fd = this.#fd as number;
     const { size } = this.file.state;
-    const { setsTimes, clock } = this.#options;
     try {
-      const count = writeSync(fd, line, 0, line.length, size);
-      if (count !== line.length) throw new Error(`only ${count} of ${line.length} bytes could be written`);
-      let stats = fstatSync(fd);
+      writeAll(fd, line, size);
       // What a crash left after the last whole line may be longer than this one.
-      const torn = stats.size > size + line.length;
-      if (torn) ftruncateSync(fd, size + line.length);
-      if (setsTimes) futimesSync(fd, clock(), clock());
-      if (torn || setsTimes) stats = fstatSync(fd);
-      this.file.settle(stats);
-      return new Date(stats.mtimeMs).toISOString();
+      if (this.#torn) ftruncateSync(fd, size + line.length);
+      this.#torn = false;
+      setTime(fd, now);
     } catch (cause) {
       throw this.#undo(size, cause);
     }
@@ -233,8 +227,9 @@ export class LogWriter {
   #undo(size: number, cause: unknown): SessionError {
     try {
       ftruncateSync(this.#fd as number, size);
+      this.#torn = false;
     } catch {
-      // The next append writes over it.
+      this.#torn = true;
     }
     return storeFailed(`${this.file.places.log} could not be appended to, and is as it was`, cause);
   }
@@ -261,8 +256,8 @@ export class LogWriter {
     const { state } = this.file;
     try {
       if (state.size <= INDEXED_BYTES_MIN) return;
-      const log = { ...state.indexed, fd: this.#fd as number };
-      state.reach = writeIndex(log, state.point, { reach: state.reach, resting });
+      const how = { reach: state.reach, resting };
+      state.reach = writeIndex(state.identity, this.#fd as number, state.point, how);
     } catch {
       state.reach = { offset: state.size, end: 0, length: 0 };
     }

@@ -14,36 +14,27 @@ import { copyLog, makeFile, writeLines } from "./new-file.ts";
 import { sessionFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 
-/** Makes a session's file. Call it under the directory's lock. */
+/**
+ * Makes a session's file, of the name that it has unless another path in the directory is given. Call it under the
+ * directory's lock.
+ */
 export async function createSession(
   files: SessionFiles,
   header: SessionHeader,
   drafts: readonly CheckedDraft[],
-  options: { readonly maxOpenPerUser?: number },
+  { maxOpenPerUser, path }: { readonly maxOpenPerUser?: number; readonly path?: string },
 ): Promise<SessionHead> {
   await checkFree(files, header.id);
-  await checkOpen(files, header.userId, options.maxOpenPerUser);
-  const path = join(files.options.directory, sessionFileName(header));
-  await makeLog(files, path, header, drafts);
-  return openNew(files, path, header.id, (file) => file.refresh());
-}
-
-/** Makes a session's file of any name in the directory. Call it under the directory's lock. */
-export async function createSessionAt(
-  files: SessionFiles,
-  path: string,
-  header: SessionHeader,
-  drafts: readonly CheckedDraft[],
-): Promise<SessionHead> {
-  await checkFree(files, header.id);
-  await makeLog(files, path, header, drafts);
-  try {
-    await files.live.open(path);
-    return ((await files.live.find(header.id)) as LogFile).head;
-  } catch (error) {
-    await unlink(path).catch(() => {});
-    throw error;
-  }
+  await checkOpen(files, header.userId, maxOpenPerUser);
+  const { added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
+  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
+  const target = path ?? join(files.options.directory, sessionFileName(header));
+  await makeFile(target, (fd) => writeLines(fd, lines), files.options);
+  return openNew(target, async () => {
+    const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+    await file.refresh();
+    return file;
+  });
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
@@ -65,23 +56,13 @@ export async function forkSession(
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.end.seq;
   await makeFile(path, (fd) => copyLog(state, version, forked, fd), files.options);
-  return openNew(files, path, header.id, async (file) => {
+  return openNew(path, async () => {
+    const file = files.live.expect(path, header.id);
     // The source may have grown while it was copied.
     if (whole && version === state.end.seq) file.adopt(state);
     else await file.refresh();
+    return file;
   });
-}
-
-async function makeLog(
-  files: SessionFiles,
-  path: string,
-  header: SessionHeader,
-  drafts: readonly CheckedDraft[],
-): Promise<void> {
-  const now = files.now().toISOString();
-  const { added } = planFirst(emptyHead(header), drafts, now);
-  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
-  await makeFile(path, (fd) => writeLines(fd, lines), files.options);
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
@@ -89,18 +70,10 @@ function presentHeader(header: SessionHeader): SessionHeader {
   return { ...header, version: FORMAT_VERSION };
 }
 
-async function openNew(
-  files: SessionFiles,
-  path: string,
-  sessionId: string,
-  learn: (file: LogFile) => Promise<unknown>,
-): Promise<SessionHead> {
-  const file = files.live.expect(path, sessionId);
+async function openNew(path: string, open: () => Promise<LogFile>): Promise<SessionHead> {
   try {
-    await learn(file);
-    return file.head;
+    return (await open()).head;
   } catch (error) {
-    files.live.forget(file);
     await unlink(path).catch(() => {});
     throw error;
   }

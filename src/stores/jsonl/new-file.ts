@@ -7,7 +7,7 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { formatLine, parseLine } from "./log-line.ts";
-import { damageAt, type LogState, withLog } from "./log-state.ts";
+import { damageAt, type LogState, openLog } from "./log-state.ts";
 import { INDEX_FOLDER } from "./places.ts";
 import { giveTurn, readChunk, readLines } from "./read-lines.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
@@ -21,8 +21,6 @@ export interface WriteOptions {
   readonly durability: "flush" | "fsync";
   readonly lockTimeoutMs: number;
   readonly clock: () => Date;
-  /** Whether the files' times are to follow the clock, since it is not the system's. */
-  readonly setsTimes: boolean;
 }
 
 type WriteFile = (fd: number) => Promise<void>;
@@ -53,7 +51,7 @@ async function putFile(
     const fd = openSync(temporary, "wx", PRIVATE_FILE_MODE);
     try {
       await write(fd);
-      if (options.setsTimes) futimesSync(fd, options.clock(), options.clock());
+      setTime(fd, options.clock());
       if (options.durability === "fsync") await promisify(fsync)(fd);
     } finally {
       closeSync(fd);
@@ -104,9 +102,18 @@ export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(missingAsNull)) !== null;
 }
 
-/** Writes all of the bytes at the end of a new file, or throws. */
-export function writeAll(fd: number, bytes: Buffer): void {
-  const count = writeSync(fd, bytes);
+/**
+ * Gives a file the time of an append, so that whoever looks at it sees the one that its writer told. Half a millisecond
+ * more, as the system may round it down.
+ */
+export function setTime(fd: number, time: Date): void {
+  const seconds = (time.getTime() + 0.5) / 1000;
+  futimesSync(fd, seconds, seconds);
+}
+
+/** Writes all of the bytes, at an offset or after what was written last, or throws. */
+export function writeAll(fd: number, bytes: Buffer, at: number | null = null): void {
+  const count = writeSync(fd, bytes, 0, bytes.length, at);
   if (count !== bytes.length) throw new Error(`only ${count} of ${bytes.length} bytes could be written`);
 }
 
@@ -126,15 +133,20 @@ export async function writeLines(fd: number, lines: Iterable<string>): Promise<v
 /** Writes a log that begins with another header and has the first entries of this one, as many as `version` says. */
 export async function copyLog(state: LogState, version: number, header: SessionHeader, to: number): Promise<void> {
   writeAll(to, Buffer.from(`${JSON.stringify(header)}\n`));
-  const { offset, rest } = withLog(state.identity, (from) => endOf(state, version, from));
-  for (let at = state.identity.headerEnd; at < offset; ) {
-    const chunk = withLog(state.identity, (from) => readChunk(from, at, Math.min(PIECE_BYTES, offset - at)));
-    if (chunk.length === 0) throw new Error(`${state.identity.places.log} is shorter than it was`);
-    writeAll(to, chunk);
-    at += chunk.length;
-    if (at < offset) await giveTurn();
+  const from = openLog(state.identity);
+  try {
+    const { offset, rest } = endOf(state, version, from);
+    for (let at = state.identity.headerEnd; at < offset; ) {
+      const chunk = readChunk(from, at, Math.min(PIECE_BYTES, offset - at));
+      if (chunk.length === 0) throw new Error(`${state.identity.places.log} is shorter than it was`);
+      writeAll(to, chunk);
+      at += chunk.length;
+      if (at < offset) await giveTurn();
+    }
+    if (rest !== null) writeAll(to, rest);
+  } finally {
+    closeSync(from);
   }
-  if (rest !== null) writeAll(to, rest);
 }
 
 /** Where the whole lines of the first entries end, and the line of those that are only a part of the next one. */

@@ -23,51 +23,60 @@ export function readLog(state: LogState, range: ReadRange): Generator<Entry | nu
   if (left <= 0) return nothing();
   const fd = openLog(state.identity);
   try {
-    const start = range.reverse ? startAfter(state, fd, high) : startBefore(state, fd, low);
-    const read = { state, fd, start, low, high, left, end: state.size };
-    return range.reverse ? backward(read) : forward(read);
+    return readEntries(state, fd, {
+      low,
+      high,
+      left,
+      reverse: range.reverse,
+      start: startOf(state, fd, low, high, range),
+    });
   } catch (error) {
     closeSync(fd);
     throw error;
   }
 }
 
+function* nothing(): Generator<null, undefined> {}
+
 /** A read that is under way. */
 interface Read {
-  readonly state: LogState;
-  readonly fd: number;
-  readonly start: Anchor;
   /** The first position, and the one after the last. */
   readonly low: number;
   readonly high: number;
   /** How many entries at most, and at least one. */
   readonly left: number;
-  /** Where the log ended when the read began. */
-  readonly end: number;
+  readonly reverse: boolean;
+  /** Where it begins, before the first entry or, in reverse, after the last. */
+  readonly start: Anchor;
 }
 
-function* nothing(): Generator<null, undefined> {}
-
-function* forward({ state, fd, start, low, end, ...read }: Read): Generator<Entry | null, undefined> {
-  let { seq } = start;
+function* readEntries(
+  state: LogState,
+  fd: number,
+  { low, high, reverse, start, ...read }: Read,
+): Generator<Entry | null, undefined> {
+  const { identity, size } = state;
   let { left } = read;
+  let { seq } = start;
+  const groups = reverse ? readLinesBackward(fd, start.offset, identity.headerEnd) : readLines(fd, start.offset, size);
   try {
-    for (const lines of readLines(fd, start.offset, end)) {
+    for (const lines of groups) {
       for (const line of lines) {
         const count = countEntries(line);
-        if (typeof count === "number" && seq + count <= low) {
-          seq += count;
-          continue;
-        }
-        const entries = parseLine(line, seq);
-        if (typeof entries === "string") throw damageAt(fd, state.identity, line, entries);
+        if (typeof count === "string") throw damageAt(fd, identity, line, count);
+        const from = reverse ? seq - count : seq;
+        seq = reverse ? from : from + count;
+        if (from >= high || from + count <= low) continue;
+        const entries = parseLine(line, from);
+        if (typeof entries === "string") throw damageAt(fd, identity, line, entries);
+        if (reverse) entries.reverse();
         for (const entry of entries) {
-          if (entry.seq < low) continue;
-          if (left === 1) state.anchors.add({ seq, offset: line.offset });
+          if (entry.seq < low || entry.seq >= high) continue;
+          // The next read often goes on where this one ends.
+          if (left === 1) state.anchors.add({ seq: from, offset: line.offset });
           yield entry;
           if (--left === 0) return;
         }
-        seq += entries.length;
       }
       yield null;
     }
@@ -77,47 +86,13 @@ function* forward({ state, fd, start, low, end, ...read }: Read): Generator<Entr
   throw new StaleView("The log is shorter than it was.");
 }
 
-function* backward({ state, fd, start, high, ...read }: Read): Generator<Entry | null, undefined> {
-  let { seq } = start;
-  let { left } = read;
-  try {
-    for (const lines of readLinesBackward(fd, start.offset, state.identity.headerEnd)) {
-      for (const line of lines) {
-        const count = countEntries(line);
-        const entries = typeof count === "number" && seq - count >= high ? null : parseLine(line, 0);
-        if (typeof entries === "string") throw damageAt(fd, state.identity, line, entries);
-        const end = seq;
-        seq -= entries?.length ?? (count as number);
-        for (const [index, entry] of (entries ?? []).reverse().entries()) {
-          (entry as { seq: number }).seq = end - 1 - index;
-          if (entry.seq >= high) continue;
-          if (left === 1) state.anchors.add({ seq, offset: line.offset });
-          yield entry;
-          if (--left === 0) return;
-        }
-      }
-      yield null;
-    }
-  } finally {
-    closeSync(fd);
+/** A place to begin at, not far before the first entry or, in reverse, after the last. */
+function startOf(state: LogState, fd: number, low: number, high: number, { reverse }: ReadRange): Anchor {
+  const nearest = (): Anchor => (reverse ? (state.anchors.after(high) ?? state.end) : state.anchors.before(low));
+  if (Math.abs(nearest().seq - (reverse ? high : low)) > SKIP_ENTRIES_MAX) {
+    for (const anchor of readAnchors(state.identity, fd)) if (anchor.offset <= state.size) state.anchors.add(anchor);
   }
-  throw new StaleView("The log is not as long as it was.");
-}
-
-function startBefore(state: LogState, fd: number, seq: number): Anchor {
-  if (seq - state.anchors.before(seq).seq > SKIP_ENTRIES_MAX) addFromIndex(state, fd);
-  return state.anchors.before(seq);
-}
-
-function startAfter(state: LogState, fd: number, seq: number): Anchor {
-  const nearest = (): Anchor => state.anchors.after(seq) ?? state.end;
-  if (nearest().seq - seq > SKIP_ENTRIES_MAX) addFromIndex(state, fd);
   return nearest();
-}
-
-function addFromIndex(state: LogState, fd: number): void {
-  for (const anchor of readAnchors({ ...state.indexed, fd }))
-    if (anchor.offset <= state.size) state.anchors.add(anchor);
 }
 
 /** The entries of a read that is opened at its first step; what goes wrong in a step becomes a `SessionError`. */

@@ -6,7 +6,6 @@ import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
-import { stampOf } from "./log-index.ts";
 import { syncDirectoryOf, writeAll, writeLines } from "./new-file.ts";
 import { placesOf } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
@@ -39,7 +38,7 @@ export async function repairFile(path: string): Promise<RepairReport> {
   try {
     const fd = openSync(places.log, "r");
     try {
-      const log = salvage(fd, places.log, stampOf(fstatSync(fd)));
+      const log = salvage(fd, places.log, fstatSync(fd));
       const report = { path: places.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
       if (log.damage.length === 0) return report;
       const sideFile = keepBytes(fd, places.log, log.damage);

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Entry } from "../../session/entry.ts";
@@ -6,15 +6,15 @@ import { SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
 import { createHeader, type SessionHeader } from "../../session/header.ts";
 import { isSessionId } from "../../session/id.ts";
-import type { Settings, SettingsNode, SettingsTable } from "../../session/settings.ts";
+import type { SettingsNode, SettingsTable } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
-import { type FileStamp, stampOf } from "./log-index.ts";
+import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
 import { readLines } from "./read-lines.ts";
-import { recoverLine, type RecoveredItem } from "./recover-line.ts";
-import { relink, type RelinkedLog } from "./relink.ts";
+import { type RecoveredItem, recoverLine, relink, type RelinkedLog } from "./relink.ts";
+import { withFile } from "./store-failure.ts";
 
 /** One place where a file cannot be read as it is. */
 export interface Damage {
@@ -54,16 +54,16 @@ export class SalvagedLog {
     this.head = freezeDeep(head);
   }
 
-  getEntry(id: string): Entry | null {
+  find(id: string): Entry | null {
     return this.entries[this.#positions.get(id) ?? -1] ?? null;
   }
 
-  path(id: string): PathSummary | null {
+  pathOf(id: string): PathSummary | null {
     return this.#paths.get(id) ?? null;
   }
 
-  settings(last: SettingsNode): Settings {
-    return this.#settings.read(last);
+  settingsAt(seq: number): SettingsNode {
+    return this.#settings.at(seq);
   }
 
   *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
@@ -89,12 +89,7 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
 
 /** What cannot be read of a file. */
 export function readDamage(path: string): readonly Damage[] {
-  const fd = openSync(path, "r");
-  try {
-    return salvage(fd, path, stampOf(fstatSync(fd))).damage;
-  } finally {
-    closeSync(fd);
-  }
+  return withFile(path, (fd) => salvage(fd, path, fstatSync(fd)).damage);
 }
 
 /** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */

@@ -74,7 +74,7 @@ export class SessionDirectory {
   }
 
   /** Takes a file in by its path, whatever its name. Throws as `LogFile.refresh` does. */
-  async open(path: string): Promise<string> {
+  async open(path: string): Promise<LogFile> {
     const whole = resolve(path);
     const name = basename(whole);
     const listed = dirname(whole) === this.path && isLogName(name);
@@ -91,7 +91,7 @@ export class SessionDirectory {
     }
     this.#opened.set(id, file);
     this.use(file);
-    return id;
+    return file;
   }
 
   /** The files that were opened by path and are outside of the directory. */

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import { SessionError } from "../../session/errors.ts";
 import { StaleView } from "./log-state.ts";
 
@@ -42,5 +43,15 @@ export function ifThere<T>(task: () => T): T | null {
     return task();
   } catch (error) {
     return missingAsNull(error);
+  }
+}
+
+/** Opens a file for reading, runs a task, and closes it. */
+export function withFile<T>(path: string, task: (fd: number) => T): T {
+  const fd = openSync(path, "r");
+  try {
+    return task(fd);
+  } finally {
+    closeSync(fd);
   }
 }
