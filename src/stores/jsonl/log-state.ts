@@ -94,7 +94,6 @@ export class LogState {
       }
       this.advance(line, head);
     }
-    this.#tail = Buffer.from(this.#tail);
   }
 
   /** Takes over an entry of the next line. */
@@ -111,7 +110,8 @@ export class LogState {
     this.#head = head;
     this.#end = offset + length;
     this.#lines += 1;
-    this.#tail = bytes.subarray(-TAIL_BYTES);
+    // A copy, so that neither a long line nor the piece that was read stays in memory.
+    this.#tail = Buffer.from(bytes.subarray(-TAIL_BYTES));
   }
 
   /** Takes over the header of another version that the log's first line has now. */
