@@ -298,3 +298,25 @@ test("indexes a session with many variables, and writes them anew only where eno
   await rm(indexOf(path));
   expect(await tellSettings(await openStore(directory, { readOnly: true }))).toEqual(told);
 }, 30_000);
+
+test("keeps every append that comes while the first look-up by id reads the whole log", async () => {
+  const directory = await makeDirectory();
+  const { store } = await makeSession(directory);
+  for (let index = 0; index < 60; index++) await store.append("a", [user(LONG, `e${index}`)]);
+  await store.close();
+  const again = await openStore(directory);
+  await again.append("a", [user("first")]);
+  const looking = Promise.all([again.getEntry("a", "e3"), again.path("a", "e5")]);
+  let done = false;
+  const looked = looking.finally(() => {
+    done = true;
+  });
+  let appended = 1;
+  for (; !done && appended < 5000; appended++) await again.append("a", [user("more")]);
+  expect((await looked)[0]).toMatchObject({ seq: 3 });
+  expect(await again.head("a")).toMatchObject({ version: 60 + appended, path: { depth: 60 + appended } });
+  await again.close();
+  const bare = await openStore(directory, { readOnly: true });
+  expect(await idsOf(bare)).toHaveLength(60 + appended);
+  await checkHeadIsFold(bare, "a");
+});

@@ -1,4 +1,5 @@
 import { FileLock, FOREIGN_SILENCE_MS_MAX, type LockOwner } from "../../internal/file-lock.ts";
+import { giveTurn } from "./read-lines.ts";
 
 /** After how long without a task the lock is let go. */
 const IDLE_MS = 15;
@@ -67,7 +68,8 @@ export class LockedTurns {
 
   /** Notes that something was done outside of a turn. */
   used(): void {
-    if (this.#isWanted()) this.#draining = this.#letGo(GIVE_WAY_MS);
+    if (!this.#isLookDue()) return;
+    this.#draining = this.#lock.isWanted() ? this.#letGo(GIVE_WAY_MS) : this.#giveTurn();
   }
 
   /** Finishes what waits and lets go of the lock. */
@@ -90,7 +92,7 @@ export class LockedTurns {
         (value) => () => resolve(value),
         (error: unknown) => () => reject(error),
       );
-      const wanted = this.#isWanted();
+      const wanted = this.#isLookDue() && this.#lock.held && this.#lock.isWanted();
       // Whoever is told now and comes back at once must find nothing under way, so that it need not wait.
       if (this.#waiting.length === 0 && !wanted) this.#draining = null;
       settle();
@@ -121,13 +123,19 @@ export class LockedTurns {
     return mine;
   }
 
-  /** Whether others wait for the lock, which is looked up now and then; called after each use. */
-  #isWanted(): boolean {
+  /** Whether it is time to look if others wait for the lock; called after each use. */
+  #isLookDue(): boolean {
     this.#usedAtMs = performance.now();
     if (this.#usedAtMs - this.#heldSinceMs <= HOLD_MS || this.#usedAtMs - this.#lookedAtMs < WANT_CHECK_MS)
       return false;
     this.#lookedAtMs = this.#usedAtMs;
-    return this.#lock.held && this.#lock.isWanted();
+    return true;
+  }
+
+  /** Lets others in this process have a turn, which a loop of things that are done at once never does. */
+  async #giveTurn(): Promise<void> {
+    await giveTurn();
+    this.#draining = this.#waiting.length > 0 ? this.#drain() : null;
   }
 
   #watchForIdleness(ms: number): void {
