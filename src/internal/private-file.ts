@@ -45,8 +45,8 @@ export async function writePrivateFile(
 }
 
 /** Takes away what others may do with an open file, where it is ours to change. */
-export async function keepPrivate(handle: FileHandle, known?: FileStats): Promise<void> {
-  const stats = known ?? (await handle.stat());
+async function keepPrivate(handle: FileHandle): Promise<void> {
+  const stats = await handle.stat();
   // Some file systems know no modes, and refuse to be told one.
   if (isTooWide(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
 }
