@@ -73,10 +73,13 @@ export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, nex
   if (leafSeq !== entry.seq) state += `,"leaf":${leafSeq}`;
   if (factsSeq !== before.factsSeq) state += `,"facts":${encodeFacts(head)}`;
   else if (factsSeq !== null) state += `,"facts":${factsSeq}`;
-  if (head.messageCount !== head.path.turnCount) state += `,"messages":${head.messageCount}`;
-  if (!sameUsage(head.usage, head.path.usage)) state += `,"spent":${encodeUsage(head.usage)}`;
-  if (head.cost !== head.path.cost) state += `,"spentCost":${head.cost}`;
-  return head.closed ? `${state},"closed":true}` : `${state}}`;
+  return `${state}${encodeTotals(head)}}`;
+}
+
+/** A head by itself, with all of its parts but the settings: in their place stands where they are. */
+export function encodeHead(head: SessionHead): string {
+  const times = `"at":"${head.updatedAt}","modified":"${head.modifiedAt}"`;
+  return `{${times}${encodePath(head.path, -1)},"facts":${encodeFacts(head)}${encodeTotals(head)}}`;
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -193,6 +196,15 @@ export function encodeFacts(head: SessionHead): string {
   if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
   if (head.undone.length > 0) facts.undone = head.undone;
   return JSON.stringify(facts);
+}
+
+/** What a head sums up over all branches, where that is not what its path does; each field after a comma. */
+function encodeTotals(head: SessionHead): string {
+  let state = "";
+  if (head.messageCount !== head.path.turnCount) state += `,"messages":${head.messageCount}`;
+  if (!sameUsage(head.usage, head.path.usage)) state += `,"spent":${encodeUsage(head.usage)}`;
+  if (head.cost !== head.path.cost) state += `,"spentCost":${head.cost}`;
+  return head.closed ? `${state},"closed":true` : state;
 }
 
 function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {

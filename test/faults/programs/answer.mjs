@@ -1,14 +1,14 @@
 // Opens stores and asks them what it is told to, one thing after the other. It is talked to over the channel to its parent:
 // { method, args } is answered with { value }, { refused: <code> } or { failed: <what went wrong> }.
-import { checkHeadIsFold } from "../../../dist/testing/index.js";
+import { checkHeadIsFold } from "skein/testing";
 import { openAt } from "./open-at.mjs";
 
-/** @typedef {import("../../../dist/session/index.js").SessionStore} SessionStore */
+/** @typedef {import("skein").SessionStore} SessionStore */
 
 const TTL_MS = 10 * 60 * 1000;
 /** @type {SessionStore | null} */
 let store = null;
-/** The leases that were taken here, by session. @type {Map<string, import("../../../dist/session/index.js").Lease>} */
+/** The leases that were taken here, by session. @type {Map<string, import("skein").Lease>} */
 const leases = new Map();
 
 /** What is more than a call of the store's method of that name. @type {Record<string, (...args: any[]) => Promise<unknown>>} */
