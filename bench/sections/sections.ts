@@ -2,6 +2,7 @@ import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
 import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
+import { fleetSection } from "./fleet-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
 import { httpSection } from "./http-section.ts";
@@ -33,6 +34,7 @@ export const sections: readonly Section[] = [
   studioSection,
   serverSection("postgres"),
   serverSection("redis"),
+  fleetSection,
   coldSection,
   peersSection,
 ];
