@@ -13,6 +13,7 @@ import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
 import { sandboxSection } from "./sandbox-section.ts";
+import { scaleSection } from "./scale-section.ts";
 import { serverSection } from "./server-section.ts";
 import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
@@ -35,6 +36,7 @@ export const sections: readonly Section[] = [
   serverSection("postgres"),
   serverSection("redis"),
   fleetSection,
+  scaleSection,
   coldSection,
   peersSection,
 ];
