@@ -8,6 +8,8 @@ const PREFIX = "{skein}";
 const POOL_CONNECTIONS_MAX = 50;
 const SCHEMA = "bullmq";
 const STALLED_MS = 500;
+/** Without end; the largest number that PostgreSQL takes there. */
+const STALLED_COUNT_MAX = 2 ** 31 - 1;
 const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
 
@@ -143,7 +145,7 @@ function backendOn(
   return {
     queue: (name) => make<BellQueue>(Queue, name, base, queueBackend),
     worker: (name, process, { concurrency, leaseMs }) => {
-      const locks = { lockDuration: leaseMs, stalledInterval: STALLED_MS, maxStalledCount: Number.MAX_SAFE_INTEGER };
+      const locks = { lockDuration: leaseMs, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
       return make<BellWorker>(Worker, name, process, { ...base, ...removed, ...locks, concurrency }, queueBackend);
     },
     relay: () => {

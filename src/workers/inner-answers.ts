@@ -1,6 +1,6 @@
 import { uuidv7 } from "../internal/uuid.ts";
 import { publishJson, subscribeJson } from "./live-event.ts";
-import type { RunBell } from "./run-bell.ts";
+import type { RunBell, Subscription } from "./run-bell.ts";
 
 const TOPIC = "answers";
 /** How long whoever has the run may take to say so. */
@@ -33,7 +33,10 @@ export async function giveAnswer(bell: RunBell, answer: InnerAnswer): Promise<st
 }
 
 /** Takes answers for the sessions here; `take` gives the id of the run that asked, null for none, undefined for another's. */
-export function takeAnswers(bell: RunBell, take: (answer: InnerAnswer) => Promise<string | null | undefined>) {
+export function takeAnswers(
+  bell: RunBell,
+  take: (answer: InnerAnswer) => Promise<string | null | undefined>,
+): Promise<Subscription> {
   return subscribeJson<InnerAnswer & { readonly reply: string }>(bell, TOPIC, ({ reply, ...answer }) => {
     void take(answer).then(
       (runId) => runId !== undefined && publishJson(bell, reply, runId),

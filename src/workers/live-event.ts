@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
-import type { RunBell } from "./run-bell.ts";
+import type { RunBell, Subscription } from "./run-bell.ts";
 
 /** Where an event is among those of a run: at an entry of the log, and after so many that were told live since. */
 export interface EventPlace {
@@ -48,6 +48,10 @@ export function publishJson(bell: RunBell, topic: string, value: unknown): void 
 }
 
 /** Hears values that are published as JSON. */
-export async function subscribeJson<Value>(bell: RunBell, topic: string, hear: (value: Value) => void) {
+export async function subscribeJson<Value>(
+  bell: RunBell,
+  topic: string,
+  hear: (value: Value) => void,
+): Promise<Subscription> {
   return bell.subscribe(topic, (data) => hear(JSON.parse(Buffer.from(data).toString()) as Value));
 }

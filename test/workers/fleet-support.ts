@@ -1,7 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished } from "vitest";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/entry.ts";
@@ -50,8 +49,13 @@ export async function openFleet(place: (typeof places)[number]): Promise<Fleet> 
     bell,
     bellUrl,
     async startWorker({ leaseMs = 2000, sweepMs = 60_000 } = {}) {
-      const program = fileURLToPath(new URL("./programs/fleet-worker.mjs", import.meta.url));
-      const worker = start(program, [storeUrl, bellUrl, effects, String(leaseMs), String(sweepMs)]);
+      const worker = start("../../workers/programs/fleet-worker.mjs", [
+        storeUrl,
+        bellUrl,
+        effects,
+        String(leaseMs),
+        String(sweepMs),
+      ]);
       await says(worker, /^ready$/);
       return worker;
     },
@@ -78,6 +82,12 @@ export async function says(program: Running, pattern: RegExp, after = 0): Promis
     }
     await program.more();
   }
+}
+
+/** Of two workers, the one that says something first, and the other. */
+export async function holderOf(workers: readonly Running[], pattern: RegExp): Promise<[Running, Running]> {
+  const index = await Promise.race(workers.map((worker, at) => says(worker, pattern).then(() => at)));
+  return [workers[index], workers[1 - index]] as [Running, Running];
 }
 
 /** How a session's runs began and ended, in the order of its log. */

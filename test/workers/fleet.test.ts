@@ -2,20 +2,16 @@ import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { quiet, redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
-import { entriesOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
+import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
 
 describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
   test("a worker that is killed is taken over within its lease and a second, and no effect is doubled", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const leaseMs = 3000;
-    const workers = [await fleet.startWorker({ leaseMs })];
+    const workers = [await fleet.startWorker({ leaseMs }), await fleet.startWorker({ leaseMs })];
     const { sessionId, runId } = await fleet.ask("rounds=3 ms=600");
-    const [first] = workers;
-    if (first === undefined) throw new Error("no worker");
-    await says(first, new RegExp(`^round ${runId} 1$`));
-    const second = await fleet.startWorker({ leaseMs });
-    await says(first, new RegExp(`^round ${runId} 2$`));
+    const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 2$`));
     const killedMs = Date.now();
     first.child.kill("SIGKILL");
     await expect
@@ -33,11 +29,10 @@ describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
   test("a worker that freezes is taken over, and appends nothing when it wakes", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
-    const frozen = await fleet.startWorker();
+    const workers = [await fleet.startWorker(), await fleet.startWorker()];
     const { sessionId, runId } = await fleet.ask("rounds=2 ms=400 talk=5");
-    await says(frozen, new RegExp(`^round ${runId} 0$`));
+    const [frozen] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
     frozen.child.kill("SIGSTOP");
-    await fleet.startWorker();
     await idle(fleet.store, sessionId);
     const before = await entriesOf(fleet.store, sessionId);
     expect(before.at(-1)).toMatchObject({ type: "run", phase: "finished" });
@@ -54,10 +49,9 @@ describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
     const options = { leaseMs: 60_000 };
-    const first = await fleet.startWorker(options);
+    const workers = [await fleet.startWorker(options), await fleet.startWorker(options)];
     const { sessionId, runId } = await fleet.ask("rounds=4 ms=300");
-    await says(first, new RegExp(`^round ${runId} 0$`));
-    const second = await fleet.startWorker(options);
+    const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
     first.child.kill("SIGTERM");
     await says(first, /^closed$/);
     await first.ended;

@@ -1,6 +1,6 @@
 // A worker in a process of its own, until SIGTERM. Each call of `note` leaves a line in a file: run and round.
 // node fleet-worker.mjs <store> <bell> <file of effects> <leaseMs> <sweepMs>
-// Prints "ready", "begin <run>", "round <run> <round>", "ended <run>" and "closed".
+// Prints "ready", "round <run> <round>" and "closed".
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool } from "../../../dist/agent/index.js";
@@ -60,8 +60,8 @@ const tool = (name, more = {}) =>
       required: ["round", "ms"],
     },
     async execute({ round, ms }, { runId }) {
-      print(`round ${runId} ${round}`);
       appendFileSync(effects, `${runId} ${round}\n`);
+      print(`round ${runId} ${round}`);
       await wait(Number(ms));
       return "ok";
     },
