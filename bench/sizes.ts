@@ -111,7 +111,7 @@ export const FULL_SIZES: Sizes = {
   coldMessages: 2000,
   fleetRuns: 2000,
   bellRounds: 201,
-  scaleItems: 2000,
+  scaleItems: 500,
 };
 
 /** Enough to run every line once. */

@@ -54,9 +54,14 @@ async function openRedis(url: string): Promise<FootprintReader> {
   await client.connect();
   return {
     async read() {
-      const bytes = Number(/^used_memory_dataset:(\d+)/m.exec(await client.info("memory"))?.[1]);
+      let [bytes, items] = [0, 0];
+      for await (const keys of client.scanIterator({ COUNT: 1000 })) {
+        const sizes = await Promise.all(keys.map((key) => client.memoryUsage(key, { SAMPLES: 0 })));
+        bytes += sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+        items += keys.length;
+      }
       const connections = Number(/^connected_clients:(\d+)/m.exec(await client.info("clients"))?.[1]);
-      return { bytes, items: await client.dbSize(), connections };
+      return { bytes, items, connections };
     },
     async remove(name) {
       for await (const keys of client.scanIterator({ MATCH: `${name}:*`, COUNT: 1000 })) {

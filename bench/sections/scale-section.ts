@@ -58,7 +58,10 @@ async function measureStore({ sizes, progress }: Bench, { kind, url, prefix, foo
   };
   const steps: readonly (readonly [what: string, act: () => Promise<void>])[] = [
     ["a session", async () => void sessionIds.push(...(await makeSessions(manager, count)))],
-    [`a turn of ${MESSAGE_CHARACTERS} characters`, () => atOnce(sessionIds, async (id) => void (await addTurn(manager, id)))],
+    [
+      `a turn of ${MESSAGE_CHARACTERS} characters`,
+      () => atOnce(sessionIds, async (id) => void (await addTurn(manager, id))),
+    ],
     ["a run that has ended: request, start, question, answer, end", () => atOnce(sessionIds, run("Hello."))],
     ["a parked run: request, start, question, call, what is asked", () => atOnce(sessionIds, run("pay"))],
   ];
