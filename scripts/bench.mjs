@@ -78,19 +78,19 @@ const peers = [
 ];
 
 /**
- * The servers that sections measure stores on. The variable names one that is there; otherwise one is started.
- * @typedef {{ section: string, variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
+ * The servers that sections need. The variable names one that is there; otherwise one is started.
+ * @typedef {{ sections: readonly string[], variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
  * @type {readonly Server[]}
  */
 const servers = [
   {
-    section: "postgres",
+    sections: ["postgres", "scale"],
     variable: "SKEIN_TEST_POSTGRES_URL",
     name: "PostgreSQL",
     start: () => startPostgres({ synced: true }),
   },
   {
-    section: "redis",
+    sections: ["redis", "fleet", "scale"],
     variable: "SKEIN_TEST_REDIS_URL",
     name: "Redis",
     start: async () => {
@@ -127,7 +127,7 @@ await main(async () => {
   const newer = options.peers && isChosen("cold") ? { SKEIN_BENCH_NODE24: await ensureNode24() } : {};
   const against = options.against === null ? {} : { SKEIN_BENCH_AGAINST: await ensureRevision(options.against) };
   return withServers(
-    servers.filter(({ section }) => isChosen(section)),
+    servers.filter(({ sections }) => sections.some(isChosen)),
     (env) =>
       run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], {
         env: { ...env, ...against, ...newer },

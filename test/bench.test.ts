@@ -28,6 +28,8 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "studio",
     "postgres",
     "redis",
+    "fleet",
+    "scale",
     "cold",
     "peers",
   ]);
