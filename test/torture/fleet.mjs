@@ -113,7 +113,8 @@ export class Fleet {
     const left = [...this.#members];
     for (const member of left) {
       member.leaving = true;
-      member.child.kill("SIGTERM");
+      // Who is only about to begin has nothing to end in order.
+      member.child.kill(member.url === null ? "SIGKILL" : "SIGTERM");
     }
     await Promise.all(left.map(ended));
   }
