@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openAt } from "../faults/programs/open-at.mjs";
-import { checkRuns } from "./check-runs.mjs";
+import { checkRuns, linesOf } from "./check-runs.mjs";
 import { trials } from "./trials.mjs";
 
 const program = fileURLToPath(new URL("../faults/programs/run-worker.mjs", import.meta.url));
@@ -219,14 +219,5 @@ class WorkerCrew {
       this.#workers.delete(worker);
       if (!worker.killed && code !== 0) this.wrong.push(`A worker ended with ${code}.`);
     });
-  }
-}
-
-/** @param {string} path */
-function linesOf(path) {
-  try {
-    return readFileSync(path, "utf8").split("\n").slice(0, -1);
-  } catch {
-    return [];
   }
 }

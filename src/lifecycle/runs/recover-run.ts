@@ -31,6 +31,9 @@ export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "
   readonly place?: (input: Session) => Session;
 }
 
+/** How a claim fails that came too late; one that took longer than its lease holds is among them. */
+const LATE: ReadonlySet<string> = new Set(["CONFLICT", "RUN_ENDED", "LEASE_LOST"]);
+
 /** A run that was taken up; in a box, since a run can be awaited. */
 export interface RecoveredRun {
   readonly run: SessionRun;
@@ -57,7 +60,7 @@ export async function recoverRun(
       if (error instanceof SessionBusyError) return null;
       if (error instanceof SessionCapacityError) await endRequest(init, due, error);
       // Someone went on meanwhile, or it was ended here because it got nowhere: what is due now is another matter.
-      if (!(error instanceof SessionError && (error.code === "CONFLICT" || error.code === "RUN_ENDED"))) throw error;
+      if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
     }
   }
   return null;

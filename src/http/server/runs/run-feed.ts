@@ -51,7 +51,7 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
 }
 
 function placeOf(id: string): EventPlace & { readonly claim: number } {
-  const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,15})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
+  const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,16})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
   if (seq === undefined || claim === undefined || delta === undefined) throw unknownId();
   return { seq, claim, delta };
 }
