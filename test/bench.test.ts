@@ -34,7 +34,7 @@ test("the benchmark measures every section in one run, small as it may be, and p
     "peers",
   ]);
   expect(stderr).toContain("a quick run says nothing about speed");
-}, 240_000);
+}, 360_000);
 
 test("the benchmark answers an option that it does not know with a sentence", async () => {
   const failed = await run(process.execPath, [bench, "--fast"], { cwd: root }).catch(
