@@ -40,6 +40,11 @@ ${renderSetting(sizes)}
   there is the store's \`append\` of one message. Long sessions are made with 1,000 entries in an append, and sessions for
   listings with 64 creations at once.
 - Bytes of a turn there are what PostgreSQL wrote to its write-ahead log, and the memory that Redis took.
+- The section "fleet" asks for all runs at once, as a server does; the times are those in the log of each session, and memory is the
+  most that a worker has had resident beyond what it had before, by the most runs that were with its model at once. What the
+  bell adds is from a ring to the model, less what a claim without one takes to get there.
+- The section "scale" counts what a server holds: tables with their indexes after \`VACUUM FULL\`, or keys by \`MEMORY USAGE\`. What
+  it adds up to is in [scale](scale.md).
 - The section "studio" drives Chromium, without a GPU and in a window of 1280 by 800 pixels, against a server in a process of
   its own; each opening is in a tab with an empty cache. Its sessions have Markdown, tool calls, an answer of twenty thousand
   characters in every hundred turns, and a branch of six nodes for every forty. Of a tree, long runs without branches are

@@ -66,7 +66,7 @@ export interface Sizes {
   readonly fleetRuns: number;
   /** Rings whose way is measured. */
   readonly bellRounds: number;
-  /** Sessions, runs and rings over which their bytes are averaged. */
+  /** Sessions and rings over which their bytes are averaged. */
   readonly scaleItems: number;
 }
 
@@ -111,7 +111,7 @@ export const FULL_SIZES: Sizes = {
   coldMessages: 2000,
   fleetRuns: 2000,
   bellRounds: 201,
-  scaleItems: 500,
+  scaleItems: 250,
 };
 
 /** Enough to run every line once. */

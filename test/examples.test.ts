@@ -53,6 +53,13 @@ describe("the examples", () => {
   );
 });
 
+test("the agents that the compose files name can be offered", async () => {
+  const file = JSON.stringify(new URL("../examples/fleet/agents.mjs", import.meta.url).href);
+  const program = `const { agents } = await import(${file}); console.log(agents.map(({ name }) => name).join());`;
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", program], { cwd });
+  expect(stdout.trim()).toBe("clerk");
+});
+
 describe("the tour", () => {
   const tour = join(root, "dist/cli/tour.js");
 

@@ -12,9 +12,9 @@ export async function serveWorker({ url, prefix, bell: whose, concurrency, model
   const manager = new SessionManager({ store: await openFleetStore(url, prefix) });
   const bell = whose === "own" ? inProcessBell() : bullmqBell({ url });
   const agents = [slowAgent(modelMs)];
-  const worker = await startWorker({ manager, bell, agents, concurrency, maxRunsPerUser: concurrency, sweepMs: 0 });
+  await startWorker({ manager, bell, agents, concurrency, maxRunsPerUser: concurrency, sweepMs: 0 });
   const answer = async (message: string | { readonly sessionIds: readonly string[] }): Promise<WorkerState | null> => {
-    if (typeof message === "string") return stateOf(worker.view.active);
+    if (typeof message === "string") return readState();
     await requestRuns(manager, bell, message.sessionIds);
     return null;
   };
@@ -24,9 +24,9 @@ export async function serveWorker({ url, prefix, bell: whose, concurrency, model
   return new Promise<never>(() => {});
 }
 
-function stateOf(active: number): WorkerState {
+function readState(): WorkerState {
   const { maxRSS } = process.resourceUsage();
-  return { active, most: asked.most, peakBytes: maxRSS * 1024, residentBytes: process.memoryUsage.rss() };
+  return { most: asked.most, peakBytes: maxRSS * 1024, residentBytes: process.memoryUsage.rss() };
 }
 
 /** An agent whose model takes a while for one answer. */

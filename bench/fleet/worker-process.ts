@@ -15,8 +15,6 @@ export interface WorkerInput {
 
 /** How a worker stands. */
 export interface WorkerState {
-  /** Runs that it has now. */
-  readonly active: number;
   /** The most runs that were with its model at once. */
   readonly most: number;
   /** The most memory that the process has had resident. */

@@ -15,6 +15,7 @@ const section = "fleet";
 const MODEL_MS = 1000;
 const BELL_MS_MAX = 5;
 const LOOK_MS = 100;
+const WARM_RUNS = 10;
 
 /** Many runs at once: on two workers that a bell on Redis tells, beside one process without a bell between. */
 export const fleetSection: Section = {
@@ -81,13 +82,23 @@ async function measureLoad(
   const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
   await using store = await openFleetStore(url, prefix);
   const manager = new SessionManager({ store });
-  const sessionIds = await makeSessions(manager, runs);
+  const made = await makeSessions(manager, WARM_RUNS + runs);
+  const [warm, sessionIds] = [made.slice(0, WARM_RUNS), made.slice(WARM_RUNS)];
+  const bell = bullmqBell({ url });
   const workers = await Promise.all(
     kinds.map((kind) => startWorkerProcess({ url, prefix, modelMs: MODEL_MS, ...kind })),
   );
+  /** A bell of a worker's own can be rung in its process only. */
+  const ask = async (ids: readonly string[]): Promise<void> => {
+    if (kinds[0]?.bell === "own") await workers[0]?.request(ids);
+    else await requestRuns(manager, bell, ids);
+  };
   try {
+    // Whoever is first waits for connections, which is not what a run costs.
+    await ask(warm);
+    await timesOf(manager, warm);
     const before = await Promise.all(workers.map((worker) => worker.state()));
-    await askFor(sessionIds);
+    await ask(sessionIds);
     const times = await timesOf(manager, sessionIds);
     const after = await Promise.all(workers.map((worker) => worker.state()));
     const grown = after.map(({ peakBytes, most }, index) => (peakBytes - (before[index]?.residentBytes ?? 0)) / most);
@@ -98,15 +109,9 @@ async function measureLoad(
       bytesPerRun: grown.reduce((sum, bytes) => sum + bytes, 0) / grown.length,
     };
   } finally {
+    await bell.close();
     for (const worker of workers) await worker[Symbol.asyncDispose]();
-    await removeSessions(manager, sessionIds);
-  }
-
-  /** A bell of a worker's own can be rung in its process only. */
-  async function askFor(ids: readonly string[]): Promise<void> {
-    if (kinds[0]?.bell === "own") return workers[0]?.request(ids);
-    const bell = bullmqBell({ url });
-    await requestRuns(manager, bell, ids).finally(() => bell.close());
+    await removeSessions(manager, made);
   }
 }
 

@@ -11,10 +11,12 @@ import type { Bench, Section } from "../section.ts";
 import { type ServerKind, serverOf } from "../servers/server-kind.ts";
 
 const section = "scale";
+/** Turns, or runs, of one session. */
+const TIMES = 10;
 /** Where BullMQ keeps its tables. */
 const BELL_SCHEMA = "bullmq";
 
-/** What one session, turn, run, parked run, ring and worker cost a server: the numbers that docs/scale.md adds up. */
+/** What sessions, runs, rings and workers cost a server: the numbers that docs/scale.md adds up. */
 export const scaleSection: Section = {
   name: section,
   async run(bench) {
@@ -47,60 +49,50 @@ interface Place {
   readonly footprint: FootprintReader;
 }
 
-/** What sessions cost a store, and then what happens in each of them. */
+/** What sessions cost a store, by what has happened in them: a server takes memory in pieces, so one act says little. */
 async function measureStore({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
   const count = sizes.scaleItems;
   await using store = await openFleetStore(url, prefix);
   const manager = new SessionManager({ store });
-  const sessionIds: string[] = [];
-  const run = (input: string) => async (id: string) => {
+  const run = async (id: string, input: string): Promise<void> => {
     await manager.run(id, clerk, input, { runId: randomUUID(), park: { afterMs: 0 } });
   };
-  const steps: readonly (readonly [what: string, act: () => Promise<void>])[] = [
-    ["a session", async () => void sessionIds.push(...(await makeSessions(manager, count)))],
-    [
-      `a turn of ${MESSAGE_CHARACTERS} characters`,
-      () => atOnce(sessionIds, async (id) => void (await addTurn(manager, id))),
-    ],
-    ["a run that has ended: request, start, question, answer, end", () => atOnce(sessionIds, run("Hello."))],
-    ["a parked run: request, start, question, call, what is asked", () => atOnce(sessionIds, run("pay"))],
+  const turn = (id: string): Promise<unknown> => manager.addTurn(id, { role: "user", content: messageText(0) });
+  const steps: readonly (readonly [what: string, times: number, act: (id: string) => Promise<unknown>])[] = [
+    ["a session", 0, turn],
+    [`a session of ${TIMES} turns of ${MESSAGE_CHARACTERS} characters`, TIMES, turn],
+    [`a session of ${TIMES} runs that have ended, each a question and an answer`, TIMES, (id) => run(id, "Hello.")],
+    ["a session with a run that is parked", 1, (id) => run(id, "pay")],
   ];
   const rows: Row[] = [];
-  let before = await footprint.read(prefix);
-  for (const [what, act] of steps) {
+  for (const [what, times, act] of steps) {
     progress(`scale: ${kind}, ${what}`);
-    await act();
-    const after = await footprint.read(prefix);
-    rows.push(costRow(`${kind}, ${what}`, before, after, count));
-    before = after;
+    const before = await footprint.read(prefix);
+    await atOnce(await makeSessions(manager, count), async (id) => {
+      for (let time = 0; time < times; time++) await act(id);
+    });
+    rows.push(costRow(`${kind}, ${what}`, before, await footprint.read(prefix), count));
   }
   return rows;
 }
 
-function addTurn(manager: SessionManager, id: string): Promise<unknown> {
-  return manager.addTurn(id, { role: "user", content: messageText(0) });
-}
-
-/** What rings cost a bell while they wait, and what an idle worker holds. */
+/** What rings cost a bell while they wait, and how many connections an idle worker holds. */
 async function measureBell({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
   const count = sizes.scaleItems;
-  const schema = BELL_SCHEMA;
   const bell = bullmqBell({ url });
-  const runner = prefix;
   progress(`scale: ${kind}, the bell`);
-  await bell.ring("first", { runner });
-  const before = await footprint.read(schema);
+  await bell.ring("first", { runner: prefix });
+  const before = await footprint.read(BELL_SCHEMA);
   const ids = Array.from({ length: count }, () => randomUUID());
-  await atOnce(ids, (id) => bell.ring(id, { runner }));
-  const waiting = await footprint.read(schema);
-  const listening = await bell.listen([runner], async () => {}, { concurrency: 64 });
+  await atOnce(ids, (id) => bell.ring(id, { runner: prefix }));
+  const waiting = await footprint.read(BELL_SCHEMA);
+  const listening = await bell.listen([prefix], async () => {}, { concurrency: 64 });
   while ((await bell.counts()).waiting > 0) await new Promise((resolve) => setTimeout(resolve, 50));
   await listening.close();
   await bell.close();
-  const idle = await footprint.read(schema);
+  const idle = await footprint.read(BELL_SCHEMA);
   const worker = await startWorkerProcess({ url, prefix, bell: "shared", concurrency: 32, modelMs: 0 });
-  const { residentBytes } = await worker.state();
-  const working = await footprint.read(schema);
+  const working = await footprint.read(BELL_SCHEMA);
   await worker[Symbol.asyncDispose]();
   return [
     costRow(`${kind}, a ring that waits`, before, waiting, count),
@@ -110,7 +102,6 @@ async function measureBell({ sizes, progress }: Bench, { kind, url, prefix, foot
       what: `${kind}, a worker with one agent and nothing to do: connections to the server, for sessions and bell`,
       measured: formatCount(working.connections - idle.connections),
     },
-    { section, what: `${kind}, the same, memory of its process`, measured: formatBytes(residentBytes) },
   ];
 }
 
