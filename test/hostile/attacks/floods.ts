@@ -3,8 +3,6 @@ import { type Attack, type Attacker, at, attacks, must } from "../attack.ts";
 import { runIn } from "../attackers.ts";
 import { chain, header, said } from "../log-lines.ts";
 
-type Row = Omit<Attack, "kind">;
-
 const FULL = { status: 409, code: "CAPACITY" } as const;
 const TOO_MANY_STREAMS = { status: 429, code: "TOO_MANY_STREAMS" } as const;
 
