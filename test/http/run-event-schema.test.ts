@@ -12,7 +12,7 @@ import { scripted } from "../../src/models/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { usage } from "../sample-log.ts";
 import { calling, callOf, eventsOf, saying, toolOf } from "../sample-run.ts";
-import { answering } from "./runs-agents.ts";
+import { answering, gate } from "./runs-agents.ts";
 import { allOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** Every type of event that there is; one that is added must be added here. */
@@ -152,9 +152,14 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
 
 test("how a run or a group failed keeps its code, message and details in JSON", async () => {
   const refused = new ModelError("authentication", "The key is wrong.", { provider: "sample", status: 401 });
+  const hold = gate();
+  const refuse = async () => {
+    await hold.opened;
+    return { ok: false, error: "I would rather not." } as const;
+  };
   const groups = (manager: SessionManager) => ({
     crew: new GroupSession({ manager })
-      .addAgent({ name: "shy", execute: () => ({ ok: false, error: "I would rather not." }) })
+      .addAgent({ name: "shy", execute: refuse })
       .addAgent(answering([refused], [], "lost")),
   });
   const server = await openRunServer({ agents: { helper: answering([refused]) }, groups });
@@ -169,7 +174,9 @@ test("how a run or a group failed keeps its code, message and details in JSON", 
   const failed = await allOf(client, alone);
   expect(failed.at(-1)).toEqual({ type: "run-failed", error, runId: alone.runId });
   const run = await client.runs.start(sessionId, { input: "Hi.", group: "crew" });
-  const told = await allOf(client, run);
+  const telling = allOf(client, run);
+  await nextOf(client, run, "agent-selected").then(hold.open);
+  const told = await telling;
   const { runId } = run;
   expect(told.slice(-3)).toEqual([
     { type: "run-failed", error, agent: "lost", runId },

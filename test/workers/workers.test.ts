@@ -69,30 +69,35 @@ test("names of agents and groups are one namespace, and options that make no sen
   }
 });
 
-test("of one user's thousand runs and another's one, the one is among the next ten to begin", {
-  timeout: 60_000,
-}, async () => {
-  const { agent, begun, hold } = counting();
-  onTestFinished(() => hold.open());
-  const bell = inProcessBell();
-  const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 2000 } });
-  const server = await createServer({ manager, bell, agents: [agent], limits: { rate: null }, tokens: TOKENS });
-  onTestFinished(() => server.close());
-  const url = await server.listen();
-  const start = async (userId: string, input: string): Promise<void> => {
-    const { sessionId } = await manager.create({ userId });
-    await createClient({ url, token: tokenOf(userId) }).runs.start(sessionId, { input });
-  };
-  for (let from = 0; from < 1000; from += 20) {
-    await Promise.all(Array.from({ length: 20 }, (_, index) => start("ann", `ann ${from + index}`)));
-  }
-  await work({ agents: [agent], bell, manager });
-  await expect.poll(() => begun.length).toBe(10);
-  await start("bob", "bob");
-  hold.open();
-  await expect.poll(() => begun.indexOf("bob")).toBeGreaterThan(-1);
-  expect(begun.indexOf("bob")).toBeLessThan(20);
-});
+test.for([
+  { many: 1000, first: 10, settings: {} },
+  { many: 100, first: 4, settings: { concurrency: 4 } },
+])(
+  "of one user's $many runs and another's one, the one is among the next ten to begin, with $settings",
+  { timeout: 60_000 },
+  async ({ many, first, settings }) => {
+    const { agent, begun, hold } = counting();
+    onTestFinished(() => hold.open());
+    const bell = inProcessBell();
+    const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 2000 } });
+    const server = await createServer({ manager, bell, agents: [agent], limits: { rate: null }, tokens: TOKENS });
+    onTestFinished(() => server.close());
+    const url = await server.listen();
+    const start = async (userId: string, input: string): Promise<void> => {
+      const { sessionId } = await manager.create({ userId });
+      await createClient({ url, token: tokenOf(userId) }).runs.start(sessionId, { input });
+    };
+    for (let from = 0; from < many; from += 20) {
+      await Promise.all(Array.from({ length: 20 }, (_, index) => start("ann", `ann ${from + index}`)));
+    }
+    await work({ agents: [agent], bell, manager, ...settings });
+    await expect.poll(() => begun.length).toBe(first);
+    await start("bob", "bob");
+    hold.open();
+    await expect.poll(() => begun.indexOf("bob")).toBeGreaterThan(-1);
+    expect(begun.indexOf("bob")).toBeLessThan(first + 10);
+  },
+);
 
 test("with little room, whoever has asked for less goes first", async () => {
   const { agent, begun, hold } = counting();
