@@ -51,7 +51,13 @@ export async function ringNext(
     const at = new Date(now.getTime() + Math.min(Math.max(leftMs, LEASE_LOOK_MS_MIN), leaseMs));
     return bell.ring(sessionId, { runner: await runnerOf(store, head, due ?? (head.openRuns[0] as OpenRun)), at });
   }
-  if (due !== null) return atOnce ? bell.ring(sessionId, { runner: await runnerOf(store, head, due) }) : undefined;
+  if (due !== null) {
+    // The lease that stood in the way may have ended between that look and this one.
+    const at = atOnce ? {} : { at: new Date(now.getTime() + LEASE_LOOK_MS_MIN) };
+    if (atOnce || head.status === "active")
+      await bell.ring(sessionId, { runner: await runnerOf(store, head, due), ...at });
+    return;
+  }
   const [next] = waitingOf(head).sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1));
   if (next !== undefined) {
     await bell.ring(sessionId, { runner: await runnerOf(store, head, next), at: new Date(next.notBefore) });

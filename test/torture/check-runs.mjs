@@ -124,7 +124,7 @@ function calledIn(rows, violations) {
       // A run that was stopped leaves what it had not come to.
       if (answer === undefined) continue;
       if (answer.role !== "tool" || answer.toolCallId !== call.id) {
-        violations.push(`call ${call.id} is not followed by its result.`);
+        violations.push(`call ${call.id} of entry ${rows[index]?.seq} has no result at its place in ${namesOf(rows)}.`);
         continue;
       }
       const { round } = JSON.parse(call.arguments);
@@ -137,6 +137,16 @@ function calledIn(rows, violations) {
     }
   }
   return called;
+}
+
+/** @param {readonly Extract<Entry, { type: "message" }>[]} rows */
+function namesOf(rows) {
+  return rows
+    .map(
+      ({ seq, message }) =>
+        `${seq} ${message.role === "tool" ? `${message.toolCallId} ${message.content}` : message.role}`,
+    )
+    .join(", ");
 }
 
 /** @param {unknown} content */

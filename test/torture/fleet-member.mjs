@@ -19,6 +19,8 @@ import { openAt } from "../faults/programs/open-at.mjs";
  */
 
 const drainMs = 10_000;
+/** All are asked for by one user here, and a worker may have to take over what several had. */
+const maxRunsPerUser = 100;
 const [role = "", address = "", bellUrl = "", given = "{}"] = process.argv.slice(2);
 const { effects, rounds, leaseMs, sweepMs } = /** @type {Settings} */ (JSON.parse(given));
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
@@ -38,7 +40,8 @@ process.once("SIGTERM", async () => {
 
 async function work() {
   const onError = (/** @type {unknown} */ error) => print(`wrong ${oneLine(error)}`);
-  const worker = await startWorker({ manager, agents, bell, leaseMs, sweepMs, park: { afterMs: 20 }, onError });
+  const init = { manager, agents, bell, leaseMs, sweepMs, park: { afterMs: 20 }, maxRunsPerUser, onError };
+  const worker = await startWorker(init);
   return { url: "", close: () => worker.close({ drainMs }) };
 }
 

@@ -77,8 +77,9 @@ export async function runFleetTrial(store, limits) {
       if (harm.to === "restart") await fleet.restart();
       else await strike(fleet);
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
-        await empty(bell?.url ?? "");
-        emptied = true;
+        // What a dead worker had is now known to nobody but the log.
+        emptied = fleet.kill("worker");
+        if (emptied) await empty(bell?.url ?? "");
       }
       if (!report || Date.now() - told < progressEveryMs) continue;
       told = Date.now();

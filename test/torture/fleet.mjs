@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
+const stopMsMax = 60_000;
 const program = fileURLToPath(new URL("./fleet-member.mjs", import.meta.url));
 
 /**
@@ -116,7 +117,14 @@ export class Fleet {
       // Who is only about to begin has nothing to end in order.
       member.child.kill(member.url === null ? "SIGKILL" : "SIGTERM");
     }
+    const timer = setTimeout(() => {
+      for (const { role, child } of this.#members) {
+        this.wrong.push(`A ${role} did not come to an end.`);
+        child.kill("SIGKILL");
+      }
+    }, stopMsMax);
     await Promise.all(left.map(ended));
+    clearTimeout(timer);
   }
 
   /** Those who may be struck: never the last one of a role that works. @param {Member["role"]} role */

@@ -1,6 +1,5 @@
-import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { quiet, redisSkip } from "../redis-server.ts";
+import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
 
@@ -70,21 +69,4 @@ describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
     for (const { sessionId } of asked) await idle(fleet.store, sessionId);
     expect((await fleet.effects()).sort()).toEqual(asked.map(({ runId }) => `${runId} 0`).sort());
   });
-});
-
-test("a bell that is emptied in the middle delays runs and loses none", { timeout: 60_000 }, async (context) => {
-  if (redisSkip !== null) skipBecause(context, redisSkip);
-  const fleet = await openFleet("redis");
-  const redis = quiet(new Redis(fleet.bellUrl));
-  const asked = await Promise.all(Array.from({ length: 60 }, () => fleet.ask("rounds=2 ms=100")));
-  const worker = await fleet.startWorker({ sweepMs: 500 });
-  await fleet.startWorker({ sweepMs: 500 });
-  await says(worker, /^round/);
-  await redis.flushall();
-  redis.disconnect();
-  for (const { sessionId } of asked) await idle(fleet.store, sessionId, 40_000);
-  for (const { sessionId } of asked) expect((await phasesOf(fleet.store, sessionId)).at(-1)).toBe("finished");
-  const effects = await fleet.effects();
-  expect(effects).toHaveLength(120);
-  expect(new Set(effects).size).toBe(120);
 });

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { describeOpen } from "../../session/append-guard.ts";
-import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { Entry, EntryDraft, EntryOf } from "../../session/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
@@ -83,10 +83,17 @@ export async function claimRun<T>(
 async function checkKnown(store: SessionStore, head: SessionHead, version: number | undefined): Promise<void> {
   if (version === undefined || version >= head.version) return;
   const { id } = head.header;
-  for await (const { type } of store.read(id, { after: version - 1 })) {
-    if (!RUN_FACTS.has(type)) continue;
+  for await (const entry of store.read(id, { after: version - 1 })) {
+    if (!RUN_FACTS.has(entry.type) && !isHolders(entry)) continue;
     throw new SessionError("CONFLICT", `Another run went on in session ${id} meanwhile; resume it again.`);
   }
+}
+
+/** Whether only who had a run can have said it: with the last of a lease, perhaps, when another had looked already. */
+function isHolders(entry: Entry): boolean {
+  if (entry.type !== "message") return false;
+  const { message } = entry;
+  return message.role === "tool" || (message.role === "assistant" && message.toolCalls !== undefined);
 }
 
 /** Runs that have begun go on before others begin, and those that were asked for begin in the order of the log. */

@@ -148,6 +148,18 @@ describe.each(backends)("in a $name store", ({ open }) => {
     const late = runSessionLoop(more, agent, { model: scripted(["Again."]), persist: store });
     await expect(late.synchronize()).rejects.toMatchObject({ code: "CONFLICT" });
   });
+
+  test("whoever resumed before the last holder put down a result does not give that call another", async () => {
+    const store = await openStore();
+    const { sessionId, ran, resume } = await interrupt(store, { exclusive: true });
+    const start = await resume();
+    const lease = await store.lease(sessionId, "the last holder", 60_000);
+    const message = { role: "tool", toolCallId: "c1", name: "first", content: "late" } as const;
+    await store.append(sessionId, [{ type: "message", message }], { guard: { leaseToken: lease.token } });
+    await lease.release();
+    await expect(start(store).synchronize()).rejects.toMatchObject({ code: "CONFLICT" });
+    expect(ran).toEqual([]);
+  });
 });
 
 test("where nothing lets one of many go on, an open call does not run: kept nowhere, in a file, in another session", async () => {
