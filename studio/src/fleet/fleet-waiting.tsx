@@ -54,7 +54,8 @@ function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: 
 
 /** Since when a run waits, or until when. */
 function waitOf({ status, notBefore, requestedAt, startedAt }: RunView): { when: string; time: string | null } {
-  if (status === "interrupted") return { when: "whoever had it is gone; begun", time: startedAt ?? requestedAt };
+  if (status === "interrupted")
+    return { when: startedAt === null ? "interrupted" : "interrupted; begun", time: startedAt };
   if (notBefore !== null && Date.parse(notBefore) > Date.now()) return { when: "not before", time: notBefore };
   return { when: "since", time: requestedAt };
 }
