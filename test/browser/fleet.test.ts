@@ -18,8 +18,8 @@ const SLOW = { server: "slow", timeoutMs: 60_000 } as const;
 const STUDIO = fileURLToPath(new URL("../../dist/studio", import.meta.url));
 
 /** A session with a run that goes on and some that wait behind it, for a minute at least unless the test ends before. */
-async function busySession({ client }: StudioServer): Promise<string> {
-  const { id } = (await client.sessions.create()).header;
+async function busySession({ client }: StudioServer, userId = "local"): Promise<string> {
+  const { id } = (await client.sessions.create({ userId })).header;
   const runs: RunView[] = [];
   for (let index = 0; index < 7; index++) {
     runs.push(await client.runs.start(id, { input: "Talk.", ifBusy: "enqueue" }));
@@ -63,7 +63,7 @@ browserTest(
 browserTest(
   "axe finds nothing in the fleet, light and dark, and it fits a narrow window",
   async ({ open, server }) => {
-    await busySession(server);
+    await busySession(server, "long".repeat(50));
     for (const colorScheme of ["light", "dark"] as const) {
       for (const width of [1280, 380]) {
         const page = await open({ at: "#/fleet", colorScheme, viewport: { width, height: 800 } });
