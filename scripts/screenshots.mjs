@@ -102,8 +102,21 @@ async function placesAt(url) {
     ["transcript", async () => `#/sessions/${idOf("Plan a trip")}/talk`],
     ["compare", async () => `#/sessions/${idOf("Plan a trip")}/compare`],
     ["analytics", async () => "#/analytics"],
+    ["fleet", async () => `#/${await busyFleet(url, idOf("Plan a trip"))}`],
     ["lineage", async () => `#/sessions/${await forked(url, idOf("A name for the release"))}/lineage`],
   ];
+}
+
+/**
+ * Lets a session wait for a person's word and something more wait behind that; where that is shown.
+ * @param {string} url
+ * @param {string} id
+ */
+async function busyFleet(url, id) {
+  for (const input of ["write hello to hello.txt", "And now read it.", "And what is in it?"]) {
+    await post(`${url}/api/sessions/${id}/runs`, { input, ifBusy: "enqueue" });
+  }
+  return "fleet";
 }
 
 /**
@@ -125,12 +138,20 @@ async function forked(url, id) {
  * @param {string} branchName
  */
 async function fork(url, id, branchName) {
-  const answer = await fetch(`${url}/api/sessions/${id}/forks`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ branchName }),
-  });
-  if (!answer.ok) throw new SetupError(`The server answered ${answer.status} to a fork.`);
-  const made = /** @type {{ header: { id: string } }} */ (await answer.json());
+  const made = /** @type {{ header: { id: string } }} */ (
+    await post(`${url}/api/sessions/${id}/forks`, { branchName })
+  );
   return made.header.id;
+}
+
+/**
+ * What the server answers.
+ * @param {string} address
+ * @param {object} body
+ */
+async function post(address, body) {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(address, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new SetupError(`The server answered ${answer.status} to ${address}.`);
+  return answer.json();
 }

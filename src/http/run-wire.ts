@@ -1,7 +1,8 @@
 import type { Approval, RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { Content } from "../session/message.ts";
-import type { Problem } from "./wire.ts";
+import type { WorkerView } from "../workers/worker-view.ts";
+import type { Page, Problem } from "./wire.ts";
 
 /* What server and client say to each other about runs; see `wire.ts`. */
 
@@ -43,6 +44,8 @@ export interface RunView {
   /** Who asked for it; null where that was the program itself. */
   readonly by: string | null;
   readonly requestedAt: string | null;
+  /** When it may begin at the earliest; null for at once. */
+  readonly notBefore: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   /** Whether it waits and no worker is there that could take it, for want of its agent or group. */
@@ -69,6 +72,23 @@ export interface ListRuns {
   readonly userId?: string;
   readonly limit?: number;
   readonly cursor?: string;
+}
+
+/** A worker, as a caller may see it: where it runs is told to administrators only. */
+export interface FleetWorker extends Omit<WorkerView, "name" | "host"> {
+  readonly name: string | null;
+  readonly host: string | null;
+}
+
+/** Who runs what, and what waits to be run. */
+export interface FleetView {
+  /** Those that are there; of their runs, the first hundred of each, as far as they are of sessions that the caller may see. */
+  readonly workers: readonly FleetWorker[];
+  /** In how many sessions a run could begin now, whosesoever they are. */
+  readonly waiting: number;
+  /** The first runs that the caller may see and that wait to begin or to go on, and those whose worker is gone. */
+  readonly requested: Page<RunView>;
+  readonly interrupted: Page<RunView>;
 }
 
 /**

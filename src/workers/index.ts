@@ -12,4 +12,4 @@ export type {
 export { type RunWorker, startWorker, type WorkerCloseOptions } from "./start-worker.ts";
 export type { RunPlace } from "./user-places.ts";
 export type { ParkedRun, RunWebhook, WorkerInit } from "./worker-options.ts";
-export type { WorkerRun, WorkerView } from "./worker-roster.ts";
+export type { WorkerRun, WorkerView } from "./worker-view.ts";

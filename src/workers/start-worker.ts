@@ -21,7 +21,8 @@ import { openUserPlaces } from "./user-places.ts";
 import { UserSlots } from "./user-slots.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { agentsByName, checkWorker, modelsById, type WorkerInit } from "./worker-options.ts";
-import { sayPresent, type WorkerRun, type WorkerView } from "./worker-roster.ts";
+import { sayPresent } from "./worker-roster.ts";
+import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
 const LEASE_MS_DEFAULT = 30_000;

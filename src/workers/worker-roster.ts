@@ -1,35 +1,14 @@
 import { publishJson, subscribeJson } from "./live-event.ts";
 import type { RunBell, Subscription } from "./run-bell.ts";
+import type { WorkerView } from "./worker-view.ts";
 
 const TOPIC = "workers";
 const ASK_TOPIC = "workers.who";
 const BEAT_MS = 5000;
+/** How often workers are asked at most, by whoever wants to know sooner. */
+const ASK_MS_MIN = 1000;
 /** Who has not said anything for so long is taken for gone. */
 const SILENCE_MS_MAX = 12_000;
-
-/** A worker, as it says itself. */
-export interface WorkerView {
-  readonly name: string;
-  readonly host: string;
-  /** The names of what it runs. */
-  readonly agents: readonly string[];
-  readonly groups: readonly string[];
-  readonly concurrency: number;
-  /** How many runs it has. */
-  readonly active: number;
-  /** The first hundred of them. */
-  readonly runs: readonly WorkerRun[];
-}
-
-/** A run that a worker has. */
-export interface WorkerRun {
-  readonly sessionId: string;
-  readonly runId: string;
-  readonly runner: string;
-  readonly userId: string | null;
-  /** Since when it has it. */
-  readonly since: string;
-}
 
 /** Says from time to time, and when asked, that a worker is there; what comes back ends that. */
 export async function sayPresent(bell: RunBell, view: () => WorkerView): Promise<() => Promise<void>> {
@@ -50,6 +29,7 @@ export class WorkerRoster {
   readonly #workers = new Map<string, { readonly view: WorkerView; readonly heardMs: number }>();
   #subscription: Subscription | null = null;
   #sinceMs = Number.POSITIVE_INFINITY;
+  #askedMs = Number.NEGATIVE_INFINITY;
 
   constructor(bell: RunBell) {
     this.#bell = bell;
@@ -65,6 +45,14 @@ export class WorkerRoster {
       },
     );
     this.#sinceMs = performance.now();
+    this.ask();
+  }
+
+  /** Lets the workers say what they have by now, which shows as soon as they do. */
+  ask(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#askedMs < ASK_MS_MIN) return;
+    this.#askedMs = nowMs;
     publishJson(this.#bell, ASK_TOPIC, {});
   }
 

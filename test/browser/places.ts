@@ -22,6 +22,7 @@ export async function allPlaces(server: StudioServer): Promise<readonly (readonl
     ["sessions", "#/"],
     ["analytics", "#/analytics"],
     ["questions", "#/questions"],
+    ["fleet", "#/fleet"],
     ...views,
     ["a group", `#/sessions/${idOf("A sentence about a cat")}/group`],
     ["a merged session's lineage", `#/sessions/${idOf("A name for the release")}/lineage`],

@@ -46,6 +46,7 @@ test("says who asks, what is there and what was spent", async () => {
   expect(await client.me()).toEqual({ userId: "local", admin: true, may: ALL_RIGHTS });
   const catalogue = await client.catalogue();
   expect(catalogue.agents).toMatchObject([{ name: "helper", model: "offline/offline", tools: [{ name: "pay" }] }]);
+  expect((await client.fleet()).workers).toMatchObject([{ agents: ["helper"], active: 0 }]);
   const { header } = await client.sessions.create({ name: "Sums" });
   await client.sessions.addTurn(header.id, { role: "user", content: "a needle in the hay" });
   expect((await client.search("needle", { limit: 5 })).items.map(({ head }) => head.header.id)).toEqual([header.id]);

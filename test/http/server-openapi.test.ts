@@ -52,7 +52,7 @@ test("the document has every route that the server was agreed to have, and no ot
     paths.map((path) => `${method} /api/sessions/:${path}`);
   expect(routes.sort()).toEqual(
     [
-      ...["health", "me", "catalogue", "sessions", "search", "analytics", "analytics/calls", "runs"].map(
+      ...["health", "me", "catalogue", "sessions", "search", "analytics", "analytics/calls", "runs", "fleet"].map(
         (path) => `GET /api/${path}`,
       ),
       ...["sessions", "import"].map((path) => `POST /api/${path}`),

@@ -269,6 +269,14 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
   await expect
     .poll(async () => (await client.runs.get(first, run.runId)).withoutWorker, { timeout: 10_000 })
     .toBe(true);
+  let asked = 0;
+  await bell.subscribe("workers.who", () => {
+    asked += 1;
+  });
+  const { workers, waiting, requested } = await client.fleet();
+  // Whoever looks wants to know what holds now.
+  expect(asked).toBe(1);
+  expect([workers, waiting, requested.items.map(({ withoutWorker }) => withoutWorker)]).toEqual([[], 2, [true, true]]);
   await work({ agents: [answering(["Hello.", "Hello."], [], "helper")], bell, manager });
   expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-finished" });
   expect((await client.runs.get(first, run.runId)).withoutWorker).toBe(false);

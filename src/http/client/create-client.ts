@@ -1,6 +1,7 @@
 import type { SessionStatus } from "../../session/entry.ts";
 import type { CallAnalytics } from "../../session/call-samples.ts";
 import type { AnalyticsRequest, AnalyticsView, CallAnalyticsRequest, Catalogue, Me, SearchView } from "../wire.ts";
+import type { FleetView } from "../run-wire.ts";
 import { CheckpointsClient } from "./checkpoints-client.ts";
 import { RunsClient } from "./runs-client.ts";
 import { SessionsClient } from "./sessions-client.ts";
@@ -51,6 +52,11 @@ export class Client {
   /** The agents, models and groups that the server offers. */
   async catalogue(options: CallOptions = {}): Promise<Catalogue> {
     return this.#transport.json({ path: "/api/catalogue", ...options });
+  }
+
+  /** The workers and what they run, and what waits for one, as far as the caller may see it. */
+  async fleet(options: CallOptions = {}): Promise<FleetView> {
+    return this.#transport.json({ path: "/api/fleet", ...options });
   }
 
   /** Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. */

@@ -1,7 +1,9 @@
-import { createContext, useContext, useEffect } from "react";
+import { createContext, useContext } from "react";
 import type { Page, RunView } from "skein/client";
 import { useClient } from "../request/use-client.ts";
-import { type Requested, useRequest } from "../request/use-request.ts";
+import type { Requested } from "../request/use-request.ts";
+import { useRevised } from "../request/use-revised.ts";
+import { useTicks } from "../request/use-ticks.ts";
 
 /** The runs that wait for an answer, as many as one page shows. */
 export type Inbox = Requested<Page<RunView>>;
@@ -25,20 +27,9 @@ export function useInbox(): Inbox {
 /** Reads the runs that wait for an answer, and again every few seconds while the page can be seen. */
 export function useReadInbox(): Inbox {
   const client = useClient();
-  const inbox = useRequest("inbox", (signal) => client.runs.list({ state: "parked", limit: RUNS_MAX }, { signal }));
-  const { reload } = inbox;
-  useEffect(() => {
-    const again = (): void => {
-      if (document.visibilityState === "visible") reload();
-    };
-    const poll = setInterval(again, POLL_MS);
-    document.addEventListener("visibilitychange", again);
-    return () => {
-      clearInterval(poll);
-      document.removeEventListener("visibilitychange", again);
-    };
-  }, [reload]);
-  return inbox;
+  const ask = (signal: AbortSignal): Promise<Page<RunView>> =>
+    client.runs.list({ state: "parked", limit: RUNS_MAX }, { signal });
+  return useRevised("inbox", useTicks(POLL_MS), ask);
 }
 
 /** How many questions wait; with a plus where there are more than were read. */

@@ -28,7 +28,11 @@ export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise
   // Asking again is what `times` and `returns` are for.
   useEffect(() => {
     const controller = new AbortController();
-    setState((before) => ({ key, data: before.key === key ? before.data : null, error: null, loading: true }));
+    setState((before) => {
+      const data = before.key === key ? before.data : null;
+      // Beside an old answer, it is told until there is a new one: whoever asks often would see it come and go.
+      return { key, data, error: data === null ? null : before.error, loading: true };
+    });
     latest.current(controller.signal).then(
       (data) => !controller.signal.aborted && setState({ key, data, error: null, loading: false }),
       (error: Error) => !controller.signal.aborted && setState((before) => ({ ...before, key, error, loading: false })),

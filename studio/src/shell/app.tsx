@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { AnalyticsPage } from "../analytics/analytics-page.tsx";
+import { FleetPage } from "../fleet/fleet-page.tsx";
 import { QuestionsLink } from "../questions/questions-link.tsx";
 import { QuestionsPage } from "../questions/questions-page.tsx";
 import { InboxContext, useReadInbox } from "../questions/use-inbox.ts";
@@ -57,6 +58,9 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
               <a href={addressOf({ page: "analytics" })} aria-current={place.page === "analytics" ? "page" : undefined}>
                 Analytics
               </a>
+              <a href={addressOf({ page: "fleet" })} aria-current={place.page === "fleet" ? "page" : undefined}>
+                Fleet
+              </a>
             </nav>
           </header>
           <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
@@ -71,6 +75,7 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
 
 function Page({ place }: { readonly place: Place }): ReactNode {
   if (place.page === "analytics") return <AnalyticsPage />;
+  if (place.page === "fleet") return <FleetPage />;
   if (place.page === "questions") return <QuestionsPage />;
   if (place.page === "sessions") return <SessionsPage />;
   return <SessionPage key={place.id} place={place} />;

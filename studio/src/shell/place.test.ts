@@ -5,6 +5,7 @@ const places: readonly Place[] = [
   { page: "sessions" },
   { page: "analytics" },
   { page: "questions" },
+  { page: "fleet" },
   { page: "session", id: "a", view: "talk", options: {} },
   { page: "session", id: "a/b?c#d %", view: "compare", options: { with: "x&y=z", entry: "e 1" } },
   { page: "session", id: "__proto__", view: "lineage", options: { as: "list" } },

@@ -11,6 +11,7 @@ export type Place =
   | { readonly page: "sessions" }
   | { readonly page: "analytics" }
   | { readonly page: "questions" }
+  | { readonly page: "fleet" }
   | {
       readonly page: "session";
       readonly id: string;
@@ -23,7 +24,7 @@ export type Place =
 export function parsePlace(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [page, id, view] = path.split("/").map(decode);
-  if (page === "analytics" || page === "questions") return { page };
+  if (page === "analytics" || page === "questions" || page === "fleet") return { page };
   if (page !== "sessions" || id === undefined || id === "") return { page: "sessions" };
   const options = Object.fromEntries(new URLSearchParams(query));
   const known = SESSION_VIEWS.find((name) => name === view) ?? "talk";

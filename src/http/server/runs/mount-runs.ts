@@ -12,6 +12,7 @@ import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
 import { EventStreams } from "./event-streams.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
+import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
 import { followRun } from "./run-feed.ts";
 import * as schemas from "./run-schemas.ts";
@@ -90,6 +91,14 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     query: schemas.runsQuery,
     answers: { 200: { description: "The page.", schema: schemas.runPage } },
     handle: async ({ query, as }) => answer(await listOpenRuns(services, query, as)),
+  });
+  route(app, {
+    method: "get",
+    path: "/api/fleet",
+    operationId: "getFleet",
+    summary: "The workers and what they run, and what waits: of the caller's sessions, or of all for an administrator.",
+    answers: { 200: { description: "The fleet.", schema: schemas.fleetView } },
+    handle: async ({ caller }) => answer(await readFleet(services, caller)),
   });
   route(app, {
     method: "get",

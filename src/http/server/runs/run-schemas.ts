@@ -3,7 +3,15 @@ import type { Approval } from "../../../agent/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content } from "../../../session/message.ts";
 import type { SandboxReach } from "../../../session/sandbox.ts";
-import type { AnswerRequest, ListRuns, QuestionView, RunRequest, RunView } from "../../run-wire.ts";
+import type {
+  AnswerRequest,
+  FleetView,
+  FleetWorker,
+  ListRuns,
+  QuestionView,
+  RunRequest,
+  RunView,
+} from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
 import { content, id, json, limit, named, queryInteger } from "../schema.ts";
 import { problem } from "../wire-schemas.ts";
@@ -66,6 +74,7 @@ export const runView: z.ZodType<RunView> = named<RunView>(
     status: z.enum([...openStatus.options, "finished", "failed", "cancelled"]),
     by: text.nullable(),
     requestedAt: text.nullable(),
+    notBefore: text.nullable(),
     startedAt: text.nullable(),
     endedAt: text.nullable(),
     withoutWorker: z.boolean(),
@@ -81,6 +90,25 @@ export const runList: z.ZodType<{ readonly items: readonly RunView[] }> = z.obje
 export const runPage: z.ZodType<Page<RunView>> = named<Page<RunView>>(
   "RunPage",
   z.object({ items: z.array(runView), next: text.nullable() }),
+);
+
+const worker = named<FleetWorker>(
+  "Worker",
+  z.object({
+    name: text.nullable(),
+    host: text.nullable(),
+    agents: z.array(text),
+    groups: z.array(text),
+    concurrency: z.int(),
+    active: z.int(),
+    runs: z.array(z.object({ sessionId: text, runId: text, runner: text, userId: text.nullable(), since: text })),
+  }),
+);
+
+/** Who runs what, and what waits. */
+export const fleetView: z.ZodType<FleetView> = named<FleetView>(
+  "Fleet",
+  z.object({ workers: z.array(worker), waiting: z.int(), requested: runPage, interrupted: runPage }),
 );
 
 /** Which runs to list. */

@@ -75,9 +75,10 @@ export async function listOpenRuns(
 ): Promise<Page<RunView>> {
   const { items, next } = await manager.runs(query, as);
   return {
-    items: items.map(({ state, notBefore: _notBefore, expiresAt, questions, ...run }) => ({
+    items: items.map(({ state, notBefore = null, expiresAt, questions, ...run }) => ({
       ...run,
       status: state,
+      notBefore,
       endedAt: null,
       withoutWorker: isWithoutWorker(roster, state, run),
       questions: questions.map((question) => ({
@@ -104,6 +105,7 @@ async function viewOf({ store, roster }: ServerServices, head: SessionHead, stor
     status,
     by: request?.by ?? null,
     requestedAt: request?.timestamp ?? null,
+    notBefore: request?.notBefore ?? null,
     startedAt,
     endedAt,
     withoutWorker: isWithoutWorker(roster, status, request),

@@ -1,0 +1,50 @@
+import type { ReactNode } from "react";
+import type { FleetView } from "skein/client";
+import { Shown } from "../request/shown.tsx";
+import { useClient } from "../request/use-client.ts";
+import { useRevised } from "../request/use-revised.ts";
+import { useTicks } from "../request/use-ticks.ts";
+import { BackLink } from "../shell/back-link.tsx";
+import { useTitle } from "../shell/use-title.ts";
+import { FleetWaiting } from "./fleet-waiting.tsx";
+import { FleetWorkers } from "./fleet-workers.tsx";
+import "./fleet.css";
+
+/** How often the fleet is looked at while someone can see it. */
+const POLL_MS = 3000;
+
+/** Who runs what, and what waits to be run; kept up to date. */
+export function FleetPage(): ReactNode {
+  const client = useClient();
+  const fleet = useRevised("fleet", useTicks(POLL_MS), (signal) => client.fleet({ signal }));
+  useTitle("Fleet");
+  return (
+    <div className="fleet">
+      <BackLink />
+      <h1>Fleet</h1>
+      <Shown requested={fleet} what="the fleet">
+        {(data) => (
+          <>
+            {fleet.error !== null && (
+              <p role="alert" className="fleet-problem">
+                This may not be up to date: {fleet.error.message}
+              </p>
+            )}
+            <p className="soft">{summaryOf(data)}</p>
+            <FleetWorkers workers={data.workers} />
+            <FleetWaiting fleet={data} />
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+function summaryOf({ workers, waiting }: FleetView): string {
+  const sum = (count: (worker: FleetView["workers"][number]) => number): number =>
+    workers.reduce((total, worker) => total + count(worker), 0);
+  const [active, room] = [sum((worker) => worker.active), sum((worker) => worker.concurrency)];
+  const who = workers.length === 1 ? "1 worker has" : `${workers.length} workers have`;
+  const waits = waiting === 1 ? "In 1 session a run waits" : `In ${waiting} sessions a run waits`;
+  return `${who} ${active} of ${room} runs. ${waits} for one.`;
+}

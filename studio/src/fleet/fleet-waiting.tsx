@@ -1,0 +1,61 @@
+import type { ReactNode } from "react";
+import type { FleetView, RunView } from "skein/client";
+import { visibleText } from "../markdown/visible-text.ts";
+import { FleetRun } from "./fleet-run.tsx";
+import { groupByRunner } from "./group-by-runner.ts";
+
+/** The runs that nobody has, by who is to answer in them. */
+export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNode {
+  const { requested, interrupted } = fleet;
+  const groups = groupByRunner([...interrupted.items, ...requested.items]);
+  return (
+    <section className="fleet-part" aria-labelledby="fleet-waiting">
+      <h2 id="fleet-waiting">Waiting</h2>
+      {groups.length === 0 ? (
+        <p className="soft">Nothing waits that you may see.</p>
+      ) : (
+        <ul className="fleet-list">
+          {groups.map(({ runner, runs }) => (
+            <li key={runner}>
+              <WaitingFor runner={runner} runs={runs} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {(requested.next ?? interrupted.next) !== null && <p className="soft">There are more; these are the first.</p>}
+    </section>
+  );
+}
+
+function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: readonly RunView[] }): ReactNode {
+  const title = runner === "" ? "Any agent" : runner;
+  const kind = runs.some(({ group }) => group !== null) ? "group" : "agent";
+  return (
+    <article className="fleet-card" aria-label={`For ${title}`}>
+      <header className="fleet-head">
+        <h3>
+          <bdi>{visibleText(title)}</bdi>
+        </h3>
+        {runs.some(({ withoutWorker }) => withoutWorker) && (
+          <strong className="fleet-lack small">No worker has this {kind}</strong>
+        )}
+        <span className="fleet-amount small">{runs.length === 1 ? "1 run" : `${runs.length} runs`}</span>
+      </header>
+      <ul className="fleet-runs">
+        {runs.map((run) => (
+          <li key={`${run.sessionId} ${run.runId}`}>
+            <FleetRun sessionId={run.sessionId} userId={run.userId} {...waitOf(run)} />
+          </li>
+        ))}
+      </ul>
+    </article>
+  );
+}
+
+/** Since when a run waits, or until when. */
+function waitOf({ status, notBefore, requestedAt, startedAt }: RunView): { when: string; time: string | null } {
+  if (status === "interrupted")
+    return { when: startedAt === null ? "interrupted" : "interrupted; begun", time: startedAt };
+  if (notBefore !== null && Date.parse(notBefore) > Date.now()) return { when: "not before", time: notBefore };
+  return { when: "since", time: requestedAt };
+}
