@@ -42,7 +42,7 @@ test("ships the build, the guides, the examples and nothing else, in few files",
   const paths = packed.files.map(({ path }) => path);
   expect(paths.length).toBeLessThan(400);
   const wanted =
-    /^(?:dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|png|svg)|examples\/.+\.ts|LICENSE|[A-Z]+\.md|package\.json)$/;
+    /^(?:dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|png|svg)|examples\/.+\.ts|examples\/fleet\/[\w.]+|LICENSE|[A-Z]+\.md|package\.json)$/;
   const studio = /^dist\/studio\/(?:index\.html|icon\.svg|assets\/[\w-]+\.(?:js|css))$/;
   expect(paths.filter((path) => !wanted.test(path) && !studio.test(path))).toEqual([]);
   expect(paths).toContain("dist/studio/index.html");
