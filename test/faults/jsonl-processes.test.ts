@@ -9,7 +9,8 @@ import { programPath, start } from "./program-support.ts";
 import { entriesOf } from "./store-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 50;
+/** `npm run torture` goes on for as long as it is told. */
+const KILLS = 20;
 
 /** The ids are those of one path, each entry on the one before it, in whole lines. */
 async function checkOnePath(path: string, entries: readonly Entry[]): Promise<void> {

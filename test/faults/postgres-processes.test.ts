@@ -8,7 +8,7 @@ import { askAll, start } from "./program-support.ts";
 import { entriesOf, message, refusalOf } from "./store-support.ts";
 import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 20;
+const KILLS = 12;
 
 test("keeps all entries of four processes that append 2,000 times each, in one order on one path", async () => {
   const url = await postgresUrl();
