@@ -1,7 +1,6 @@
+import { type Asking, runNow } from "../rows/asking.ts";
+import type { SqlDatabase, SqlDialect, SqlRunner, SqlValue } from "../sql/sql-database.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
-
-/** What is bound to a statement. Anything else, a boolean even, would abort the process in one of the drivers. */
-export type SqlValue = string | number | bigint | null;
 
 /** An open database as better-sqlite3, libsql and `node:sqlite` all offer it. */
 export interface SqliteDatabase {
@@ -9,17 +8,6 @@ export interface SqliteDatabase {
     run(...values: SqlValue[]): { readonly changes: number | bigint };
     get(...values: SqlValue[]): unknown;
     all(...values: SqlValue[]): unknown[];
-  };
-  exec(sql: string): unknown;
-  close(): unknown;
-}
-
-/** An open database whose statements take their values as one list, which costs less where the driver does. */
-export interface SqliteConnection {
-  prepare(sql: string): {
-    run(values: readonly SqlValue[]): { readonly changes: number | bigint };
-    get(values: readonly SqlValue[]): unknown;
-    all(values: readonly SqlValue[]): unknown[];
   };
   exec(sql: string): unknown;
   close(): unknown;
@@ -33,33 +21,34 @@ export interface SqliteStatement {
   all<Row>(values: readonly SqlValue[]): Row[];
 }
 
-/** A database as a connection. */
-export function connectionOf(database: SqliteDatabase): SqliteConnection {
-  return {
-    prepare(sql) {
-      const statement = database.prepare(sql);
-      return {
-        run: (values) => statement.run(...values),
-        get: (values) => statement.get(...values),
-        all: (values) => statement.all(...values),
-      };
-    },
-    exec: (sql) => database.exec(sql),
-    close: () => database.close(),
-  };
-}
+const pathOf = (path: readonly string[]): string => `'$.${path.join(".")}'`;
+
+const DIALECT: SqlDialect = {
+  prefix: "",
+  forUpdate: "",
+  byBytes: "",
+  inKeys: "IN (SELECT value FROM json_each(?))",
+  lockName: null,
+  // As the indexes say it, since SQLite compares their conditions word by word.
+  hasRuns: (bit) => `runs & ${bit}`,
+  json: (column, ...path) => `${column} -> ${pathOf(path)}`,
+  text: (column, ...path) => `${column} ->> ${pathOf(path)}`,
+  arrayLength: (json) => `json_array_length(${json})`,
+  jsonOf: (text) => text,
+};
 
 /**
  * One connection, behind which the drivers look the same: statements are prepared once, every failure is a
  * `SessionError`, and no transaction stays open.
  */
-export class SqliteHandle {
+export class SqliteHandle implements SqlDatabase {
+  readonly dialect: SqlDialect = DIALECT;
   /** The file, for messages. */
   readonly place: string;
-  readonly #connection: SqliteConnection;
+  readonly #connection: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
 
-  constructor(connection: SqliteConnection, place: string) {
+  constructor(connection: SqliteDatabase, place: string) {
     this.#connection = connection;
     this.place = place;
   }
@@ -72,8 +61,20 @@ export class SqliteHandle {
     return statement;
   }
 
+  rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
+    return this.prepare(sql).all<Row>(values);
+  }
+
+  change(sql: string, values: readonly SqlValue[] = []): number {
+    return this.prepare(sql).run(values);
+  }
+
   exec(sql: string): void {
     this.#attempt(() => this.#connection.exec(sql));
+  }
+
+  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): T {
+    return this.transaction(() => runNow(steps(this)));
   }
 
   /** Runs `work` as one transaction that holds the write lock from its beginning; what it throws undoes it. */
@@ -121,42 +122,37 @@ export class SqliteHandle {
 }
 
 class CheckedStatement implements SqliteStatement {
-  readonly #statement: ReturnType<SqliteConnection["prepare"]>;
+  readonly #statement: ReturnType<SqliteDatabase["prepare"]>;
   readonly #place: string;
 
-  constructor(statement: ReturnType<SqliteConnection["prepare"]>, place: string) {
+  constructor(statement: ReturnType<SqliteDatabase["prepare"]>, place: string) {
     this.#statement = statement;
     this.#place = place;
   }
 
   run(values: readonly SqlValue[]): number {
-    checkValues(values);
-    try {
-      return Number(this.#statement.run(values).changes);
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
+    return this.#attempt(values, () => Number(this.#statement.run(...values).changes));
   }
 
   get<Row>(values: readonly SqlValue[]): Row | undefined {
-    checkValues(values);
-    try {
-      return (this.#statement.get(values) ?? undefined) as Row | undefined;
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
+    return this.#attempt(values, () => (this.#statement.get(...values) ?? undefined) as Row | undefined);
   }
 
   all<Row>(values: readonly SqlValue[]): Row[] {
+    return this.#attempt(values, () => this.#statement.all(...values) as Row[]);
+  }
+
+  #attempt<T>(values: readonly SqlValue[], work: () => T): T {
     checkValues(values);
     try {
-      return this.#statement.all(values) as Row[];
+      return work();
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }
   }
 }
 
+/** Anything else, a boolean even, would abort the process in one of the drivers. */
 function checkValues(values: readonly unknown[]): void {
   for (const value of values) {
     const type = typeof value;
