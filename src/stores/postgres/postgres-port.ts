@@ -108,10 +108,9 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
   }
 
   commit(session: LoadedSession, plan: EncodedPlan, conditions: CommitConditions): Promise<LoadedSession | "behind"> {
-    const { status } = plan.place.head;
     if (this.#transaction !== null) return this.#commitLocked(this.#transaction, session, plan);
     // What takes more than one statement is done in a transaction.
-    if (status !== session.head.status || !this.#writer.fits(plan)) return Promise.resolve("behind");
+    if (plan.place.head.status !== session.head.status || !this.#writer.fits(plan)) return Promise.resolve("behind");
     return this.#writer.append(this.#handle, session, plan, { ...conditions, nowMs: this.#parts.leases.nowMs() }).then(
       ({ written }) => (written ? movedTo(session, plan) : "behind"),
       (error: unknown) => {

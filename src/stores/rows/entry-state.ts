@@ -38,7 +38,7 @@ export interface EntryState {
 }
 
 /** A `SettingsNode` at the row that holds it. Rows of the first schema hold all settings there. */
-interface SettingsState extends SettingsChange {
+export interface SettingsState extends SettingsChange {
   readonly n: number;
   readonly before?: number;
 }
@@ -47,7 +47,7 @@ interface SettingsState extends SettingsChange {
 type UsageState = readonly (number | null)[];
 
 /** The part of a head that few entries change. */
-interface FactsState {
+export interface FactsState {
   readonly status?: SessionStatus;
   readonly reason?: string;
   readonly name?: string;
@@ -63,20 +63,20 @@ export interface HeadPlace {
   readonly factsSeq: number | null;
 }
 
-/** The state of a new entry. `next` is the head after it, `before` the one before. */
+/** The state of a new entry, as JSON. `next` is the head after it, `before` the one before. */
 export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
   const { head, leafSeq, factsSeq } = next;
-  // Put together by hand, as every append does this.
-  let state = `{"at":"${head.updatedAt}"`;
-  if (head.modifiedAt !== head.updatedAt) state += `,"modified":"${head.modifiedAt}"`;
-  if (path !== null) state += encodePath(path, entry.seq);
-  if (leafSeq !== entry.seq) state += `,"leaf":${leafSeq}`;
-  if (factsSeq !== before.factsSeq) state += `,"facts":${encodeFacts(head)}`;
-  else if (factsSeq !== null) state += `,"facts":${factsSeq}`;
-  if (head.messageCount !== head.path.turnCount) state += `,"messages":${head.messageCount}`;
-  if (!sameUsage(head.usage, head.path.usage)) state += `,"spent":${encodeUsage(head.usage)}`;
-  if (head.cost !== head.path.cost) state += `,"spentCost":${head.cost}`;
-  return head.closed ? `${state},"closed":true}` : `${state}}`;
+  const state: Mutable<EntryState> = { at: head.updatedAt };
+  if (head.modifiedAt !== head.updatedAt) state.modified = head.modifiedAt;
+  if (path !== null) Object.assign(state, pathState(path, entry.seq));
+  if (leafSeq !== entry.seq) state.leaf = leafSeq;
+  if (factsSeq !== before.factsSeq) state.facts = factsOf(head);
+  else if (factsSeq !== null) state.facts = factsSeq;
+  if (head.messageCount !== head.path.turnCount) state.messages = head.messageCount;
+  if (!sameUsage(head.usage, head.path.usage)) state.spent = usageState(head.usage);
+  if (head.cost !== head.path.cost) state.spentCost = head.cost;
+  if (head.closed) state.closed = true;
+  return JSON.stringify(state);
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -118,8 +118,8 @@ export function settingsIn(state: EntryState, seq: number): SettingsNode {
 }
 
 /** Settings as the row holds them that they stand at. */
-export function encodeSettings({ count, change, before }: SettingsNode): string {
-  return JSON.stringify({ n: count, ...(before === null ? {} : { before }), ...change } satisfies SettingsState);
+export function settingsState({ count, change, before }: SettingsNode): SettingsState {
+  return { n: count, ...(before === null ? {} : { before }), ...change };
 }
 
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
@@ -169,22 +169,22 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
   Object.freeze(head);
 }
 
-/** The fields of a state that tell the path which ends at `seq`, each after a comma. */
-export function encodePath(path: PathSummary, seq: number): string {
-  let state = `,"depth":${path.depth}`;
-  if (path.turnCount !== path.depth) state += `,"turns":${path.turnCount}`;
-  if (!sameUsage(path.usage, NO_USAGE)) state += `,"usage":${encodeUsage(path.usage)}`;
-  if (path.cost !== 0) state += `,"cost":${path.cost}`;
-  if (path.compactionId !== null) state += `,"compaction":${JSON.stringify(path.compactionId)}`;
-  if (path.model !== null) state += `,"model":${JSON.stringify([path.model.provider, path.model.modelId])}`;
-  if (path.thinkingLevel !== "off") state += `,"thinking":${JSON.stringify(path.thinkingLevel)}`;
+/** The fields of a state that tell the path which ends at `seq`. */
+export function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
   const { settings } = path;
-  if (settings !== null) state += `,"settings":${settings.seq === seq ? encodeSettings(settings) : settings.seq}`;
+  const state: Mutable<Omit<EntryState, "at">> = { depth: path.depth };
+  if (path.turnCount !== path.depth) state.turns = path.turnCount;
+  if (!sameUsage(path.usage, NO_USAGE)) state.usage = usageState(path.usage);
+  if (path.cost !== 0) state.cost = path.cost;
+  if (path.compactionId !== null) state.compaction = path.compactionId;
+  if (path.model !== null) state.model = [path.model.provider, path.model.modelId];
+  if (path.thinkingLevel !== "off") state.thinking = path.thinkingLevel;
+  if (settings !== null) state.settings = settings.seq === seq ? settingsState(settings) : settings.seq;
   return state;
 }
 
 /** The part of a head that few entries change. */
-export function encodeFacts(head: SessionHead): string {
+export function factsOf(head: SessionHead): FactsState {
   const facts: Mutable<FactsState> = {};
   if (head.status !== "active") facts.status = head.status;
   if (head.statusReason !== null) facts.reason = head.statusReason;
@@ -192,7 +192,7 @@ export function encodeFacts(head: SessionHead): string {
   if (head.firstMessage !== null) facts.firstMessage = head.firstMessage;
   if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
   if (head.undone.length > 0) facts.undone = head.undone;
-  return JSON.stringify(facts);
+  return facts;
 }
 
 function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
@@ -203,10 +203,10 @@ function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null
   return Object.freeze({ count, seq, change: Object.freeze(change), before });
 }
 
-function encodeUsage(usage: Usage): string {
+function usageState(usage: Usage): UsageState {
   const counters = USAGE_FIELDS.map((field) => usage[field] ?? null);
   while (counters.length > 3 && counters.at(-1) === null) counters.pop();
-  return JSON.stringify(counters);
+  return counters;
 }
 
 function decodeUsage(counters: UsageState | undefined): Usage {
