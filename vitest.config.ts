@@ -7,8 +7,10 @@ export default defineConfig({
     pool: "forks",
     // Much of the time is spent waiting for other processes, so that every core may have a file.
     maxWorkers: "100%",
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Only a test that hangs ends this way: how long one takes on a busy machine says nothing.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
     retry: 0,
     coverage: {
       provider: "v8",

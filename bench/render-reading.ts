@@ -34,8 +34,8 @@ const REASONS: readonly Reason[] = [
     what: /^jsonl, one append/,
     below:
       "Before its one write an append is checked, copied, given its place, folded into the head and made to text, and " +
-      "afterwards the file is looked at once, so that another process's write is noticed; the bare loop does none of it.",
-    above: "A short line is copied to the system's cache at once, which takes less time than handing it to a thread.",
+      "afterwards the file is given the time of the append; the bare loop does none of it.",
+    above: "The file stays open while appends follow each other, where the bare loop opens it for each.",
   },
   {
     what: /^jsonl, an append after a pause of/,
@@ -68,10 +68,8 @@ const REASONS: readonly Reason[] = [
   },
   {
     what: /^jsonl, open \+ branch/,
-    below: "The first look for an old entry loads the index.",
-    above:
-      "The first look for an old entry loads the index, and reads the log up from the entry to the nearest path that " +
-      "the index holds.",
+    below: "The first look for an old entry reads the whole log.",
+    above: "The first look for an old entry reads the whole log; after it, entries are found by a map of their ids.",
   },
   {
     what: /^jsonl, list .* warm$/,

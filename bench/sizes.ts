@@ -62,6 +62,12 @@ export interface Sizes {
   readonly coldRounds: number;
   /** Messages that such a process appends, reads or forks. */
   readonly coldMessages: number;
+  /** Runs that a fleet is asked for at once. */
+  readonly fleetRuns: number;
+  /** Rings whose way is measured. */
+  readonly bellRounds: number;
+  /** Sessions, runs and rings over which their bytes are averaged. */
+  readonly scaleItems: number;
 }
 
 /** What the published numbers are measured with. */
@@ -103,6 +109,9 @@ export const FULL_SIZES: Sizes = {
   scrolls: 120,
   coldRounds: 11,
   coldMessages: 2000,
+  fleetRuns: 2000,
+  bellRounds: 201,
+  scaleItems: 500,
 };
 
 /** Enough to run every line once. */
@@ -144,4 +153,7 @@ export const QUICK_SIZES: Sizes = {
   scrolls: 4,
   coldRounds: 1,
   coldMessages: 20,
+  fleetRuns: 20,
+  bellRounds: 5,
+  scaleItems: 20,
 };

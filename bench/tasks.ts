@@ -1,3 +1,4 @@
+import type { WorkerInput } from "./fleet/worker-process.ts";
 import type { AppInput } from "./http/app-process.ts";
 import { measurePeer } from "./measure-peer.ts";
 import { openInChild } from "./open-in-child.ts";
@@ -16,6 +17,7 @@ export const tasks = {
   // It leads to all sections, and they to this file.
   section: async (input: SectionInput): Promise<Row[]> => (await import("./measure-section.ts")).measureSection(input),
   serverPeer: measureServerPeer,
+  worker: async (input: WorkerInput): Promise<never> => (await import("./fleet/serve-worker.ts")).serveWorker(input),
 };
 
 export type TaskName = keyof typeof tasks;

@@ -5,8 +5,8 @@ import { pathToFileURL } from "node:url";
 import { withLock } from "./lock.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { startRedis } from "./redis.mjs";
-import { main, root, run, runNpm, runPackage, SetupError } from "./run.mjs";
-import { buildBench, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
+import { main, root, run, runNpm, SetupError } from "./run.mjs";
+import { buildBench, buildPackage, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
 
 /** What every checkpointer of LangGraph needs beside itself. */
 const langgraph = {
@@ -78,19 +78,19 @@ const peers = [
 ];
 
 /**
- * The servers that sections measure stores on. The variable names one that is there; otherwise one is started.
- * @typedef {{ section: string, variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
+ * The servers that sections need. The variable names one that is there; otherwise one is started.
+ * @typedef {{ sections: readonly string[], variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
  * @type {readonly Server[]}
  */
 const servers = [
   {
-    section: "postgres",
+    sections: ["postgres", "scale"],
     variable: "SKEIN_TEST_POSTGRES_URL",
     name: "PostgreSQL",
     start: () => startPostgres({ synced: true }),
   },
   {
-    section: "redis",
+    sections: ["redis", "fleet", "scale"],
     variable: "SKEIN_TEST_REDIS_URL",
     name: "Redis",
     start: async () => {
@@ -127,7 +127,7 @@ await main(async () => {
   const newer = options.peers && isChosen("cold") ? { SKEIN_BENCH_NODE24: await ensureNode24() } : {};
   const against = options.against === null ? {} : { SKEIN_BENCH_AGAINST: await ensureRevision(options.against) };
   return withServers(
-    servers.filter(({ section }) => isChosen(section)),
+    servers.filter(({ sections }) => sections.some(isChosen)),
     (env) =>
       run(process.execPath, ["--expose-gc", join(bench, "main.js"), ...args], {
         env: { ...env, ...against, ...newer },
@@ -156,22 +156,11 @@ async function ensureRevision(revision) {
     const made = `${folder}.part`;
     rmSync(made, { recursive: true, force: true });
     mkdirSync(made, { recursive: true });
-    git(
-      "archive",
-      "--format=tar",
-      `--output=${made}.tar`,
-      commit,
-      "src",
-      "package.json",
-      "tsconfig.base.json",
-      "tsconfig.build.json",
-    );
+    git("archive", "--format=tar", `--output=${made}.tar`, commit, "src", "package.json");
     execFileSync("tar", ["-xf", `${made}.tar`, "-C", made]);
     rmSync(`${made}.tar`);
     symlinkSync(join(root, "node_modules"), join(made, "node_modules"));
-    const build = ["-p", join(made, "tsconfig.build.json"), "--outDir", join(made, "dist")];
-    if ((await runPackage("typescript/bin/tsc", build, { quiet: true })) !== 0)
-      throw new SetupError(`${commit} does not compile with the packages of this tree.`);
+    await buildPackage(made, join(made, "dist"));
     renameSync(made, folder);
     return join(folder, "dist");
   });

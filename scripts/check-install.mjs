@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { installCases } from "./install-cases.mjs";
 import { root } from "./run.mjs";
+import { nodePackage } from "./setup.mjs";
 
 /** @typedef {import("./install-cases.mjs").InstallCase} InstallCase */
 
@@ -41,8 +42,10 @@ export async function checkInstall(only) {
  * @param {string} tarball
  * @param {string} folder
  */
-async function tryCase({ name, packages = [], removed = [], files = {}, commands }, tarball, folder) {
+async function tryCase({ name, node, packages: others = [], removed = [], files = {}, commands }, tarball, folder) {
   const startedAt = Date.now();
+  const packages = node === undefined ? others : [...others, `${nodePackage()}@${node}`];
+  const binaries = node === undefined ? "" : join(folder, "node_modules", nodePackage(), "bin");
   let problem = "";
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
@@ -53,8 +56,8 @@ async function tryCase({ name, packages = [], removed = [], files = {}, commands
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);
     }
-    for (const { run, prints, input } of commands) {
-      const printed = await command(run, folder, input);
+    for (const { run, prints, input = "" } of commands) {
+      const printed = await command(run, folder, { input, binaries });
       if (prints !== undefined && !prints.test(printed)) throw new Error(`${run.join(" ")} printed:\n${printed}`);
     }
   } catch (error) {
@@ -82,19 +85,26 @@ function versionOf(wanted, folder) {
 }
 
 /**
- * Runs `node`, `npm` or a program of a package that is installed in the folder; resolves to what it printed.
+ * Runs `node`, `npm`, `npx` or a program of a package that is installed in the folder; resolves to what it printed.
  * @param {readonly string[]} line
  * @param {string} cwd
- * @param {string} input
+ * @param {{ input?: string, binaries?: string }} [options] `binaries` is the folder of the Node that runs it; an empty
+ *   text for the one of this process
  * @returns {Promise<string>}
  */
-function command([program = "", ...args], cwd, input = "") {
-  const path = { node: process.execPath, npm: "npm" }[program] ?? join(cwd, "node_modules/.bin", program);
+function command([program = "", ...args], cwd, { input = "", binaries = "" } = {}) {
+  const node = binaries === "" ? process.execPath : join(binaries, basename(process.execPath));
+  const path = { node, npm: "npm", npx: "npx" }[program] ?? join(cwd, "node_modules/.bin", program);
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, {
       cwd,
-      // A home of its own, so that nothing of the user's is read or written.
-      env: { ...process.env, SKEIN_HOME: join(cwd, "home"), NEXT_TELEMETRY_DISABLED: "1" },
+      env: {
+        ...process.env,
+        PATH: `${dirname(node)}${delimiter}${process.env.PATH}`,
+        // A home of its own, so that nothing of the user's is read or written.
+        SKEIN_HOME: join(cwd, "home"),
+        NEXT_TELEMETRY_DISABLED: "1",
+      },
       shell: process.platform === "win32" && program !== "node",
       timeout: COMMAND_MS_MAX,
     });

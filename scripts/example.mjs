@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startRedis } from "./redis.mjs";
 import { main, root, run, SetupError } from "./run.mjs";
-import { buildExamples, ensureBuild, ensurePackages } from "./setup.mjs";
+import { buildExamples, ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
 await main(async () => {
   const wanted = process.argv[2];
@@ -16,5 +17,13 @@ await main(async () => {
   const program = join(await buildExamples(), name.replace(/\.ts$/, ".js"));
   const cwd = mkdtempSync(join(tmpdir(), "skein-example-"));
   console.error(`Running examples/${name} in ${cwd}.`);
-  return run(process.execPath, [program], { cwd });
+  const usesRedis = readFileSync(program, "utf8").includes("REDIS_URL");
+  if (!usesRedis || process.env.REDIS_URL) return run(process.execPath, [program], { cwd });
+  await ensureRedis();
+  const redis = await startRedis();
+  try {
+    return await run(process.execPath, [program], { cwd, env: { REDIS_URL: redis.url } });
+  } finally {
+    await redis.stop();
+  }
 });

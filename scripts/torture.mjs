@@ -4,6 +4,7 @@ import { main, root, run, SetupError } from "./run.mjs";
 import { ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
 const usage = `Usage: npm run torture [-- --kind kind] [--store kind] [--minutes N] [--seed N] [--seeds N]
+       npm run torture -- --kind fleet [--store kind] [--minutes N] [--runs N] [--kills N] [--empty-bell]
 
 Does harm to processes that write to stores, and then looks whether each store has kept what it acknowledged.
 
@@ -12,17 +13,22 @@ Does harm to processes that write to stores, and then looks whether each store h
                   connections  the server ends a random connection, every 100 ms
                   restarts     the server ends in order, at once, or by kill -9, and starts again
                   runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
+                  fleet        kill -9, freezing and replacing of workers and servers that share a store and a bell
                   http         a server that is used in all ways at once, by clients of which many vanish
                   seeds        random requests, whose answers are compared with those of memory
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
-  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10)
+  --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
+                fleet: until there were as many runs and kills as were asked for, 60 at most)
   --seed N      the first seed (default: drawn)
-  --seeds N     only so many seeds, whatever the time`;
+  --seeds N     only so many seeds, whatever the time
+  --runs N      fleet: so many runs at least (default: 1000)
+  --kills N     fleet: so many kills and freezes at least (default: 200)
+  --empty-bell  fleet: the bell is on a Redis of its own, which is emptied in the middle`;
 
-const kinds = ["writers", "connections", "restarts", "runs", "http", "seeds"];
+const kinds = ["writers", "connections", "restarts", "runs", "fleet", "http", "seeds"];
 const seedsARound = 250;
 
-/** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null }} Options */
+/** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null, fleet: { runsMin: number, strikesMin: number, harm: import("../test/torture/fleet-trial.mjs").Harm } }} Options */
 
 /** @typedef {{ durationMs: number, signal: AbortSignal, report: (sentence: string) => void }} Limits */
 
@@ -50,7 +56,10 @@ async function runTrials(options, signal) {
   const { trials } = await import("../test/torture/trials.mjs");
   const { runTrial } = await import("../test/torture/run-trial.mjs");
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
+  const { fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
   const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
+  const missingOf = (/** @type {string} */ store) =>
+    trials.find((trial) => trial.store === store)?.missing ?? (() => null);
   const offered = [
     ...trials.map((trial) => ({
       ...trial,
@@ -60,9 +69,16 @@ async function runTrials(options, signal) {
     ...runStores.map((store) => ({
       kind: "runs",
       store,
-      missing: trials.find((trial) => trial.store === store)?.missing ?? (() => null),
+      missing: missingOf(store),
       minutes: 10,
       run: (/** @type {Limits} */ limits) => runRunsTrial(store, { ...limits, killsMax: 200 }),
+    })),
+    ...fleetStores.map((store) => ({
+      kind: "fleet",
+      store,
+      missing: missingOf(store),
+      minutes: 60,
+      run: (/** @type {Limits} */ limits) => runFleetTrial(store, { ...limits, ...options.fleet }),
     })),
     { kind: "http", store: "sqlite", missing: () => null, minutes: 5, run: runHttpTrial },
   ];
@@ -134,6 +150,11 @@ function readOptions() {
     minutes: values.minutes === undefined ? null : numberOf(values.minutes, "minutes"),
     first: values.seed === undefined ? 1 + Math.floor(Math.random() * 1e9) : numberOf(values.seed, "seed"),
     seeds: values.seeds === undefined ? null : numberOf(values.seeds, "seeds"),
+    fleet: {
+      runsMin: numberOf(values.runs, "runs"),
+      strikesMin: numberOf(values.kills, "kills"),
+      harm: { to: "random", emptyBell: values["empty-bell"] },
+    },
   };
 }
 
@@ -146,6 +167,9 @@ function parse() {
         store: { type: "string" },
         seed: { type: "string" },
         seeds: { type: "string" },
+        runs: { type: "string", default: "1000" },
+        kills: { type: "string", default: "200" },
+        "empty-bell": { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
     });

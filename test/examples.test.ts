@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { redisMissing, startRedis } from "../scripts/redis.mjs";
+import { skipBecause } from "./skip.ts";
 
 const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -17,7 +19,7 @@ beforeAll(async () => {
     cwd: root,
   });
   cwd = mkdtempSync(join(tmpdir(), "skein-examples-"));
-}, 60_000);
+});
 
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
@@ -26,10 +28,29 @@ describe("the examples", () => {
     expect(names.length).toBeGreaterThanOrEqual(4);
   });
 
-  test.for(names)("%s runs on the built package and finds its own output right", async (name) => {
-    const { stdout } = await run(process.execPath, [join(compiled, name.replace(/\.ts$/, ".js"))], { cwd });
+  const usesRedis = (name: string) => readFileSync(join(root, "examples", name), "utf8").includes("REDIS_URL");
+  const runExample = async (name: string, env: NodeJS.ProcessEnv = {}) => {
+    const program = join(compiled, name.replace(/\.ts$/, ".js"));
+    const { stdout } = await run(process.execPath, [program], { cwd, env: { ...process.env, ...env } });
     expect(stdout.trim()).not.toBe("");
-  });
+  };
+
+  test.for(names.filter((name) => !usesRedis(name)))(
+    "%s runs on the built package and finds its own output right",
+    (name) => runExample(name),
+  );
+
+  test.for(names.filter(usesRedis))(
+    "%s runs on the built package and a Redis of its own, and finds its own output right",
+    { timeout: 120_000 },
+    async (name, context) => {
+      const missing = redisMissing();
+      if (missing !== null) skipBecause(context, missing);
+      // What it rings for must not be heard by the workers of other tests.
+      const redis = await startRedis();
+      await runExample(name, { REDIS_URL: redis.url }).finally(() => redis.stop());
+    },
+  );
 });
 
 describe("the tour", () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { ModelDelta, ModelReply } from "../src/agent/model.ts";
+import type { ModelDelta, ModelReply } from "../src/agent/model/model.ts";
 
 /** One answer of a server, byte for byte. */
 export interface Replay {

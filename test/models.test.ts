@@ -1,7 +1,7 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Model, ModelReply, ModelRequest } from "../src/agent/model.ts";
-import { ModelError } from "../src/agent/model-error.ts";
+import type { Model, ModelReply, ModelRequest } from "../src/agent/model/model.ts";
+import { ModelError } from "../src/agent/model/model-error.ts";
 import { aiSdk } from "../src/models/ai-sdk/index.ts";
 import { anthropic } from "../src/models/anthropic/index.ts";
 import { offline, scripted } from "../src/models/index.ts";

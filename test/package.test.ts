@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -32,14 +32,15 @@ beforeAll(async () => {
     await mkdir(dirname(join(consumer, "node_modules", name)), { recursive: true });
     await symlink(join(root, "node_modules", name), join(consumer, "node_modules", name), "junction");
   }
-}, 120_000);
+});
 
 afterAll(async () => {
   await rm(consumer, { recursive: true, force: true });
 });
 
-test("ships the build, the guides, the examples and nothing else", () => {
+test("ships the build, the guides, the examples and nothing else, in few files", () => {
   const paths = packed.files.map(({ path }) => path);
+  expect(paths.length).toBeLessThan(400);
   const wanted =
     /^(?:dist\/.+\.(?:js|d\.ts)|docs\/.+\.(?:md|png|svg)|examples\/.+\.ts|LICENSE|[A-Z]+\.md|package\.json)$/;
   const studio = /^dist\/studio\/(?:index\.html|icon\.svg|assets\/[\w-]+\.(?:js|css))$/;
@@ -87,14 +88,18 @@ test("a bundler takes all of it without the packages that may be missing", async
     ssr: { noExternal: true },
     build: { ssr: entry, outDir: out },
   });
-  const printed = await execute(process.execPath, [
-    "--input-type=module",
-    "-e",
-    `import { part0 } from ${JSON.stringify(pathToFileURL(join(out, "bundled.js")).href)};
+  const printed = await execute(
+    process.execPath,
+    [
+      "--input-type=module",
+      "-e",
+      `import { part0 } from ${JSON.stringify(pathToFileURL(join(out, "bundled.js")).href)};
      const store = await part0.openStore("memory:");
      const redis = await part0.openStore("redis://127.0.0.1:1").catch(({ code }) => code);
      console.log(redis, await part0.openStore("sqlite:./x.db").then((sqlite) => sqlite.close(), ({ code }) => code));`,
-  ]);
+    ],
+    consumer,
+  );
   const hasDriver = process.getBuiltinModule?.("node:sqlite") !== undefined;
   expect(printed.trim()).toBe(`DRIVER_MISSING ${hasDriver ? undefined : "DRIVER_MISSING"}`);
 });
@@ -136,6 +141,22 @@ test.for([...withoutFramework, "skein/hono"])(
     expect(printed.trim()).toBe("true");
   },
 );
+
+test("there is one class for each error, and those of another copy are known as its instances", async () => {
+  await cp(installed, join(consumer, "node_modules/copy"), { recursive: true });
+  const program = `
+    import * as skein from "skein";
+    import * as copy from "copy";
+    import { openSqliteStore } from "skein/sqlite";
+    const refused = await openSqliteStore({ path: "" }).catch((error) => error);
+    const store = await copy.openStore("memory:");
+    const unknown = await store.fork("unknown", copy.createHeader()).catch((error) => error);
+    const classes = [skein.SessionError, skein.SessionNotFoundError, skein.SessionClosedError];
+    console.log(refused.constructor === skein.SessionError, unknown.constructor === skein.SessionNotFoundError);
+    console.log(classes.map((each) => unknown instanceof each).join(" "));`;
+  const printed = await execute(process.execPath, ["--input-type=module", "-e", program], consumer);
+  expect(printed).toBe("true false\ntrue true false\n");
+});
 
 test("its types compile for a user who checks declarations and has no optional peer", async () => {
   const imports = withoutFramework.map((subpath, index) => `export * as part${index} from "${subpath}";`);

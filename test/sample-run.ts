@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
-import type { Model, ModelDelta, ModelReply, ModelRequest } from "../src/agent/model.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../src/agent/model/model.ts";
 import type { RunEvent } from "../src/agent/run-event.ts";
 import type { SessionRun } from "../src/agent/session-run.ts";
-import type { Tool, ToolContext } from "../src/agent/tool.ts";
+import type { Tool, ToolContext } from "../src/agent/tools/tool.ts";
 import { acceptable } from "../src/session/context.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../src/session/message.ts";
 import { Session } from "../src/session/session.ts";

@@ -1,9 +1,9 @@
-import type { Entry } from "../src/session/entry.ts";
+import type { Entry, EntryDraft } from "../src/session/entry.ts";
 import { operation, Session } from "../src/session/session.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { type Row, Transcript } from "../src/session/transcript.ts";
-import { openRunSink } from "../src/agent/open-run-sink.ts";
-import type { Persist, RunSink, SinkRequest } from "../src/agent/run-sink.ts";
+import { openRunSink } from "../src/agent/persist/open-run-sink.ts";
+import type { Persist, RunSink, SinkRequest } from "../src/agent/persist/run-sink.ts";
 
 let runs = 0;
 
@@ -23,6 +23,26 @@ export async function openSink(
 ): Promise<{ request: SinkRequest; sink: RunSink; user: Session }> {
   const request = requestOf(user, init);
   return { request, ...(await openRunSink(persist, request)) };
+}
+
+/** A store that waits for `act` before each append that `matches`. */
+export function actingBefore(
+  store: SessionStore,
+  matches: (draft: EntryDraft) => boolean,
+  act: (sessionId: string, draft: EntryDraft) => Promise<unknown>,
+): SessionStore {
+  const append: SessionStore["append"] = async (sessionId, drafts, options) => {
+    const draft = drafts.find(matches);
+    if (draft !== undefined) await act(sessionId, draft);
+    return store.append(sessionId, drafts, options);
+  };
+  return new Proxy(store, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name, target);
+      if (name === "append") return append;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 }
 
 export async function entriesOf(store: SessionStore, sessionId: string): Promise<Entry[]> {

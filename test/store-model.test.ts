@@ -1,211 +1,153 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../src/session/entry.ts";
-import { SessionError } from "../src/session/errors.ts";
-import { createHeader } from "../src/session/header.ts";
-import { checkHeadIsFold } from "../src/testing/index.ts";
-import type { AppendOptions, ForkOptions, SessionStore } from "../src/session/store.ts";
-import { type Backend, backends } from "./store-backends.ts";
-import { type ModelDraft, type Outcome, StoreModel } from "./store-model.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { postgresUrl } from "./postgres-server.ts";
+import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
+import { skipBecause } from "./skip.ts";
+import { type Outcome, type Request, StoreModel } from "./store-model/model.ts";
+import { operation, type Race, requestOf } from "./store-model/operation.ts";
+import { StoreProcess } from "./store-model/store-process.ts";
 
-// The seed is fixed so that a failure comes again; change it to look elsewhere.
-const SEED = 20_240_601;
+/** How many sequences each store goes through; `SKEIN_MODEL_RUNS=500` for a long form. A failure prints its seed. */
+const RUNS = Number(process.env.SKEIN_MODEL_RUNS ?? 5);
+const TIME_MS = Math.max(120_000, RUNS * 10_000);
 
-// Ids repeat now and then; a number stands for the entry that is there by then, or for none.
-const id = fc
-  .oneof({ weight: 6, arbitrary: fc.nat(1_000_000) }, { weight: 1, arbitrary: fc.nat(9) })
-  .map((n) => `e${n}`);
-const text = fc.constantFrom("one", "two");
-const entry = fc.nat(200);
-const draft = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ id, type: fc.constant("message" as const), value: text }) },
-  { weight: 2, arbitrary: fc.record({ id, type: fc.constant("leaf" as const), value: fc.option(entry) }) },
-  { weight: 1, arbitrary: fc.record({ id, type: fc.constant("label" as const), value: entry }) },
-  { weight: 1, arbitrary: fc.record({ id, type: fc.constant("session_info" as const), value: text }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ id, type: fc.constant("status" as const), value: fc.constantFrom("active", "closed") }),
-  },
-);
-const session = fc.oneof(fc.nat(3), fc.nat(9)).map((n) => `s${n}`);
-const position = fc.integer({ min: -1, max: 40 });
-const sometimes = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
-  fc.option(arbitrary, { nil: undefined, freq: 1 });
-const operation = fc.oneof(
-  {
-    weight: 16,
-    arbitrary: fc.record({
-      kind: fc.constant("append" as const),
-      session,
-      drafts: fc.array(draft, { minLength: 1, maxLength: 4 }),
-      onto: sometimes(fc.option(entry)),
-      expected: fc.constantFrom(undefined, undefined, undefined, 0, 1),
-      twice: fc.boolean(),
-    }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({ kind: fc.constant("fork" as const), session, to: session, at: sometimes(fc.option(entry)) }),
-  },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("create" as const), session }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("delete" as const), session }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("undelete" as const), session }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("purge" as const) }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant("read" as const),
-      session,
-      after: position,
-      before: position,
-      limit: fc.nat(10),
-      reverse: fc.boolean(),
-    }),
-  },
-);
+/** What the sequences must have come to, so that they cannot turn into a walk in the park unnoticed. */
+const EXPECTED = [
+  ...["append done", "append CONFLICT", "append ENTRY_EXISTS", "append UNKNOWN_ENTRY", "append INVALID_ENTRY"],
+  "append LEASE_LOST",
+  ...["append SESSION_NOT_FOUND", "create SESSION_EXISTS", "fork done", "fork SESSION_NOT_FOUND", "fork UNKNOWN_ENTRY"],
+  ...["fork SESSION_EXISTS", "delete done", "undelete done", "purge done", "read done", "entry done", "list done"],
+  ...["count done", "search done", "lease done", "lease SESSION_BUSY", "lease SESSION_NOT_FOUND", "renew done"],
+  "renew LEASE_LOST",
+  ...["release done", "leaseOf done", "saveCheckpoint done", "saveCheckpoint CHECKPOINT_EXISTS", "checkpoints done"],
+  ...["loadCheckpoint done", "deleteCheckpoint done"],
+];
 
-type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+/** Where an empty store of each kind is, as `answer.mjs` opens it, and how many processes may use it. */
+const stores: Readonly<Record<string, { processes: number; address(directory: string): Promise<string> }>> = {
+  memory: { processes: 1, address: async () => "memory:" },
+  jsonl: { processes: 3, address: async (directory) => `jsonl:${directory}` },
+  sqlite: { processes: 3, address: async (directory) => `sqlite:${join(directory, "skein.db")}` },
+  postgres: { processes: 3, address: async () => `${await postgresUrl()}#skein_${newName()}` },
+  redis: { processes: 3, address: async () => `${await redisUrl()}#${redisPrefix}:${newName()}` },
+};
 
-test.for(backends.map((backend) => [backend.name, backend] as const))(
-  "the %s store does what a plain list of entries does, whatever is asked of it",
-  async ([, backend]) => {
+describe.for(Object.entries(stores))("the %s store", ([name, { processes: count, address }]) => {
+  test(`does what a plain list of entries does, asked by ${count} ${count === 1 ? "process" : "processes"}`, {
+    timeout: TIME_MS * 2,
+  }, async (test) => {
+    if (name === "redis" && redisSkip !== null) skipBecause(test, redisSkip);
+    const processes = Array.from({ length: count }, (_, number) => new StoreProcess(number));
+    onTestFinished(async () => void (await Promise.all(processes.map((process) => process.end()))));
+    const outcomes = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(fc.array(operation, { minLength: 30, maxLength: 100, size: "max" }), async (operations) => {
-        await using place = await openIn(backend);
-        const { store } = place;
-        const model = new StoreModel();
-        for (const id of ["s0", "s1", "s2"])
-          expect(await onStore(store, { kind: "create", session: id })).toEqual(model.create(id));
-        for (const each of operations) {
-          const request = settle(model, each);
-          const expected = onModel(model, request);
-          expect(await onStore(store, request)).toEqual(expected);
-          if (each.kind === "append" && each.twice)
-            expect(await onStore(store, request)).toEqual(onModel(model, request));
-        }
-        expect((await store.list()).items.map(({ header }) => header.id).sort()).toEqual(model.live());
-        for (const sessionId of model.live()) {
-          const { version, leafId, name, status, messageCount } = (await store.head(sessionId)) ?? {};
-          expect({ version, leafId, name, status, messageCount }).toEqual(model.summary(sessionId));
-          await checkHeadIsFold(store, sessionId);
+      fc.asyncProperty(fc.array(operation, { minLength: 150, maxLength: 250, size: "max" }), async (operations) => {
+        const directory = await mkdtemp(join(tmpdir(), "skein-model-"));
+        try {
+          await new Trial(processes, await address(directory), outcomes).run(operations);
+        } finally {
+          await rm(directory, { recursive: true, force: true });
         }
       }),
-      { seed: SEED, numRuns: backend.name === "memory" ? 300 : 40 },
+      // What fails is made smaller as long as there is time for it.
+      { numRuns: RUNS, interruptAfterTimeLimit: TIME_MS, markInterruptAsFailure: true },
     );
-  },
-);
-
-interface Place extends AsyncDisposable {
-  readonly store: SessionStore;
-}
-
-async function openIn(backend: Backend): Promise<Place> {
-  const directory = await mkdtemp(join(tmpdir(), "skein-model-"));
-  const store = await backend.open(directory);
-  return {
-    store,
-    async [Symbol.asyncDispose]() {
-      await store.close();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
-}
-
-type Request =
-  | Exclude<Operation, { kind: "append" | "fork" }>
-  | { kind: "append"; session: string; drafts: ModelDraft[]; options: AppendOptions }
-  | { kind: "fork"; session: string; to: string; options: ForkOptions };
-
-/** Turns numbers into what they stand for. */
-function settle(model: StoreModel, each: Operation): Request {
-  const idOf = (n: number | null): string | null => (n === null ? null : model.idAt(sessionOf(each), n));
-  if (each.kind === "fork") return { ...each, options: each.at === undefined ? {} : { at: idOf(each.at) } };
-  if (each.kind !== "append") return each;
-  const drafts = each.drafts.map(({ id: entryId, type, value }): ModelDraft => {
-    return { id: entryId, type, value: typeof value === "number" ? idOf(value) : value };
+    expect(EXPECTED.filter((outcome) => !outcomes.has(outcome))).toEqual([]);
   });
-  const options = {
-    ...(each.onto !== undefined && { onto: idOf(each.onto) }),
-    ...(each.expected !== undefined && { expectedVersion: model.versionOf(each.session) + each.expected }),
-  };
-  return { kind: "append", session: each.session, drafts, options };
-}
+});
 
-function sessionOf(each: Operation): string {
-  return "session" in each ? each.session : "s0";
-}
+type Operations = typeof operation extends fc.Arbitrary<infer T> ? readonly T[] : never;
 
-async function onStore(store: SessionStore, request: Request): Promise<Outcome> {
-  try {
-    switch (request.kind) {
-      case "append": {
-        const { version, entries } = await store.append(request.session, request.drafts.map(draftOf), request.options);
-        return [version, ...entries.map(lineOf)];
-      }
-      case "fork": {
-        const { version, leafId, header } = await store.fork(
-          request.session,
-          createHeader({ id: request.to }),
-          request.options,
-        );
-        return [version, leafId, header.forkedFrom?.entryId ?? null];
-      }
-      case "create":
-        return [(await store.create(createHeader({ id: request.session }))).version];
-      case "delete":
-      case "undelete":
-        return [await store[request.kind](request.session)];
-      case "purge":
-        return [await store.purge("9999-01-01T00:00:00.000Z")];
-      case "read": {
-        const { kind: _, session: sessionId, ...options } = request;
-        const seen: string[] = [];
-        for await (const each of store.read(sessionId, options)) seen.push(lineOf(each));
-        return seen;
+/** One sequence of operations, on a store and on the model. */
+class Trial {
+  readonly #processes: readonly StoreProcess[];
+  readonly #address: string;
+  readonly #outcomes: Set<string>;
+  readonly #model = new StoreModel();
+  #races = 0;
+
+  constructor(processes: readonly StoreProcess[], address: string, outcomes: Set<string>) {
+    this.#processes = processes;
+    this.#address = address;
+    this.#outcomes = outcomes;
+  }
+
+  async run(operations: Operations): Promise<void> {
+    await Promise.all(this.#processes.map((process) => process.open(this.#address)));
+    for (const session of ["s0", "s1", "s2"]) await this.#ask(0, { kind: "create", session });
+    for (const { process, asked } of operations) {
+      const number = process % this.#processes.length;
+      if (asked.kind === "reopen") await this.#reopen(number);
+      else if (asked.kind === "race") await this.#race(asked.to, asked.session, asked.timestamp);
+      else {
+        for (const request of requestOf(this.#model, number, asked)) {
+          await this.#ask(number, request);
+          // Whoever tries again may have been moved to another process.
+          const again = request.kind === "append" && !request.leased && asked.kind === "append" && asked.twice;
+          if (again) await this.#ask((number + 1) % this.#processes.length, request);
+        }
       }
     }
-  } catch (error) {
-    if (error instanceof SessionError) return error.code;
-    throw error;
+    await this.#compareAll();
+  }
+
+  async #ask(number: number, request: Request): Promise<void> {
+    const expected = this.#model.ask(number, request);
+    this.#outcomes.add(`${request.kind} ${typeof expected === "string" ? expected : "done"}`);
+    expect(await this.#process(number).ask(request), `${number}: ${JSON.stringify(request)}`).toEqual(expected);
+  }
+
+  /** Who was first is for the store to say; asked in that order, the model must answer the same. */
+  async #race(kind: Race, session: string, timestamp: string): Promise<void> {
+    const race = this.#races++;
+    const request = (number: number): Request => {
+      if (kind !== "append") return { kind, session };
+      const drafts = [{ id: `r${race}-${number}`, type: "message" as const, value: "two", timestamp }];
+      return { kind, session, drafts, options: {}, leased: false };
+    };
+    const answers = await Promise.all(
+      this.#processes.map(async (process, number) => ({ number, outcome: await process.ask(request(number)) })),
+    );
+    for (const { number, outcome } of answers.sort((a, b) => placeOf(a.outcome) - placeOf(b.outcome))) {
+      const expected = this.#model.ask(number, request(number));
+      expect(outcome, `${number}, with others: ${JSON.stringify(request(number))}`).toEqual(expected);
+    }
+  }
+
+  async #reopen(number: number): Promise<void> {
+    if (this.#processes.length === 1) return;
+    await this.#process(number).open(this.#address);
+    this.#model.reopen(number);
+  }
+
+  async #compareAll(): Promise<void> {
+    const live = this.#model.ask(0, { kind: "list", query: {}, limit: 100 }) as readonly string[];
+    for (const number of this.#processes.keys()) {
+      await this.#ask(number, { kind: "list", query: {}, limit: 100 });
+      await this.#ask(number, { kind: "list", query: { deleted: true }, limit: 100 });
+      for (const session of live) {
+        await this.#ask(number, { kind: "head", session });
+        await this.#ask(number, { kind: "checkpoints", session });
+        await this.#process(number).checkHeadIsFold(session);
+      }
+    }
+  }
+
+  #process(number: number): StoreProcess {
+    return this.#processes[number] as StoreProcess;
   }
 }
 
-function onModel(model: StoreModel, request: Request): Outcome {
-  switch (request.kind) {
-    case "append":
-      return model.append(request.session, request.drafts, request.options.onto, request.options.expectedVersion);
-    case "fork":
-      return model.fork(request.session, request.to, request.options.at);
-    case "create":
-      return model.create(request.session);
-    case "delete":
-    case "undelete":
-      return model.setDeleted(request.session, request.kind === "delete");
-    case "purge":
-      return model.purge();
-    case "read":
-      return model.read(request.session, request);
-  }
+/** Where the one who was answered this stood in a race: those who did something go before those who came too late. */
+function placeOf(outcome: Outcome): number {
+  if (typeof outcome === "string" || outcome[0] === false) return Number.MAX_SAFE_INTEGER;
+  return typeof outcome[0] === "number" ? outcome[0] : 0;
 }
 
-function lineOf({ id: entryId, seq, parentId }: Entry): string {
-  return `${seq} ${entryId} on ${parentId}`;
-}
-
-function draftOf({ id: entryId, type, value }: ModelDraft): EntryDraft {
-  switch (type) {
-    case "message":
-      return { id: entryId, type, message: { role: "user", content: value as string } };
-    case "leaf":
-      return { id: entryId, type, targetId: value };
-    case "label":
-      return { id: entryId, type, targetId: value as string, label: "here" };
-    case "session_info":
-      return { id: entryId, type, name: value as string };
-    case "status":
-      return { id: entryId, type, status: value as "active" };
-  }
+function newName(): string {
+  return randomUUID().replaceAll("-", "").slice(0, 24);
 }

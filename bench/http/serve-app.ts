@@ -5,8 +5,9 @@ import { createAgent, type Entry, SessionManager } from "skein";
 import { honoSession, type SessionEnv } from "skein/hono";
 import { createServer } from "skein/http";
 import { offline } from "skein/offline";
+import { readMemory } from "../read-memory.ts";
 import { openStoreOf } from "../store-kind.ts";
-import { type AppInput, type AppMemory, PAGE_ENTRIES } from "./app-process.ts";
+import { type AppInput, PAGE_ENTRIES } from "./app-process.ts";
 import { serveRevision } from "./serve-revision.ts";
 
 // This file is compiled to .cache/bench/bench/http/serve-app.js.
@@ -57,11 +58,4 @@ function listen(app: { fetch(request: Request): Response | Promise<Response> }):
   return new Promise((resolve) => {
     serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => resolve(`http://127.0.0.1:${port}`));
   });
-}
-
-function readMemory(): AppMemory {
-  // The second collection takes what finalizers of the first one let go of.
-  for (let times = 0; times < 2; times++) globalThis.gc?.();
-  const { heapUsed, external, rss } = process.memoryUsage();
-  return { heldBytes: heapUsed + external, residentBytes: rss };
 }

@@ -1,11 +1,12 @@
 import { SessionManager } from "skein";
 import { createClient } from "skein/client";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
-import { type AppMemory, type AppProcess, PAGE_ENTRIES, startApp } from "../http/app-process.ts";
+import { type AppProcess, PAGE_ENTRIES, startApp } from "../http/app-process.ts";
 import { openStreams } from "../http/open-streams.ts";
 import { CONNECTIONS, requestSender } from "../http/send-requests.ts";
 import { messageText } from "../message-of.ts";
 import { type Contender, race, type Sample } from "../race.ts";
+import type { AppMemory } from "../read-memory.ts";
 import { atLeast, atMost, below, type Row } from "../row.ts";
 import type { Bench, Section } from "../section.ts";
 import { medianMs, timeRatio } from "../statistics.ts";

@@ -2,6 +2,7 @@ import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
 import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
+import { fleetSection } from "./fleet-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
 import { httpSection } from "./http-section.ts";
@@ -12,6 +13,7 @@ import { openSection } from "./open-section.ts";
 import { peersSection } from "./peers-section.ts";
 import { runsSection } from "./runs-section.ts";
 import { sandboxSection } from "./sandbox-section.ts";
+import { scaleSection } from "./scale-section.ts";
 import { serverSection } from "./server-section.ts";
 import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
@@ -33,6 +35,8 @@ export const sections: readonly Section[] = [
   studioSection,
   serverSection("postgres"),
   serverSection("redis"),
+  fleetSection,
+  scaleSection,
   coldSection,
   peersSection,
 ];

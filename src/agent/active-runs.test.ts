@@ -4,7 +4,7 @@ import { asking, callOf, calling, modelOf, nextEvent, saying, someAgent, toolOf 
 import { scripted } from "../models/scripted.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { drainRuns } from "./active-runs.ts";
-import { resumeSession } from "./resume-session.ts";
+import { resumeSession } from "./persist/resume-session.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 
 describe("draining the runs of a process", () => {

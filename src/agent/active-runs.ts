@@ -39,3 +39,8 @@ export async function drainRuns(
   await Promise.all(abandoned.map((run) => run.abandon()));
   return { finished: [...done], abandoned: abandoned.map((run) => run.id) };
 }
+
+/** Lets go of a run of this process at once, so that it can be resumed; resolves when it has ended. */
+export async function abandonRun(id: string): Promise<void> {
+  await Promise.all([...active].filter((run) => run.id === id).map((run) => run.abandon()));
+}

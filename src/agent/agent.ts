@@ -2,11 +2,11 @@ import { SessionError } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
 import { Session } from "../session/session.ts";
 import type { LoopOptions } from "./loop-options.ts";
-import type { Model } from "./model.ts";
+import type { Model } from "./model/model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool } from "./tool.ts";
-import { checkUnasked, stricterOf } from "./unasked.ts";
+import type { Tool } from "./tools/tool.ts";
+import { checkUnasked, stricterOf } from "./tools/unasked.ts";
 
 /** What an agent is made of. Everything else that a loop takes can be given too, and holds for every run. */
 export interface AgentInit

@@ -16,7 +16,7 @@ import { Session } from "../session/session.ts";
 import { sessionRegistry } from "../session/session-registry.ts";
 import { Transcript, userRow } from "../session/transcript.ts";
 import type { LoopOptions, Spending } from "./loop-options.ts";
-import type { ModelReply } from "./model.ts";
+import type { ModelReply } from "./model/model.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";

@@ -7,7 +7,7 @@ import { sessionRegistry } from "../session/session-registry.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { drainRuns } from "./active-runs.ts";
 import { createAgent } from "./agent.ts";
-import { registerBuiltInTools } from "./built-in-tools.ts";
+import { registerBuiltInTools } from "./tools/offer-tools.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";

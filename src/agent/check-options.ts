@@ -1,9 +1,10 @@
 import { shouldCompact } from "../session/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
+import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
-import { type OfferedTools, offerTools } from "./offer-tools.ts";
-import { checkUnasked } from "./unasked.ts";
+import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
+import { checkUnasked } from "./tools/unasked.ts";
 
 /** A shorter lease would be lost to an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;
@@ -26,9 +27,7 @@ const RETRY_LIMITS = {
 export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkRunOptions(options);
   const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT, onBudget, compaction } = options;
-  if (!Number.isInteger(maxToolRounds) || maxToolRounds < 1) {
-    throw invalid(`maxToolRounds is ${show(maxToolRounds)}; give a whole number of 1 or more.`);
-  }
+  checkCount(maxToolRounds, "maxToolRounds", 1);
   checkUnasked(options.unasked);
   checkBudget(options.budget);
   if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
@@ -84,37 +83,28 @@ function checkPersist(persist: unknown): void {
   );
 }
 
-function checkLeaseMs(leaseMs: unknown): void {
-  if (leaseMs === undefined || isWhole(leaseMs, LEASE_MS_MIN, LEASE_MS_MAX)) return;
-  throw invalid(
-    `leaseMs is ${show(leaseMs)}; give a whole number of milliseconds from ${LEASE_MS_MIN} to ${LEASE_MS_MAX}.`,
-  );
+/** @throws {SessionError} `INVALID_OPTION` for a lease that is too short or too long. */
+export function checkLeaseMs(leaseMs: unknown): void {
+  if (leaseMs !== undefined) checkCount(leaseMs, "leaseMs", LEASE_MS_MIN, LEASE_MS_MAX);
 }
 
-function checkDeadline(deadline: unknown): void {
+/** @throws {SessionError} `INVALID_OPTION` for what is no time. */
+export function checkDeadline(deadline: unknown): void {
   if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
   throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
 }
 
-function checkPark(park: LoopOptions["park"]): void {
+/** @throws {SessionError} `INVALID_OPTION` for times that make no sense. */
+export function checkPark(park: LoopOptions["park"]): void {
   if (park === undefined) return;
-  const { afterMs, expireMs = 1 } = park ?? {};
-  if (isWhole(afterMs, 0, PARK_AFTER_MS_MAX) && isWhole(expireMs, 1, PARK_EXPIRE_MS_MAX)) return;
-  throw invalid(
-    `park is ${show(park)}; give afterMs from 0 to ${PARK_AFTER_MS_MAX}, and expireMs from 1 to ${PARK_EXPIRE_MS_MAX} if at all.`,
-  );
+  checkCount(park?.afterMs, "park.afterMs", 0, PARK_AFTER_MS_MAX);
+  if (park.expireMs !== undefined) checkCount(park.expireMs, "park.expireMs", 1, PARK_EXPIRE_MS_MAX);
 }
 
-function isWhole(value: unknown, least: number, most: number): boolean {
-  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
-}
-
-function checkRetry(retry: RunOptions["retry"]): void {
+function checkRetry(retry: RunOptions["retry"] = {}): void {
   for (const field of ["attempts", "baseDelayMs", "delayMaxMs"] as const) {
-    const value = retry?.[field];
     const { least, most } = RETRY_LIMITS[field];
-    if (value === undefined || isWhole(value, least, most)) continue;
-    throw invalid(`retry.${field} is ${show(value)}; give a whole number from ${least} to ${most}.`);
+    if (retry?.[field] !== undefined) checkCount(retry[field], `retry.${field}`, least, most);
   }
 }
 

@@ -38,3 +38,20 @@ function startFollowing(signal: AbortSignal): Following {
   signal.addEventListener("abort", listener, { once: true });
   return following;
 }
+
+/** What a promise comes to, or the signal's reason if that aborts first; the promise is then left to itself. */
+export function untilAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const unfollow = followAbort(signal, () => reject(signal.reason));
+    promise.then(
+      (value) => {
+        unfollow();
+        resolve(value);
+      },
+      (error) => {
+        unfollow();
+        reject(error);
+      },
+    );
+  });
+}

@@ -1,15 +1,15 @@
 import type { CompactionSettings } from "../session/compaction.ts";
 import type { SessionHooks } from "../session/hooks.ts";
 import type { Usage } from "../session/usage.ts";
-import type { ContextTransform } from "./context-transform.ts";
-import type { LoopExecutor } from "./loop-executor.ts";
-import type { Model, ModelRequest } from "./model.ts";
-import type { RetryOptions } from "./retry.ts";
+import type { ContextTransform } from "./context/context-transform.ts";
+import type { LoopExecutor } from "./model/loop-executor.ts";
+import type { Model, ModelRequest } from "./model/model.ts";
+import type { RetryOptions } from "./model/retry.ts";
 import type { RunEvent } from "./run-event.ts";
-import type { Persist } from "./run-sink.ts";
+import type { Persist } from "./persist/run-sink.ts";
 import type { TelemetryOptions } from "./telemetry.ts";
-import type { Tool } from "./tool.ts";
-import type { Unasked } from "./unasked.ts";
+import type { Tool } from "./tools/tool.ts";
+import type { Unasked } from "./tools/unasked.ts";
 
 /** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
 export type RequestParameters = Omit<ModelRequest, "messages" | "tools">;

@@ -17,7 +17,7 @@ import { createAgent } from "./agent.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool, ToolContext } from "./tool.ts";
+import type { Tool, ToolContext } from "./tools/tool.ts";
 
 /** A run of one call, whose tool can see the run that it belongs to. */
 function runWith(execute: (run: SessionRun, context: ToolContext) => unknown): SessionRun {

@@ -1,7 +1,6 @@
 import { setMaxListeners } from "node:events";
-import type { JsonObject } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { SessionError } from "../session/errors.ts";
+import { SessionBusyError, SessionError } from "../session/errors.ts";
 import type { Lineage } from "../session/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
@@ -13,23 +12,26 @@ import { describeThrown } from "./describe-thrown.ts";
 import { EventLog, type Unsigned } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
-import { resumedRunId } from "./open-run-sink.ts";
+import { resumedRunId } from "./persist/open-run-sink.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import { RunDeadline } from "./run-deadline.ts";
-import { runErrorOf } from "./run-error.ts";
+import { errorRecord, runErrorOf } from "./run-error.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
-import { keepsFiles, parkingOf, RunParked } from "./run-parked.ts";
+import { keepsFiles, RunParked } from "./run-parked.ts";
 import { RunProgress } from "./run-progress.ts";
-import type { HeardFact, RunOutcome, RunSink } from "./run-sink.ts";
+import type { HeardFact, RunOutcome, RunSink } from "./persist/run-sink.ts";
 import type { RunStatus, SessionRun } from "./session-run.ts";
-import { stricterOf, type Unasked } from "./unasked.ts";
+import { stricterOf, type Unasked } from "./tools/unasked.ts";
+
+/** How often the end of a run is put off because others append at the same moment. */
+const END_TRIES_MAX = 100;
 
 /** What a run does once its input is there. */
 export interface RunWork {
-  /** Brings the run to its end. */
-  perform(run: LoopRun): Promise<{ readonly truncated: boolean }>;
+  /** Brings the run to its end, up to `finish`. */
+  perform(run: LoopRun): Promise<void>;
   /** Called when the run was stopped, before its end goes on record. */
   stopped?(): Promise<void>;
 }
@@ -81,8 +83,8 @@ export class LoopRun implements SessionRun {
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
     this.unasked = stricterOf(options.unasked, around?.unasked);
     // A run inside of a tool cannot let go: the run of that tool waits for it.
-    const parking = options.park === undefined || around !== null ? null : parkingOf(this.progress, options.park);
-    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, parking);
+    const park = around === null ? (options.park ?? null) : null;
+    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, park);
     this.#deadline = new RunDeadline(options.deadline, (error) => this.#controller.abort(error));
     this.#work = work;
     this.#source = source;
@@ -211,32 +213,48 @@ export class LoopRun implements SessionRun {
         this.#admission.admit();
         this.#deadline.check();
       }
-      const { truncated } = await this.#work.perform(this);
-      await this.#finish(truncated);
+      await this.#work.perform(this);
       return this.progress.output;
     } catch (error) {
-      if (error instanceof RunParked) return await this.#parked(error);
-      await this.#fail(error);
-      throw error;
+      const { signal } = this.progress;
+      if (error instanceof RunParked && !signal.aborted) return await this.#parked(error);
+      const cause = error instanceof RunParked ? signal.reason : error;
+      await this.#fail(cause);
+      throw cause;
     } finally {
       unfollow?.();
     }
   }
 
-  async #finish(truncated: boolean): Promise<void> {
-    const { output, sink } = this.progress;
+  /** Puts the end of the run on record; false where someone has said something that the run has not answered. */
+  async finish(truncated: boolean): Promise<boolean> {
+    const { output, sink, signal } = this.progress;
+    const usage = output.usage === null ? {} : { usage: output.usage };
+    const outcome = { phase: "finished", ...usage, ...(truncated ? { truncated } : {}) } as const;
+    for (let tries = 1; ; tries++) {
+      await this.progress.idle();
+      if (this.inputs.hasMore) return false;
+      this.inputs.close();
+      if (sink === null || (await sink.end({ ...outcome, ...this.progress.openPlace }))) break;
+      this.inputs.open();
+      signal.throwIfAborted();
+      if (tries === END_TRIES_MAX) throw new SessionBusyError(sink.sessionId, "others, who append without a pause");
+    }
     this.#close();
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
-    await this.progress.idle();
-    const usage = output.usage === null ? {} : { usage: output.usage };
-    await sink?.end({ phase: "finished", ...usage, ...(truncated ? { truncated } : {}), ...this.progress.openPlace });
     this.#ended("finished", { type: "run-finished", truncated, usage: output.usage });
+    return true;
   }
 
-  /** The session is not the run's any more. What it said stays, and so does the place of its tools. */
+  /** Lets go of the session. What the run said stays, and so does the place of its tools. */
   async #parked({ questions, expiresAt }: RunParked): Promise<Session> {
-    const { output } = this.progress;
+    const { output, sink } = this.progress;
     this.#close();
+    // From here on it is too late to abort the run: someone else may have it.
+    this.#status = "parked";
+    // An answer that came while the run parked goes on record first.
+    await this.progress.idle();
+    await sink?.abandon().catch(() => {});
     if (output.sandbox === this.#source.sandbox || (await keepsFiles(output)))
       await output.closeSandbox().catch(() => {});
     this.#ended("parked", { type: "run-parked", questions, expiresAt });
@@ -254,7 +272,7 @@ export class LoopRun implements SessionRun {
     const usage = output.usage === null ? {} : { usage: output.usage };
     const stopped = signal.aborted && !this.#deadline.isOver;
     const phase = stopped ? "cancelled" : "failed";
-    const outcome: RunOutcome = { phase, error: recordOf(error), ...usage, ...this.progress.openPlace };
+    const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage, ...this.progress.openPlace };
     // The run has failed already; that its end cannot be recorded leaves it as a crash would.
     const ending = this.#abandoned ? sink?.abandon() : sink?.end(outcome);
     await ending?.catch(() => sink?.abandon()).catch(() => {});
@@ -294,11 +312,4 @@ function admission(): { readonly admitted: Promise<void>; admit(): void; refuse(
   });
   admitted.catch(() => {});
   return { admitted, admit, refuse };
-}
-
-/** What of an error goes on record. */
-function recordOf(error: unknown): JsonObject {
-  const { code, message, details } = runErrorOf(error);
-  const name = error instanceof Error ? String(error.name) : "Error";
-  return { name, message, ...(code === null ? {} : { code }), ...(details === undefined ? {} : { details }) };
 }

@@ -1,26 +1,26 @@
+import { defined } from "../internal/defined.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { SessionCapacityError } from "../session/errors.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { Row } from "../session/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
-import { collectReply, type PartialReply } from "./collect-reply.ts";
-import type { ContextRoom } from "./context-room.ts";
-import { type ContextTransform, questionOf, transformContext } from "./context-transform.ts";
-import type { LoopContext } from "./loop-context.ts";
+import { askModel, parametersOf } from "./model/ask-model.ts";
+import type { PartialReply } from "./model/collect-reply.ts";
+import type { ContextRoom } from "./context/context-room.ts";
+import { type ContextTransform, questionOf, transformContext } from "./context/context-transform.ts";
+import type { LoopContext } from "./context/loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
-import { ModelError } from "./model-error.ts";
-import type { Model, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
-import { checkWhole, readReply } from "./read-reply.ts";
-import type { ResumeState } from "./resume-state.ts";
-import { withRetries } from "./retry.ts";
-import { runErrorOf } from "./run-error.ts";
+import { ModelError } from "./model/model-error.ts";
+import type { ModelRequest, ToolSchema } from "./model/model.ts";
+import { checkWhole } from "./model/read-reply.ts";
+import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
-import { type DispatchHost, ToolDispatch } from "./tool-dispatch.ts";
-import { errorMessage, type ToolFailure } from "./tool-result.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
+import { errorMessage, type ToolFailure } from "./tools/tool-result.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** What a loop runs with. */
 export interface LoopParts {
@@ -40,8 +40,10 @@ export class Loop {
   readonly #progress: RunProgress;
   /** What the run answers, where something asks for it. */
   readonly #question: Message | null;
+  readonly #parameters: ReturnType<typeof parametersOf>;
   readonly #heard = (row: Row): void => this.#parts.context.push(row);
   #round = 0;
+  #toolRounds = 0;
   /** Whether the run has asked for anything, or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
@@ -49,55 +51,51 @@ export class Loop {
   constructor(parts: LoopParts) {
     this.#parts = parts;
     this.#progress = parts.host.progress;
+    this.#parameters = parametersOf(parts.options);
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
   }
 
   /** Whether the run was cut short: by its number of rounds, its budget, or the room in its session. */
-  async run(resume: ResumeState | null): Promise<{ readonly truncated: boolean }> {
-    const { inputs, options } = this.#parts;
-    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = options;
+  async run(resume: ResumeState | null): Promise<boolean> {
     await this.#settleOpenCalls(resume);
     // What led here may have spent it all.
-    if (this.#budgetStops()) return this.#cutShort();
+    if (this.#budgetStops()) return true;
     // Its process died after the last answer: asking again would pay for another one.
-    if (resume?.answered === true && !(await this.#goOnWithWords())) return { truncated: false };
-    for (let toolRounds = 0; ; ) {
+    return resume?.answered === true ? false : this.#runRounds();
+  }
+
+  /** Answers what people have said since; a run that was cut short only adds it, so that the next one answers it. */
+  async goOn(truncated: boolean): Promise<boolean> {
+    await this.#say(await this.#parts.inputs.takeAll());
+    return truncated || this.#budgetStops() || this.#runRounds();
+  }
+
+  async #runRounds(): Promise<boolean> {
+    const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
+    for (;;) {
       this.#progress.signal.throwIfAborted();
-      const steered = inputs.take("steer");
-      if (steered.length > 0) await this.#say(steered);
-      if (!this.#hasRoomFor(1)) return this.#cutShort();
+      await this.#say(this.#parts.inputs.take("steer"));
+      if (!this.#hasRoomFor(1)) return true;
       const { message, calls, stopped } = await this.#runRound();
       const stopReason = message.stopReason ?? "stop";
       this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
-      if (stopped) return { truncated: (await this.#hearTheRest()) || calls > 0 };
-      if (calls > 0) {
-        toolRounds += 1;
-        if (toolRounds < maxToolRounds) continue;
-        process.emitWarning(
-          `Run ${this.#progress.output.id} was cut short after ${toolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
-        );
-        return this.#cutShort();
-      }
-      if (!(await this.#goOnWithWords())) return { truncated: false };
+      if (stopped || calls === 0) return calls > 0;
+      this.#toolRounds += 1;
+      if (this.#toolRounds < maxToolRounds) continue;
+      process.emitWarning(
+        `Run ${this.#progress.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+      );
+      return true;
     }
-  }
-
-  /** Whether someone has said something that the model has not answered. */
-  async #goOnWithWords(): Promise<boolean> {
-    const more = await this.#parts.inputs.takeLast();
-    await this.#say(more);
-    return more.length > 0;
   }
 
   /** What the model had said when the run was stopped in the middle of an answer. */
   async keepPartialAnswer(): Promise<void> {
     const text = this.#partial?.text ?? "";
     if (text.trim() === "") return;
-    const { model, agentName } = this.#parts.options;
-    const author = model === undefined ? {} : { provider: model.provider, model: model.id };
-    const agent = agentName === undefined ? {} : { agent: agentName };
-    const message = { role: "assistant", content: text, ...author, ...agent, stopReason: "aborted" } as const;
-    await this.#add([message]);
+    const { model, agentName: agent } = this.#parts.options;
+    const author = defined({ provider: model?.provider, model: model?.id, agent });
+    await this.#add([{ role: "assistant", content: text, ...author, stopReason: "aborted" }]);
   }
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
@@ -127,8 +125,7 @@ export class Loop {
   #spend({ usage, cost }: AssistantMessage): void {
     this.#progress.spend(usage, cost);
     if (usage === undefined) return;
-    const price = cost === undefined ? {} : { cost };
-    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...price });
+    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...defined({ cost }) });
   }
 
   #ask(): Promise<AssistantMessage> {
@@ -149,31 +146,10 @@ export class Loop {
 
   #answerTo(request: ModelRequest): Promise<AssistantMessage> {
     const { options, telemetry } = this.#parts;
-    const { signal, events } = this.#progress;
-    const ask = (): Promise<AssistantMessage> =>
-      untilAborted(this.#askOnce(request), signal).then((reply) => readReply(reply, options.model, options.agentName));
-    const attempt = telemetry === null ? ask : () => telemetry.chat(options.model, request, ask);
-    return withRetries(attempt, options.retry ?? {}, signal, (retry) => {
-      this.#partial = null;
-      events.add({ type: "model-retry", round: this.#round, ...retry, error: runErrorOf(retry.error) });
-    });
-  }
-
-  #askOnce(request: ModelRequest): Promise<ModelReply> {
-    const { model, executor } = this.#parts.options;
-    const { signal, events } = this.#progress;
-    this.#partial = null;
-    const whole = executor ?? (model?.stream === undefined ? (model as Model) : null);
-    if (whole !== null) return promiseOf(() => whole.complete(request, { signal }));
-    return collectReply(
-      model as Model,
-      request,
-      signal,
-      (delta) => delta.type !== "finish" && events.add({ ...delta, round: this.#round }),
-      (partial) => {
-        this.#partial = partial;
-      },
-    );
+    const onPartial = (partial: PartialReply | null): void => {
+      this.#partial = partial;
+    };
+    return askModel(request, { options, progress: this.#progress, telemetry, round: this.#round, onPartial });
   }
 
   async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {
@@ -186,23 +162,18 @@ export class Loop {
 
   #request(messages: Messages): ModelRequest {
     const { options, schemas } = this.#parts;
-    const { thinkingLevel, temperature, maxOutputTokens, stop, providerOptions, toolChoice } = options;
+    const { toolChoice } = options;
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
-    const choice = forced && this.#round > 1 ? undefined : toolChoice;
-    const request: { -readonly [Key in keyof ModelRequest]: ModelRequest[Key] } = {
+    const chosen = toolChoice !== undefined && !(forced && this.#round > 1);
+    return {
       get messages() {
         return messages();
       },
+      ...this.#parameters,
+      ...(schemas.length > 0 && { tools: schemas }),
+      ...(chosen && { toolChoice }),
     };
-    if (schemas.length > 0) request.tools = schemas;
-    if (choice !== undefined) request.toolChoice = choice;
-    if (thinkingLevel !== undefined) request.thinkingLevel = thinkingLevel;
-    if (temperature !== undefined) request.temperature = temperature;
-    if (maxOutputTokens !== undefined) request.maxOutputTokens = maxOutputTokens;
-    if (stop !== undefined) request.stop = stop;
-    if (providerOptions !== undefined) request.providerOptions = providerOptions;
-    return request;
   }
 
   #budgetStops(): boolean {
@@ -238,20 +209,6 @@ export class Loop {
     return false;
   }
 
-  async #cutShort(): Promise<{ readonly truncated: true }> {
-    await this.#hearTheRest();
-    return { truncated: true };
-  }
-
-  /** Adds what people said too late for this run, so that the next one answers it; whether there was anything. */
-  async #hearTheRest(): Promise<boolean> {
-    for (let heard = false; ; heard = true) {
-      const messages = await this.#parts.inputs.takeLast();
-      if (messages.length === 0) return heard;
-      await this.#say(messages);
-    }
-  }
-
   async #say(messages: readonly Message[]): Promise<void> {
     if (messages.length > 0) await this.#add(messages);
   }
@@ -272,15 +229,6 @@ const NO_ROOM: NotRun = [
 ];
 
 type Messages = () => readonly Message[];
-
-/** What a function of someone else's comes to, whether it is an async one or not. */
-function promiseOf<T>(work: () => T | PromiseLike<T>): Promise<T> {
-  try {
-    return Promise.resolve(work());
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
 
 function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
   return options.context ?? [];

@@ -26,11 +26,11 @@ import { openSqliteStore } from "../stores/sqlite/index.ts";
 import { drainRuns } from "./active-runs.ts";
 import { createAgent } from "./agent.ts";
 import { hearNow } from "./persist/run-ears.ts";
-import { resumeSession } from "./resume-session.ts";
+import { resumeSession } from "./persist/resume-session.ts";
 import type { Approval } from "./run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "./tools/tool.ts";
 
 const YES = { approved: true } as const;
 const NO = { approved: false, reason: "No." } as const;
@@ -230,7 +230,7 @@ test("a run that is short never asks what others said, and one that ended asks n
   const { run } = paying(counted);
   const { approval } = await nextEvent(run, "approval-required");
   expect(asked).toBe(0);
-  await expect.poll(() => asked, { timeout: 5_000 }).toBeGreaterThan(0);
+  await expect.poll(() => asked).toBeGreaterThan(0);
   await run.approve(approval.question);
   await run;
   const before = asked;

@@ -12,10 +12,10 @@ import {
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
 import type { ToolCall } from "../session/message.ts";
-import { defineTool } from "./define-tool.ts";
+import { defineTool } from "./tools/define-tool.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "./tools/tool.ts";
 
 const asks = { needsApproval: () => true };
 

@@ -1,14 +1,17 @@
+import { hostname } from "node:os";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryOf } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { answerIdOf } from "../session/open-runs.ts";
-import { type ApprovalDecision, type AskedBefore, decisionOf } from "./resume-state.ts";
+import type { ParkOptions } from "./loop-options.ts";
+import { type ApprovalDecision, type AskedBefore, decisionOf } from "./persist/resume-state.ts";
 import type { Approval } from "./run-event.ts";
-import type { Parking } from "./run-parked.ts";
+import { canBeFound, RunParked } from "./run-parked.ts";
 import type { RunProgress } from "./run-progress.ts";
 
 const PARK_TRIES_MAX = 100;
+const EXPIRE_MS_DEFAULT = 7 * 24 * 3_600_000;
 
 interface Waiting {
   readonly approval: Approval;
@@ -33,7 +36,7 @@ export class RunApprovals {
   round = 0;
   readonly #progress: RunProgress;
   readonly #around: RunApprovals | null;
-  readonly #parking: Parking | null;
+  readonly #parkOptions: ParkOptions | null;
   /** By their questions. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #relayed = new Map<string, Relayed>();
@@ -42,10 +45,10 @@ export class RunApprovals {
   #timer: NodeJS.Timeout | undefined;
   #ended = false;
 
-  constructor(progress: RunProgress, around: RunApprovals | null, parking: Parking | null) {
+  constructor(progress: RunProgress, around: RunApprovals | null, park: ParkOptions | null) {
     this.#progress = progress;
     this.#around = around;
-    this.#parking = parking;
+    this.#parkOptions = park;
   }
 
   get pending(): readonly Approval[] {
@@ -78,7 +81,7 @@ export class RunApprovals {
   /** The word on a call that was asked about. @throws {RunParked} when none came and the run has let go of its session. */
   async decisionOn(callId: string): Promise<ApprovalDecision> {
     const waiting = [...this.#waiting.values()].find(({ approval }) => approval.callId === callId) as Waiting;
-    if (this.#parking !== null && !waiting.deciding) this.#parkLater(waiting, this.#parking);
+    if (this.#parkOptions !== null && !waiting.deciding) this.#parkLater(waiting, this.#parkOptions);
     try {
       return await waiting.decided;
     } finally {
@@ -89,7 +92,12 @@ export class RunApprovals {
 
   /** Answers a question, by its id or that of its call; resolves once the word is on record. */
   async settle(questionOrCallId: string, decision: ApprovalDecision): Promise<void> {
-    if (this.#ended) throw new SessionError("RUN_ENDED", `Run ${this.#progress.runId} has ended; resume it first.`);
+    if (this.#ended) {
+      throw new SessionError(
+        "RUN_ENDED",
+        `Run ${this.#progress.runId} has ended or is parked; answer a parked one with manager.approve or manager.deny.`,
+      );
+    }
     const own = this.#waiting.get(questionOrCallId) ?? this.#relayed.get(questionOrCallId);
     const found = own === undefined ? this.#openFor(questionOrCallId) : [own];
     const [only] = found;
@@ -155,18 +163,28 @@ export class RunApprovals {
     around.#settledAround(question);
   }
 
-  #parkLater(waiting: Waiting, parking: Parking): void {
-    this.#timer = setTimeout(() => void this.#park(waiting, parking).catch(waiting.fail), parking.afterMs);
+  #parkLater(waiting: Waiting, { afterMs, expireMs = EXPIRE_MS_DEFAULT }: ParkOptions): void {
+    this.#timer = setTimeout(() => void this.#park(waiting, expireMs).catch(waiting.fail), afterMs);
   }
 
-  async #park(waiting: Waiting, parking: Parking): Promise<void> {
-    if (this.#relayed.size > 0 || !(await parking.isPossible())) return;
+  /** Puts on record which questions are open, once nothing else is being written. */
+  async #park(waiting: Waiting, expireMs: number): Promise<void> {
+    const { output, sink } = this.#progress;
+    if (this.#relayed.size > 0 || sink?.park === undefined || !(await canBeFound(output))) return;
+    const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
     // What others say at the same moment may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
-      const parked = await parking.park(() =>
-        waiting.deciding || this.#ended ? [] : this.#open.map(({ approval }) => approval),
-      );
-      if (parked !== null) return waiting.fail(parked);
+      const expiresAt = new Date(Date.now() + expireMs).toISOString();
+      let approvals: readonly Approval[] = [];
+      const factNow = () => {
+        if (waiting.deciding || this.#ended) return null;
+        approvals = this.#open.map(({ approval }) => approval);
+        return { questions: approvals.map(({ callId, question }) => ({ callId, question })), expiresAt, ...host };
+      };
+      await this.#progress.park(factNow, () => {
+        this.#ended = true;
+        waiting.fail(new RunParked(approvals, expiresAt));
+      });
     }
   }
 

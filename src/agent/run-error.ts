@@ -21,6 +21,13 @@ export function runErrorOf(cause: unknown): RunError {
   return Object.freeze(Object.defineProperty(error, "cause", { value: cause }));
 }
 
+/** What of an error goes on record as how a run ended. */
+export function errorRecord(error: unknown): JsonObject {
+  const { code, message, details } = runErrorOf(error);
+  const name = error instanceof Error ? String(error.name) : "Error";
+  return { name, message, ...(code === null ? {} : { code }), ...(details === undefined ? {} : { details }) };
+}
+
 function codeOf(thrown: unknown): string | null {
   return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : null;
 }

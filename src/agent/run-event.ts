@@ -2,8 +2,8 @@ import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
 import type { SandboxReach } from "../session/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
-import type { ModelDelta } from "./model.ts";
-import type { ToolEffects } from "./tool-effects.ts";
+import type { ModelDelta } from "./model/model.ts";
+import type { ToolEffects } from "./tools/tool-effects.ts";
 import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */

@@ -14,9 +14,11 @@ import {
   streamOf,
   toolOf,
 } from "../../test/sample-run.ts";
+import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { QUEUED_KEY } from "./resume-state.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import { QUEUED_KEY } from "./persist/resume-state.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 
@@ -173,6 +175,47 @@ test.each([
     );
   },
 );
+
+test.for(["steer", "followUp"] as const)(
+  "what another process puts on record as %s after the last answer, before the end, is answered by the run",
+  async (kind) => {
+    const store = openMemoryStore();
+    let said = 0;
+    const isEnd = (draft: EntryDraft): boolean => draft.type === "run" && draft.phase === "finished";
+    const late = actingBefore(store, isEnd, async (sessionId) => {
+      said += 1;
+      const { runId } = run;
+      if (said === 1) await store.append(sessionId, [{ type: "queued", runId, kind, content: "One more thing." }]);
+      if (said === 2) await store.append(sessionId, [{ type: "session_info", name: "beside" }]);
+    });
+    const model = scripted(["Done.", "Done with that, too."]);
+    const run: SessionRun = runSessionLoop(asking(), someAgent(), { model, persist: late });
+    const session = await run;
+    expect(shortly(session.transcript)).toEqual([
+      "user: Do it.",
+      "assistant: Done.",
+      "user: One more thing.",
+      "assistant: Done with that, too.",
+    ]);
+    expect([run.status, said, (await store.head(run.id))?.openRuns]).toEqual(["finished", 3, []]);
+  },
+);
+
+test("what is put on record for a run that was cut short, before its end, is there for the next one", async () => {
+  const store = openMemoryStore();
+  let said = false;
+  const isEnd = (draft: EntryDraft): boolean => draft.type === "run" && draft.phase === "finished";
+  const late = actingBefore(store, isEnd, async (sessionId) => {
+    const { runId } = run;
+    if (!said) await store.append(sessionId, [{ type: "queued", runId, kind: "steer", content: "Why?" }]);
+    said = true;
+  });
+  const model = scripted([looking()]);
+  const tools = [toolOf("look")];
+  const run: SessionRun = runSessionLoop(asking(), someAgent(), { model, tools, maxToolRounds: 1, persist: late });
+  expect(shortly((await run).transcript).at(-1)).toBe("user: Why?");
+  expect((await entriesOf(store, run.id)).at(-1)).toMatchObject({ phase: "finished", truncated: true });
+});
 
 test("a run that streams nothing but a finish still hears what is said", async () => {
   const model = streamOf(async function* () {

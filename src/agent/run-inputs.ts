@@ -2,7 +2,7 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Content, Message } from "../session/message.ts";
-import { QUEUED_KEY, type QueuedInput } from "./resume-state.ts";
+import { QUEUED_KEY, type QueuedInput } from "./persist/resume-state.ts";
 import type { RunProgress } from "./run-progress.ts";
 
 /** What people say while a run goes on, until its moment comes. */
@@ -58,17 +58,24 @@ export class RunInputs {
     return taken.map(messageFor);
   }
 
-  /** The last chance: what still waits, of either kind; when that is nothing, no more is taken. */
-  async takeLast(): Promise<Message[]> {
+  /** Takes out all that waits, of either kind, as rows. */
+  async takeAll(): Promise<Message[]> {
     while (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
-    const messages = this.#waiting.splice(0).map(messageFor);
-    if (messages.length === 0) this.close();
-    return messages;
+    return this.#waiting.splice(0).map(messageFor);
   }
 
-  /** From here on input is refused with `RUN_ENDED`. */
+  /** Whether something waits, or is about to. */
+  get hasMore(): boolean {
+    return this.#waiting.length + this.#writing > 0;
+  }
+
+  /** From here on input is refused with `RUN_ENDED`, until it is opened again. */
   close(): void {
     this.#closed = true;
+  }
+
+  open(): void {
+    this.#closed = false;
   }
 
   #ended(): SessionError {

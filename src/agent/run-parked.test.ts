@@ -14,7 +14,7 @@ import {
   someAgent,
   toolOf,
 } from "../../test/sample-run.ts";
-import { entriesOf } from "../../test/sample-sink.ts";
+import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { answerIdOf } from "../session/open-runs.ts";
@@ -27,15 +27,16 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";
 import { createAgent } from "./agent.ts";
 import type { LoopOptions } from "./loop-options.ts";
-import { resumeSession } from "./resume-session.ts";
+import { resumeSession } from "./persist/resume-session.ts";
 import type { Approval } from "./run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "./tools/tool.ts";
 
 const asks: Partial<Tool> = { needsApproval: () => true };
 const YES = { approved: true } as const;
 const park = { afterMs: 0 };
+const isParked = ({ type }: EntryDraft): boolean => type === "run_parked";
 
 async function makeDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-parked-"));
@@ -147,26 +148,45 @@ describe("a run that waits for a word longer than it may", () => {
     const store = openMemoryStore();
     const answered: string[] = [];
     // The answers are there by the time that the run would put on record that it has none.
-    const busy = new Proxy(store, {
-      get: (target, name) => {
-        const value = Reflect.get(target, name, target);
-        if (name !== "append") return typeof value === "function" ? value.bind(target) : value;
-        const append: SessionStore["append"] = async (sessionId, drafts, options) => {
-          const [draft] = drafts;
-          if (draft?.type === "run_parked" && answered.length < 2) {
-            const { question, callId } = draft.questions[0] as { question: string; callId: string };
-            answered.push(callId);
-            await target.append(sessionId, [answerTo({ question, callId } as Approval, draft.runId, YES)]);
-          }
-          return target.append(sessionId, drafts, options);
-        };
-        return append;
-      },
+    const busy = actingBefore(store, isParked, async (sessionId, draft) => {
+      if (answered.length === 2) return;
+      const { questions, runId } = draft as Extract<EntryDraft, { type: "run_parked" }>;
+      const [first] = questions as [Approval];
+      answered.push(first.callId);
+      await store.append(sessionId, [answerTo(first, runId, YES)]);
     });
     const { run, paid } = paying(busy);
     expect(resultsOf((await run).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
     expect([answered, paid, run.status]).toEqual([["1", "2"], ["1", "2"], "finished"]);
     expect((await entriesOf(store, run.id)).some(({ type }) => type === "run_parked")).toBe(false);
+  });
+
+  test("takes an answer that is given to it while it parks, and whoever goes on has it", async () => {
+    const store = openMemoryStore();
+    let answer: Promise<void> | null = null;
+    const parking = actingBefore(store, isParked, async () => {
+      await null;
+      answer = Promise.all(["1", "2"].map((callId) => run.approve(callId))).then(() => {});
+    });
+    const { run, paid, resume } = paying(parking);
+    await run;
+    await answer;
+    expect([run.status, paid]).toEqual(["parked", []]);
+    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered" }]);
+    await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED", message: /is parked; answer/ });
+    const { on } = await resume();
+    expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);
+  });
+
+  test("is cancelled by an abort that comes while it is put on record that it parks", async () => {
+    const store = openMemoryStore();
+    const parking = actingBefore(store, isParked, async () => run.abort());
+    const { run, paid } = paying(parking);
+    await expect(run.synchronize()).rejects.toMatchObject({ code: "ABORTED" });
+    expect([run.status, paid, await store.leaseOf(run.id)]).toEqual(["aborted", [], null]);
+    expect((await store.head(run.id))?.openRuns).toEqual([]);
+    const last = (await entriesOf(store, run.id)).slice(-2);
+    expect(last).toMatchObject([{ type: "run_parked" }, { type: "run", phase: "cancelled" }]);
   });
 
   test("stays in a file without an end, and goes on there", async () => {

@@ -10,7 +10,7 @@ import { type Row, rowOf, Transcript } from "../session/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { KeptEntries, ParkedFact, RunSink } from "./run-sink.ts";
+import type { KeptEntries, ParkedFact, RunSink } from "./persist/run-sink.ts";
 
 /** What a run's progress starts with. */
 export interface ProgressInit {
@@ -100,13 +100,18 @@ export class RunProgress {
     if (this.kept && facts.length > 0) await this.#write(facts, alone);
   }
 
-  /** Lets go of the session until questions are answered; false when others have said something meanwhile. */
-  async park(factNow: () => ParkedFact | null): Promise<boolean> {
+  /**
+   * Puts on record that the run waits for answers, unless others have said something meanwhile. `parked` is called before
+   * anything else is written.
+   */
+  async park(factNow: () => ParkedFact | null, parked: () => void): Promise<void> {
     await this.idle();
     // What was written meanwhile may be the answer, so that only now is it known what still waits.
     const fact = factNow();
-    if (fact === null) return false;
-    const parking = (this.#sink as Required<RunSink>).park(fact);
+    if (fact === null) return;
+    const parking = (this.#sink as Required<RunSink>).park(fact).then((isOnRecord) => {
+      if (isOnRecord) parked();
+    });
     const settled = (): void => this.#next();
     this.#writing = parking.then(settled, settled);
     return parking;
@@ -133,8 +138,8 @@ export class RunProgress {
     if (usage === undefined && cost === undefined) return;
     const { output } = this;
     Session.grow(output, {
-      ...(usage === undefined ? {} : { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
-      ...(cost === undefined ? {} : { cost: addCost(output.cost ?? 0, cost) }),
+      ...(usage && { usage: addUsage(output.usage ?? NO_USAGE, usage) }),
+      ...(cost !== undefined && { cost: addCost(output.cost ?? 0, cost) }),
     });
   }
 

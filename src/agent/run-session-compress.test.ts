@@ -9,8 +9,8 @@ import { sessionRegistry } from "../session/session-registry.ts";
 import { assistantRow, toolResultRow, Transcript, userRow } from "../session/transcript.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { ModelError } from "./model-error.ts";
-import type { ModelReply } from "./model.ts";
+import { ModelError } from "./model/model-error.ts";
+import type { ModelReply } from "./model/model.ts";
 import type { RunEvent } from "./run-event.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 

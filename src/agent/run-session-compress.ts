@@ -1,20 +1,16 @@
+import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { acceptable } from "../session/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
 import { operation, Session } from "../session/session.ts";
 import { Transcript } from "../session/transcript.ts";
+import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
-import { collectReply } from "./collect-reply.ts";
 import type { RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
-import type { Model, ModelReply, ModelRequest } from "./model.ts";
-import { openRunSink } from "./open-run-sink.ts";
-import { readReply } from "./read-reply.ts";
-import { withRetries } from "./retry.ts";
-import { runErrorOf } from "./run-error.ts";
-import { checkInputs, inputOf, registerInputs, type SessionInput, systemPromptOf } from "./run-session-loop.ts";
+import type { ModelRequest } from "./model/model.ts";
+import { checkInputs, inputOf, keep, registerInputs, type SessionInput } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
-import { untilAborted } from "./until-aborted.ts";
 
 /** How a session is compressed. */
 export interface CompressOptions extends RunOptions {
@@ -55,69 +51,35 @@ export function runSessionCompress(user: SessionInput, agent: Session, options: 
   return run.synchronize();
 }
 
-async function compress(
-  run: LoopRun,
-  user: SessionInput,
-  agent: Session,
-  options: CompressOptions,
-): Promise<{ readonly truncated: boolean }> {
+async function compress(run: LoopRun, user: SessionInput, agent: Session, options: CompressOptions): Promise<void> {
   const input = await inputOf(user, run);
   const { progress } = run;
   progress.events.add({ type: "run-started" });
   const reply = await ask(run, requestOf(input, agent, options), options);
   const text = summaryIn(reply);
   progress.spend(reply.usage, reply.cost);
-  if (options.persist !== undefined && options.persist !== false) {
-    const { sandboxHandleId, leaseMs } = options;
-    const { sink } = await openRunSink(options.persist, {
-      runId: progress.runId,
-      output: progress.output,
-      // Nothing of the conversation is kept, and the output says nothing yet.
-      user: progress.output,
-      systemPrompt: systemPromptOf(agent),
-      onLost: run.lose,
-      ...(leaseMs === undefined ? {} : { leaseMs }),
-      ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
-    });
-    run.keepIn(sink);
-  }
+  // Nothing of the conversation is kept, and the output says nothing yet.
+  await keep(run, progress.output, agent, options);
   await progress.add([{ role: "user", content: text }]);
-  return { truncated: false };
+  while (!(await run.finish(false))) await progress.add(await run.inputs.takeAll());
 }
 
 function requestOf(input: Session, agent: Session, options: CompressOptions): ModelRequest {
-  const { temperature, maxOutputTokens, stop, providerOptions, thinkingLevel, instruction = INSTRUCTION } = options;
-  const asked: Message = { role: "user", content: instruction };
+  const asked: Message = { role: "user", content: options.instruction ?? INSTRUCTION };
   return {
     messages: [...agent.transcript.toMessages(), ...acceptable(input.transcript.toMessages()), asked],
     toolChoice: "none",
-    ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(stop === undefined ? {} : { stop }),
-    ...(providerOptions === undefined ? {} : { providerOptions }),
+    ...parametersOf(options),
   };
 }
 
-async function ask(run: LoopRun, request: ModelRequest, options: CompressOptions): Promise<AssistantMessage> {
-  const { events, signal, output } = run.progress;
-  const { model, executor } = options;
+async function ask({ progress }: LoopRun, request: ModelRequest, options: CompressOptions): Promise<AssistantMessage> {
+  const { events, output } = progress;
   const telemetry = await RunTelemetry.load(output.id, options.telemetry);
   events.add({ type: "round-started", round: 1 });
-  const askOnce = async (): Promise<ModelReply> => {
-    if (executor !== undefined) return executor.complete(request, { signal });
-    return collectReply(model as Model, request, signal, (delta) => {
-      if (delta.type !== "finish") events.add({ ...delta, round: 1 });
-    });
-  };
-  const once = async (): Promise<AssistantMessage> =>
-    readReply(await untilAborted(askOnce(), signal), model, options.agentName);
-  const attempt = telemetry === null ? once : () => telemetry.chat(model, request, once);
-  const message = await withRetries(attempt, options.retry ?? {}, signal, (retry) =>
-    events.add({ type: "model-retry", round: 1, ...retry, error: runErrorOf(retry.error) }),
-  );
+  const message = await askModel(request, { options, progress, telemetry, round: 1 });
   const { usage, cost, stopReason = "stop" } = message;
-  if (usage !== undefined) events.add({ type: "usage", round: 1, usage, ...(cost === undefined ? {} : { cost }) });
+  if (usage !== undefined) events.add({ type: "usage", round: 1, usage, ...defined({ cost }) });
   events.add({ type: "round-finished", round: 1, message, stopReason });
   return message;
 }

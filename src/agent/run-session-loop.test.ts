@@ -16,7 +16,7 @@ import { Session } from "../session/session.ts";
 import { sessionRegistry } from "../session/session-registry.ts";
 import { assistantRow, systemRow, toolResultRow, Transcript, userRow } from "../session/transcript.ts";
 import { createAgent } from "./agent.ts";
-import type { ModelReply, ModelRequest } from "./model.ts";
+import type { ModelReply, ModelRequest } from "./model/model.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 
 const look = toolOf("look");

@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import { HookRunner } from "../session/run-hooks.ts";
@@ -5,22 +6,21 @@ import { operation, Session } from "../session/session.ts";
 import { sessionRegistry } from "../session/session-registry.ts";
 import { Transcript } from "../session/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { BudgetWatch } from "./budget-watch.ts";
+import { BudgetWatch, spentBefore } from "./budget-watch.ts";
 import { checkLoopOptions } from "./check-options.ts";
-import { ContextRoom } from "./context-room.ts";
+import { ContextRoom } from "./context/context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { Loop } from "./loop.ts";
-import { LoopContext } from "./loop-context.ts";
-import type { LoopOptions } from "./loop-options.ts";
+import { LoopContext } from "./context/loop-context.ts";
+import type { LoopOptions, RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
-import type { OfferedTools } from "./offer-tools.ts";
-import { openRunSink } from "./open-run-sink.ts";
-import { type ResumeState, resumeStateOf } from "./resume-state.ts";
-import type { RunSink } from "./run-sink.ts";
+import type { OfferedTools } from "./tools/offer-tools.ts";
+import { openRunSink } from "./persist/open-run-sink.ts";
+import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
+import type { RunSink } from "./persist/run-sink.ts";
 import type { SessionRun } from "./session-run.ts";
-import { spentBefore } from "./spent-before.ts";
 import { RunTelemetry } from "./telemetry.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "./follow-abort.ts";
 
 /** A session, or a run that will come to one. */
 export type SessionInput = Session | SessionRun;
@@ -48,13 +48,14 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
     work: {
       async perform(run) {
         const telemetry = await RunTelemetry.load(output.id, options.telemetry);
-        const work = async (): Promise<{ readonly truncated: boolean }> => {
+        const work = async (): Promise<void> => {
           const input = await inputOf(user, run);
           const started = await startLoop({ run, input, agent, options, offered, telemetry });
           loop = started.loop;
-          return loop.run(started.resume);
+          let truncated = await loop.run(started.resume);
+          while (!(await run.finish(truncated))) truncated = await loop.goOn(truncated);
         };
-        return telemetry === null ? work() : telemetry.run("invoke_agent", options.agentName, work);
+        await (telemetry === null ? work() : telemetry.run("invoke_agent", options.agentName, work));
       },
       async stopped() {
         await loop?.keepPartialAnswer();
@@ -100,6 +101,7 @@ interface LoopStart {
 async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
   const { progress, inputs, approvals } = run;
   const user = await keep(run, input, agent, options);
+  if (user !== input) Session.place(progress.output, user);
   const resume = resumeIn(progress.sink, resumeStateOf(input.transcript));
   progress.events.add({ type: "run-started" });
   Session.grow(progress.output, { transcript: user.transcript });
@@ -136,28 +138,26 @@ function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState
   return { ...resume, inherited: true, answered: false, queued: [] };
 }
 
-/** Opens the place where the run is kept; the session to start from, which is longer where that place holds a past. */
-async function keep(run: LoopRun, input: Session, agent: Session, options: LoopOptions): Promise<Session> {
+/** Opens the sink. Returns the session to start from: the stored history, if the sink has one, followed by the input. */
+export async function keep(run: LoopRun, input: Session, agent: Session, options: RunOptions): Promise<Session> {
   const { persist = false, sandboxHandleId, leaseMs } = options;
   if (persist === false) return input;
-  const { progress } = run;
+  const { runId, output, signal } = run.progress;
   const { sink, user } = await openRunSink(persist, {
-    runId: progress.runId,
-    output: progress.output,
+    runId,
+    output,
     user: input,
     systemPrompt: systemPromptOf(agent),
-    signal: progress.signal,
+    signal,
     onLost: run.lose,
-    ...(leaseMs === undefined ? {} : { leaseMs }),
-    ...(sandboxHandleId === undefined ? {} : { sandboxHandleId }),
+    ...defined({ leaseMs, sandboxHandleId }),
   });
   run.keepIn(sink);
-  if (user !== input) Session.place(progress.output, user);
   return user;
 }
 
 /** The instructions of an agent as one text; null when it has none. */
-export function systemPromptOf(agent: Session): string | null {
+function systemPromptOf(agent: Session): string | null {
   const texts = agent.transcript.rows.filter((row) => row.kind === "system").map((row) => textOf(row.message.content));
   return texts.length === 0 ? null : texts.join("\n\n");
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { usage } from "../../test/sample-log.ts";
 import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/sample-run.ts";
 import { openSink } from "../../test/sample-sink.ts";
-import { ModelError } from "./model-error.ts";
+import { ModelError } from "./model/model-error.ts";
 import { scripted } from "../models/scripted.ts";
 import { lineageUsage } from "../session/lineage-usage.ts";
 import { createHeader } from "../session/header.ts";
@@ -15,7 +15,7 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { openSessionWriter } from "../tree/session-writer.ts";
-import { resumeSession } from "./resume-session.ts";
+import { resumeSession } from "./persist/resume-session.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 

@@ -12,10 +12,10 @@ import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/s
 import { scripted } from "../models/scripted.ts";
 import { SandboxError } from "../session/sandbox.ts";
 import { createAgent } from "./agent.ts";
-import { ModelError } from "./model-error.ts";
+import { ModelError } from "./model/model-error.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
-import { GEN_AI } from "./telemetry-names.ts";
+import { GEN_AI } from "./telemetry.ts";
 
 const exporter = new InMemorySpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });

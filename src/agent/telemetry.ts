@@ -2,11 +2,38 @@ import type { Attributes, Context, Histogram, MeterProvider, Span } from "@opent
 import { SessionError } from "../session/errors.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
 import { SandboxError } from "../session/sandbox.ts";
-import { ModelError } from "./model-error.ts";
-import type { Model, ModelReply, ModelRequest } from "./model.ts";
+import { ModelError } from "./model/model-error.ts";
+import type { Model, ModelReply, ModelRequest } from "./model/model.ts";
 import { RunParked } from "./run-parked.ts";
-import { GEN_AI } from "./telemetry-names.ts";
-import { failureOf } from "./tool-result.ts";
+import { failureOf } from "./tools/tool-result.ts";
+
+/** The names of OpenTelemetry's conventions for generative AI that spans and metrics of runs use. */
+export const GEN_AI = {
+  operation: "gen_ai.operation.name",
+  provider: "gen_ai.provider.name",
+  conversation: "gen_ai.conversation.id",
+  agentName: "gen_ai.agent.name",
+  requestModel: "gen_ai.request.model",
+  requestTemperature: "gen_ai.request.temperature",
+  requestMaxTokens: "gen_ai.request.max_tokens",
+  responseModel: "gen_ai.response.model",
+  finishReasons: "gen_ai.response.finish_reasons",
+  inputTokens: "gen_ai.usage.input_tokens",
+  outputTokens: "gen_ai.usage.output_tokens",
+  cacheReadTokens: "gen_ai.usage.cache_read.input_tokens",
+  cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
+  toolName: "gen_ai.tool.name",
+  toolCallId: "gen_ai.tool.call.id",
+  toolType: "gen_ai.tool.type",
+  toolArguments: "gen_ai.tool.call.arguments",
+  toolResult: "gen_ai.tool.call.result",
+  inputMessages: "gen_ai.input.messages",
+  outputMessages: "gen_ai.output.messages",
+  tokenType: "gen_ai.token.type",
+  errorType: "error.type",
+  tokenUsageMetric: "gen_ai.client.token.usage",
+  durationMetric: "gen_ai.client.operation.duration",
+} as const;
 
 /** What spans may tell. */
 export interface TelemetryOptions {
@@ -22,6 +49,21 @@ interface Histograms {
 }
 
 let loaded: Promise<Api | null> | null = null;
+
+/** What metrics are made with. */
+export type MetricsApi = Api["metrics"];
+
+/** Null where OpenTelemetry is not installed, or nobody has set it up. */
+export async function loadMetrics(): Promise<MetricsApi | null> {
+  const api = await loadApi();
+  return api === null ? null : api.metrics;
+}
+
+async function loadApi(): Promise<Api | null> {
+  loaded ??= import("@opentelemetry/api").catch(() => null);
+  const api = await loaded;
+  return api === null || !isSetUp(api) ? null : api;
+}
 
 /** The histograms of each meter provider: a program may set up its own after the first run. */
 const histograms = new WeakMap<MeterProvider, Histograms>();
@@ -42,9 +84,8 @@ export class RunTelemetry {
 
   /** Null where OpenTelemetry is not installed, or nobody has set it up: then a run does nothing for it. */
   static async load(sessionId: string, options: TelemetryOptions = {}): Promise<RunTelemetry | null> {
-    loaded ??= import("@opentelemetry/api").catch(() => null);
-    const api = await loaded;
-    return api === null || !isSetUp(api) ? null : new RunTelemetry(api, sessionId, options);
+    const api = await loadApi();
+    return api === null ? null : new RunTelemetry(api, sessionId, options);
   }
 
   /** The span of a whole run. */

@@ -1,5 +1,5 @@
 import type { SessionManager } from "../index.ts";
-import { openRunsOf } from "../lifecycle/list-runs.ts";
+import { openRunsOf } from "../lifecycle/runs/list-runs.ts";
 import { type CommandArgument, type CommandContext, textOption } from "./command.ts";
 import { AT_TERMINAL, openManager } from "./open-manager.ts";
 import { describeQuestion, pickQuestion, questionsOf, type WaitingQuestion } from "./open-questions.ts";

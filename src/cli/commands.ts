@@ -31,12 +31,13 @@ import { sweep } from "./commands/sweep.ts";
 import { token } from "./commands/token.ts";
 import { tree } from "./commands/tree.ts";
 import { undelete } from "./commands/undelete.ts";
+import { worker } from "./commands/worker.ts";
 
 const reading: readonly Command[] = [list, search, show, tree, stats];
 const running: readonly Command[] = [runs, approvals, approve, deny, cancel, recover];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
 const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
-const serving: readonly Command[] = [serve, open, token];
+const serving: readonly Command[] = [serve, worker, open, token];
 const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...serving];
 
 /** Every command of the program, in the order of its help. */

@@ -1,5 +1,5 @@
 import { SessionError } from "../index.ts";
-import type { SessionFilesOptions } from "../lifecycle/session-files.ts";
+import type { SessionFilesOptions } from "../lifecycle/checkpoints/session-files.ts";
 import { type CommandOption, type CommandValues, textOption } from "./command.ts";
 import { workspaceAt } from "./workspace-option.ts";
 

@@ -7,7 +7,7 @@ import { suggestion } from "./nearest.ts";
 import { openExistingStore } from "./open-existing-store.ts";
 import { type ParsedCommandLine, parseCommandLine, splitCommandLine } from "./parse-command-line.ts";
 import { createTerminal, printable } from "./terminal.ts";
-import { versionOfPackage } from "./version-of-package.ts";
+import { versionOfPackage } from "./package-files.ts";
 
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { versionOfPackage } from "./version-of-package.ts";
+import { versionOfPackage } from "./package-files.ts";
 
 // The rest of the program is loaded only where more is asked for, as it takes much longer than Node does to start.
 const [first, ...rest] = process.argv.slice(2);

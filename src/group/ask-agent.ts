@@ -1,10 +1,9 @@
 import type { Agent } from "../agent/agent.ts";
 import type { Unsigned } from "../agent/event-log.ts";
-import { followAbort } from "../agent/follow-abort.ts";
+import { followAbort, untilAborted } from "../agent/follow-abort.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
-import type { Unasked } from "../agent/unasked.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import type { Unasked } from "../agent/tools/unasked.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import { operation, Session } from "../session/session.ts";

@@ -1,4 +1,5 @@
-import { checkUnasked, type Unasked } from "../agent/unasked.ts";
+import { checkDeadline, checkLeaseMs } from "../agent/check-options.ts";
+import { checkUnasked, type Unasked } from "../agent/tools/unasked.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
 import { SessionError, show } from "../session/errors.ts";
@@ -26,6 +27,10 @@ export interface GroupRunOptions extends ActorOptions {
   readonly ifBusy?: "reject" | "enqueue";
   /** How long to wait for the session at most (default 60,000). */
   readonly waitMs?: number;
+  /** How long the session stays another's when this process dies or freezes (default 30,000 ms, at least 1,000). */
+  readonly leaseMs?: number;
+  /** When the run is stopped at the latest with `DEADLINE`, as an ISO time. */
+  readonly deadline?: string;
   /**
    * The id that the log has the run under (default: a new one). With null for a message, the run of that id begins that was
    * asked for, or goes on.
@@ -48,6 +53,8 @@ export interface CheckedGroupOptions {
   readonly agentTimeoutMs: number | null;
   readonly unasked: Unasked | undefined;
   readonly waitMs: number;
+  readonly leaseMs?: number;
+  readonly deadline?: string;
   readonly runId?: string;
   readonly turnId?: string;
   readonly metadata?: JsonObject;
@@ -60,7 +67,7 @@ export interface CheckedGroupOptions {
 export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions {
   viewerOf(options);
   const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;
-  const { runId, metadata, turns = true } = options;
+  const { leaseMs, deadline, runId, metadata, turns = true } = options;
   const { turnId = runId === undefined ? undefined : inputIdOf(runId) } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
   if (onEvent !== undefined && typeof onEvent !== "function") throw invalid("onEvent is not a function.");
@@ -72,6 +79,8 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
   checkUnasked(options.unasked);
   checkTime("waitMs", waitMs, 0);
   if (agentTimeoutMs !== undefined) checkTime("agentTimeoutMs", agentTimeoutMs, 1);
+  checkLeaseMs(leaseMs);
+  checkDeadline(deadline);
   return {
     maxRounds: maxRounds === undefined ? null : checkRounds(maxRounds),
     signal: signal ?? null,
@@ -79,6 +88,8 @@ export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions
     agentTimeoutMs: agentTimeoutMs ?? null,
     unasked: options.unasked,
     waitMs: ifBusy === "reject" ? 0 : waitMs,
+    ...(leaseMs === undefined ? {} : { leaseMs }),
+    ...(deadline === undefined ? {} : { deadline }),
     ...(runId === undefined ? {} : { runId }),
     ...(turnId === undefined ? {} : { turnId }),
     ...(metadata === undefined ? {} : { metadata }),

@@ -1,6 +1,6 @@
 import { UNLIMITED } from "../agent/persist/log-sink.ts";
 import { isSaidTo, type LogEar } from "../agent/persist/run-ears.ts";
-import type { HeardFact, RunSink } from "../agent/run-sink.ts";
+import type { HeardFact, RunSink } from "../agent/persist/run-sink.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import type { Entry, EntryDraft } from "../session/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
@@ -67,8 +67,9 @@ export class GroupSink implements RunSink {
     await this.#ear?.look();
   }
 
-  async end(): Promise<void> {
+  async end(): Promise<boolean> {
     this.#stopListening();
+    return true;
   }
 
   async abandon(): Promise<void> {

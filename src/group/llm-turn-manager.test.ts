@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ModelError } from "../agent/model-error.ts";
+import { ModelError } from "../agent/model/model-error.ts";
 import { scripted } from "../models/scripted.ts";
 import type { SessionTurn } from "../session/state.ts";
 import { findName } from "./find-name.ts";

@@ -1,6 +1,6 @@
-import type { Model, ModelRequest } from "../agent/model.ts";
-import { type RetryOptions, withRetries } from "../agent/retry.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import type { Model, ModelRequest } from "../agent/model/model.ts";
+import { type RetryOptions, withRetries } from "../agent/model/retry.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import type { SessionTurn } from "../session/state.ts";

@@ -5,6 +5,7 @@ import { EventLog } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
 import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
 import { isSaidTo, LogEar } from "../agent/persist/run-ears.ts";
+import { RunDeadline } from "../agent/run-deadline.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { sameJson } from "../internal/json.ts";
@@ -46,6 +47,7 @@ export class RunningGroup implements GroupRun {
   readonly sessionId: string;
   readonly #start: GroupStart;
   readonly #controller = new AbortController();
+  readonly #deadline: RunDeadline;
   readonly #events: EventLog<GroupEvent>;
   readonly #done: Promise<SessionState>;
   #log: GroupLog | null = null;
@@ -66,6 +68,7 @@ export class RunningGroup implements GroupRun {
       position: () => (this.#log?.version ?? 0) - 1,
     });
     setMaxListeners(0, this.#controller.signal);
+    this.#deadline = new RunDeadline(options.deadline, (error) => this.#controller.abort(error));
     this.#done = this.#run(options.signal);
     const ended = this.#done.then(
       () => {},
@@ -128,6 +131,7 @@ export class RunningGroup implements GroupRun {
       throw error;
     } finally {
       unfollow?.();
+      this.#deadline.stop();
       this.#events.end();
     }
   }
@@ -148,7 +152,10 @@ export class RunningGroup implements GroupRun {
         takeSession(manager.store, sessionId, this.id, {
           waitMs,
           signal,
-          onLost: (error) => this.#controller.abort(error),
+          hold: {
+            onLost: (error) => this.#controller.abort(error),
+            ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+          },
         }),
       head: async () => {
         tree = await this.#open();
@@ -179,7 +186,10 @@ export class RunningGroup implements GroupRun {
     const place = sessionOf(tree.head, Transcript.empty);
     await using _held = await this.#holdPlace(place);
     const resumed = await this.#begin(tree, log, claim);
+    this.#deadline.start();
     try {
+      this.#deadline.check();
+      this.#controller.signal.throwIfAborted();
       const { messageId, ended } = log.progress as GroupProgress;
       log.answer(messageId);
       const { sessionId, parts } = this.#start;
@@ -195,7 +205,7 @@ export class RunningGroup implements GroupRun {
       } else await log.append([endDraft(outcome.reason), this.#fact("finished")]);
       return outcome;
     } catch (error) {
-      const phase = this.#controller.signal.aborted ? "cancelled" : "failed";
+      const phase = this.#controller.signal.aborted && !this.#deadline.isOver ? "cancelled" : "failed";
       // That the end cannot be recorded leaves the group as a crash would: it can go on from there.
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;

@@ -1,5 +1,5 @@
 import { runErrorOf } from "../agent/run-error.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
 import { type TurnFilter, visibleTo } from "./agent-view.ts";
 import { type Asking, askAgent } from "./ask-agent.ts";

@@ -1,12 +1,13 @@
 import type { Agent } from "../agent/agent.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
-import type { Model } from "../agent/model.ts";
-import type { Approval } from "../agent/run-event.ts";
-import type { Unasked } from "../agent/unasked.ts";
+import type { Model } from "../agent/model/model.ts";
+import type { Unasked } from "../agent/tools/unasked.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
-import type { SandboxSpec } from "../session/sandbox.ts";
 import type { SessionStore } from "../session/store.ts";
+import type { RunBell } from "../workers/run-bell.ts";
+import type { RunPlace } from "../workers/user-places.ts";
+import type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 import type { ApiToken, TokenSource } from "./api-token.ts";
 import type { Authenticate } from "./caller-init.ts";
 import type { ServerLogger } from "./server/server-services.ts";
@@ -31,8 +32,10 @@ export interface ServerLimits {
   readonly bodyBytesAtOnce?: number;
   /** The most event streams that a user may have open on this server (default 20). */
   readonly streamsPerUser?: number;
-  /** The most runs that a user may have under way on this server (default 10). */
+  /** The most runs of a user that the server's own worker has at once (default 10); the rest wait. */
   readonly maxRunsPerUser?: number;
+  /** The most sessions with a run that waits to be taken up, before more are refused with `OVERLOADED` (default 10,000). */
+  readonly maxWaiting?: number;
   /** The most characters of a URL (default 16,384). */
   readonly urlCharactersMax?: number;
   /** How long a client may take to send the headers of a request (default 10 s). */
@@ -43,38 +46,16 @@ export interface ServerLimits {
   readonly rate?: { readonly requestsPerSecond: number; readonly burst: number } | null;
 }
 
-/** Where tools act; a text as spec is the working directory. */
-export interface ServerPlace {
-  readonly backend: string;
-  readonly spec?: SandboxSpec | string;
-  /**
-   * Whether each user has a directory of their own below the working directory, and commands that are kept apart from
-   * everything else, as far as they run on this machine (default: where there are tokens). Without it, users share the
-   * place, and whoever may use tools can read what is another's.
-   */
-  readonly perUser?: boolean;
-}
-
-/** A run that waits for an answer, and that nobody has meanwhile. */
-export interface ParkedRun {
-  readonly sessionId: string;
-  /** Whose session it is. */
-  readonly userId: string | null;
-  readonly runId: string;
-  readonly questions: readonly Approval[];
-}
-
-/** Where to post that a run has parked; what it asks about is not said there, as arguments may hold secrets. */
-export interface ServerWebhook {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** What a server is made of. */
 export interface ServerInit {
   /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
   readonly manager?: SessionManager;
   readonly store?: SessionStore;
+  /**
+   * Tells the workers of a fleet that a run waits; the server then runs nothing itself, and what concerns the running of
+   * runs is given to the workers. Left out, the server has a bell and a worker of its own.
+   */
+  readonly bell?: RunBell;
   /** The agents that can be run; each needs a name. */
   readonly agents?: readonly Agent[];
   /** The groups that can be run, by name. */
@@ -82,7 +63,7 @@ export interface ServerInit {
   /** The models that can be asked for, beside those of the agents. */
   readonly models?: readonly Model[];
   /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
-  readonly place?: ServerPlace;
+  readonly place?: RunPlace;
   /**
    * Which calls run without a person's word, in all runs of agents and groups. Of this and an agent's own word, the
    * stricter one holds.
@@ -93,7 +74,7 @@ export interface ServerInit {
   /** Told of each run that parks on this server, so that somebody can be asked. */
   readonly onParked?: (parked: ParkedRun) => void;
   /** Where that is posted to, too. */
-  readonly webhook?: ServerWebhook;
+  readonly webhook?: RunWebhook;
   /**
    * How often the server looks for runs that were asked for, answered or interrupted and that nobody has (default 30,000
    * ms; 0 for never). What comes in through this server it takes up at once.

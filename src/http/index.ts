@@ -3,11 +3,8 @@ export type { Authenticate, CallerInit } from "./caller-init.ts";
 export {
   type CloseOptions,
   createServer,
-  type ParkedRun,
   type ServerInit,
   type ServerLimits,
-  type ServerPlace,
-  type ServerWebhook,
   type SkeinServer,
 } from "./create-server.ts";
 export { findLocalServer, type LocalServer } from "./local-servers.ts";
@@ -19,6 +16,8 @@ export {
   withSession,
 } from "./middleware/session-middleware.ts";
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
+export type { RunPlace } from "../workers/user-places.ts";
+export type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
 export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
 export type { CallerRights } from "./caller-rights.ts";

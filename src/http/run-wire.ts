@@ -45,8 +45,8 @@ export interface RunView {
   readonly requestedAt: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  /** Whether this server has it, so that its deltas can be read here. */
-  readonly here: boolean;
+  /** Whether it waits and no worker is there that could take it, for want of its agent or group. */
+  readonly withoutWorker: boolean;
   /** What it asks and nobody has answered yet. */
   readonly questions: readonly QuestionView[];
   /** How the run failed. */
@@ -76,7 +76,7 @@ export interface ListRuns {
  *
  * - What lasts is made from the session's log, so that every server tells it: `run-started`, `round-finished` (as soon as the
  *   answer is on record, before its calls run), `tool-finished`, `approval-required`, `compaction`, `run-parked`, and how it
- *   ended. The rest is told live by the server that has the run, and only there.
+ *   ended. The rest is told live by the worker that has the run, and may be missed.
  * - A second `run-started`, with another `claim`, says that another process went on with the run: what was told live since
  *   the last `round-finished` is void, so that a reader clears a partial answer.
  * - After `run-parked` nothing follows until its questions are answered; then it goes on with such a `run-started`.

@@ -1,6 +1,6 @@
 import type { CallerRights } from "./caller-rights.ts";
 import type { JsonObject } from "../internal/json.ts";
-import type { MergeConflict, SkippedTurn } from "../lifecycle/merge-strategy.ts";
+import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";
 import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
 import type { PathSummary, SessionHead } from "../session/fold.ts";
@@ -85,11 +85,9 @@ export interface PathView extends Omit<PathSummary, "settings"> {
   readonly settings: Settings;
 }
 
-/** The run that has a session, here or in another process. */
+/** The run that has a session, in whatever process. */
 export interface RunningInfo {
   readonly runId: string;
-  /** Whether this server has it, so that its deltas can be read here. */
-  readonly here: boolean;
 }
 
 /** Which sessions to list. */

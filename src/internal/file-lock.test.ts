@@ -58,12 +58,12 @@ test("shows a holder that someone waits, until it gives way", async () => {
   const path = await lockPath();
   const [one, other] = [new FileLock(path), new FileLock(path)];
   await one.acquire(0);
-  expect(await one.isWanted()).toBe(false);
+  expect(one.isWanted()).toBe(false);
   const waiting = other.acquire(5000);
   await expect.poll(() => one.isWanted(), { interval: 5 }).toBe(true);
   await one.release();
   expect(await waiting).toBeNull();
-  expect(await one.isWanted()).toBe(false);
+  expect(one.isWanted()).toBe(false);
 });
 
 test.each([

@@ -1,3 +1,4 @@
+import { existsSync, rmSync } from "node:fs";
 import { link, readdir, readFile, stat, unlink, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -103,8 +104,11 @@ export class FileLock {
   }
 
   /** Whether someone waits; the wish is taken down, and put up again by who still waits. */
-  async isWanted(): Promise<boolean> {
-    return remove(`${this.path}.want`);
+  isWanted(): boolean {
+    const wish = `${this.path}.want`;
+    if (!existsSync(wish)) return false;
+    rmSync(wish, { force: true });
+    return true;
   }
 
   /** Shows that the holder lives. Resolves to false when the lock has been taken over. */

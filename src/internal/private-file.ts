@@ -3,7 +3,8 @@ import { type FileHandle, mkdir, open } from "node:fs/promises";
 
 /** How a directory is made that only its owner can look into. */
 export const PRIVATE_DIRECTORY: { readonly mode: number } = Object.freeze({ mode: 0o700 });
-const FILE_MODE = 0o600;
+/** The mode of a file that only its owner can read. */
+export const PRIVATE_FILE_MODE = 0o600;
 /** What anyone but the owner may do with a file. */
 const OTHERS = 0o077;
 const KEPT = 0o7700;
@@ -18,7 +19,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
 
 /** Opens a file to write to it that only its owner can read afterwards, whether it is new or was there. */
 export async function openPrivateFile(path: string, flags: string | number): Promise<FileHandle> {
-  const handle = await open(path, flags, FILE_MODE);
+  const handle = await open(path, flags, PRIVATE_FILE_MODE);
   try {
     if (typeof flags === "number" || !flags.includes("x")) await keepPrivate(handle);
     return handle;
@@ -44,8 +45,8 @@ export async function writePrivateFile(
 }
 
 /** Takes away what others may do with an open file, where it is ours to change. */
-export async function keepPrivate(handle: FileHandle, known?: FileStats): Promise<void> {
-  const stats = known ?? (await handle.stat());
+async function keepPrivate(handle: FileHandle): Promise<void> {
+  const stats = await handle.stat();
   // Some file systems know no modes, and refuse to be told one.
   if (isTooWide(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
 }
@@ -58,7 +59,7 @@ export async function keepPrivate(handle: FileHandle, known?: FileStats): Promis
 export function claimPrivateFile(path: string): void {
   try {
     // In one go, so that no one in this process can lock the file before it is closed.
-    closeSync(openSync(path, "wx", FILE_MODE));
+    closeSync(openSync(path, "wx", PRIVATE_FILE_MODE));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     narrowPrivateFile(path);

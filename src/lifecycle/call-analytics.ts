@@ -1,3 +1,5 @@
+import { defined } from "../internal/defined.ts";
+import { listPages } from "../stores/complete/list-pages.ts";
 import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
 import type { Entry } from "../session/entry.ts";
 import { firstSummed, type SessionHead } from "../session/fold.ts";
@@ -31,17 +33,10 @@ export interface CallQuery {
  */
 export async function callAnalytics(store: SessionStore, query: CallQuery = {}): Promise<CallAnalytics> {
   const { userId, from = "", to = "\uffff" } = checkAggregateQuery({ ...query, groupBy: [] });
-  const whose = userId === undefined ? {} : { userId };
   const samples = new CallSamples();
   let [sessions, left, complete] = [0, ENTRIES_MAX, true];
-  let cursor: string | null = null;
-  do {
-    const page: Awaited<ReturnType<SessionStore["list"]>> = await store.list({
-      ...whose,
-      limit: PAGE,
-      ...(cursor === null ? {} : { cursor }),
-    });
-    for (const head of page.items) {
+  for await (const { items } of listPages(store, { ...defined({ userId }), limit: PAGE })) {
+    for (const head of items) {
       if (head.modifiedAt < from) return samples.sum({ sessions, complete });
       if (head.header.createdAt >= to) continue;
       if (sessions === SESSIONS_MAX || left <= 0) return samples.sum({ sessions, complete: false });
@@ -51,8 +46,7 @@ export async function callAnalytics(store: SessionStore, query: CallQuery = {}):
       if ((entries[0]?.seq ?? 0) > firstSummed(head.header)) complete = false;
       samples.add(head, entries, (time) => time >= from && time < to);
     }
-    cursor = page.next;
-  } while (cursor !== null);
+  }
   return samples.sum({ sessions, complete });
 }
 

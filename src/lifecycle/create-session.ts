@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { SandboxPlacement, SessionHeader } from "../session/header.ts";
@@ -41,12 +42,6 @@ export function newHeader(
   if (viewer !== null && id !== undefined) {
     throw new SessionError("INVALID_OPTION", "A user cannot choose a session's id; leave out id, or actor.");
   }
-  return createHeader({
-    id: id ?? ids(),
-    createdAt: clock().toISOString(),
-    userId,
-    ...(metadata === undefined ? {} : { metadata }),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(sandbox === undefined ? {} : { sandbox }),
-  });
+  const createdAt = clock().toISOString();
+  return createHeader({ id: id ?? ids(), createdAt, userId, ...defined({ metadata, cwd, sandbox }) });
 }

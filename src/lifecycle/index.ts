@@ -7,27 +7,27 @@ export {
   aggregateAnalytics,
 } from "./aggregate-analytics.ts";
 export { type CallQuery, callAnalytics } from "./call-analytics.ts";
-export { AppendMerge } from "./append-merge.ts";
+export { AppendMerge } from "./merge/append-merge.ts";
 export {
   type BranchForkOptions,
   BranchManager,
   type BranchManagerOptions,
   type MergeOptions,
-} from "./branch-manager.ts";
+} from "./merge/branch-manager.ts";
 export type { Health, HealthOptions } from "./check-health.ts";
 export {
   type CheckpointInit,
   CheckpointManager,
   type CheckpointManagerOptions,
   type RestoreOptions,
-} from "./checkpoint-manager.ts";
+} from "./checkpoints/checkpoint-manager.ts";
 export { sessionConfigFromEnvironment } from "./config-from-environment.ts";
 export type { CreateSession } from "./create-session.ts";
-export type { DueRun } from "./due-run.ts";
-export type { OpenQuestion, OpenRunView, RunsPage, RunsQuery } from "./list-runs.ts";
-export type { ManagedRunOptions } from "./manage-run.ts";
+export type { DueRun } from "./runs/due-run.ts";
+export type { OpenQuestion, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
+export type { ManagedRunOptions } from "./runs/manage-run.ts";
 export type { ManagedForkOptions, ManagedStateOptions, SessionManagerInit } from "./manager-options.ts";
-export type { ApprovalWord, CancelRun, DenialWord, IfBusy, RunName, RunRequest } from "./managed-runs.ts";
+export type { ApprovalWord, CancelRun, DenialWord, IfBusy, RunName, RunRequest } from "./runs/managed-runs.ts";
 export type {
   MergeConflict,
   MergeContext,
@@ -35,9 +35,9 @@ export type {
   MergeResult,
   MergeStrategy,
   SkippedTurn,
-} from "./merge-strategy.ts";
+} from "./merge/merge-strategy.ts";
 export type { StateOptions } from "./read-state.ts";
-export type { AgentsByName, RecoveredRun, RecoverOptions } from "./recover-run.ts";
+export type { AgentsByName, RecoveredRun, RecoverOptions } from "./runs/recover-run.ts";
 export type { FailureContext, ReportFailure } from "./report-failure.ts";
 export {
   applyRetention,
@@ -46,7 +46,7 @@ export {
   type RetentionReport,
   type RetentionRule,
 } from "./retention.ts";
-export { SelectiveMerge } from "./selective-merge.ts";
+export { SelectiveMerge } from "./merge/selective-merge.ts";
 export {
   type ConfigIssue,
   checkSessionConfig,
@@ -59,6 +59,6 @@ export {
 export { type ContextToken, type RequestBinding, SessionContext } from "./session-context.ts";
 export { type SessionEvent, type SessionEventDetails, SessionEvents, type SessionEventType } from "./session-events.ts";
 export { SessionManager } from "./session-manager.ts";
-export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./summary-merge.ts";
+export { type SummarizeTurns, SummaryMerge, type SummaryMergeOptions } from "./merge/summary-merge.ts";
 export type { SweepOptions } from "./sweeper.ts";
 export type { TurnInput } from "./turn-input.ts";

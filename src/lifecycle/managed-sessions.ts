@@ -1,3 +1,5 @@
+import { defined } from "../internal/defined.ts";
+import { listPages } from "../stores/complete/list-pages.ts";
 import type { EntryOf, SessionStatus } from "../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
@@ -7,7 +9,7 @@ import { SessionStateMachine } from "../session/state-machine.ts";
 import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
 import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
-import type { CheckpointManager } from "./checkpoint-manager.ts";
+import type { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
 import { GatheredHeads } from "./gathered-heads.ts";
 import type { ReportFailure } from "./report-failure.ts";
@@ -98,7 +100,7 @@ export class ManagedSessions {
     SessionStateMachine.validate(id, head.status, to);
     const status = STATUSES.filter((from) => SessionStateMachine.canTransition(from, to));
     try {
-      const draft = { type: "status", status: to, ...(reason === undefined ? {} : { reason }) } as const;
+      const draft = { type: "status", status: to, ...defined({ reason }) } as const;
       return (await this.#init.store.append(id, [draft], { guard: { status }, ...byOf(as) })).head;
     } catch (error) {
       const from = statusIn(error);
@@ -168,17 +170,13 @@ export class ManagedSessions {
 
   /** Records the expiry of a user's sessions that is due; whether there was any. */
   async #expireOf(userId: string): Promise<boolean> {
-    const { expiry } = this;
-    let [due, cursor] = [false, null as string | null];
-    do {
-      const from = cursor === null ? {} : { cursor };
-      const page = await this.#init.store.list({ userId, status: ["active", "suspended"], ...from });
-      for (const head of page.items.filter((item) => expiry.isDue(item))) {
+    let due = false;
+    for await (const { items } of listPages(this.#init.store, { userId, status: ["active", "suspended"] })) {
+      for (const head of items.filter((item) => this.expiry.isDue(item))) {
         due = true;
-        await expiry.record(head);
+        await this.expiry.record(head);
       }
-      cursor = page.next;
-    } while (cursor !== null);
+    }
     return due;
   }
 

@@ -1,9 +1,8 @@
 import type { EntryOf } from "../session/entry.ts";
-import type { PathSummary, SessionHead } from "../session/fold.ts";
-import { EMPTY_PATH } from "../session/fold.ts";
+import type { SessionHead } from "../session/fold.ts";
 import { type SessionState, type SessionTurn, stateOf, turnOf } from "../session/state.ts";
 import type { SessionStore } from "../session/store.ts";
-import { readBranch } from "../tree/path-reader.ts";
+import { pathAt, readBranch } from "../tree/path-reader.ts";
 
 /** How a state is read. */
 export interface StateOptions {
@@ -23,7 +22,7 @@ export async function readState(
 ): Promise<SessionState> {
   const { leafId = head.leafId } = options;
   const checkpoints = options.checkpoint === false ? [] : await store.listCheckpoints(head.header.id);
-  const path = leafId === head.leafId ? head.path : await pathAt(store, head.header.id, leafId);
+  const path = await pathAt(store, head, leafId);
   const settings = await store.settings(head.header.id, path);
   const turns = options.turns === false ? [] : await readTurns(store, head.header.id, leafId, options.charactersMax);
   return stateOf(head, settings, turns, { checkpointId: checkpoints.at(-1)?.id ?? null, leafId, path });
@@ -39,8 +38,4 @@ export async function readTurns(
   if (leafId === null) return [];
   const path = await readBranch(store, sessionId, leafId, charactersMax);
   return path.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
-}
-
-async function pathAt(store: SessionStore, sessionId: string, leafId: string | null): Promise<PathSummary> {
-  return (leafId === null ? null : await store.path(sessionId, leafId)) ?? EMPTY_PATH;
 }

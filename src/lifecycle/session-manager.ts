@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
@@ -18,15 +19,15 @@ import type {
 import { SessionTree } from "../tree/session-tree.ts";
 import { type ActorOptions, byOf, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
-import { BranchManager } from "./branch-manager.ts";
+import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
-import { type CheckpointInit, CheckpointManager } from "./checkpoint-manager.ts";
+import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
-import { type DueRun, type DueRunInit, findDueRun } from "./due-run.ts";
-import { listRuns, type RunsPage, type RunsQuery } from "./list-runs.ts";
+import { type DueRun, findDueRun } from "./runs/due-run.ts";
+import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
-import { type ManagedRun, type ManagedRunOptions, manageRun } from "./manage-run.ts";
+import { type ManagedRun, type ManagedRunOptions, manageRun } from "./runs/manage-run.ts";
 import {
   type ApprovalWord,
   type CancelRun,
@@ -34,16 +35,16 @@ import {
   ManagedRuns,
   type RunName,
   type RunRequest,
-} from "./managed-runs.ts";
+} from "./runs/managed-runs.ts";
 import {
   checkInit,
   type ManagedForkOptions,
   type ManagedStateOptions,
   type SessionManagerInit,
 } from "./manager-options.ts";
-import type { MergeResult, MergeStrategy } from "./merge-strategy.ts";
+import type { MergeResult, MergeStrategy } from "./merge/merge-strategy.ts";
 import { readState } from "./read-state.ts";
-import { type AgentsByName, type RecoveredRun, type RecoverOptions, recoverRun } from "./recover-run.ts";
+import { type AgentsByName, type RecoveredRun, type RecoverOptions, recoverRun } from "./runs/recover-run.ts";
 import { type ReportFailure, safeReport, warnOfFailure } from "./report-failure.ts";
 import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { SessionEvents } from "./session-events.ts";
@@ -203,11 +204,7 @@ export class SessionManager implements AsyncDisposable {
   ): Promise<Checkpoint> {
     const head = await this.#sessions.read(id, options);
     const { metadata, sandbox, spare } = options;
-    const checkpoint = await this.#checkpoints.create(id, {
-      ...(metadata === undefined ? {} : { metadata }),
-      ...(sandbox === undefined ? {} : { sandbox }),
-      ...(spare === undefined ? {} : { spare }),
-    });
+    const checkpoint = await this.#checkpoints.create(id, defined({ metadata, sandbox, spare }));
     this.#sessions.announce("checkpointCreated", head, { checkpoint, automatic: false });
     return checkpoint;
   }
@@ -246,9 +243,7 @@ export class SessionManager implements AsyncDisposable {
         variablesBytesMax,
         ...byOf(options),
         ...(counted ? { maxOpenPerUser: maxSessionsPerUser } : {}),
-        ...(fromCheckpoint === undefined ? {} : { fromCheckpoint }),
-        ...(at === undefined ? {} : { at }),
-        ...(turns === undefined ? {} : { turns }),
+        ...defined({ fromCheckpoint, at, turns }),
       });
     const branch = await (counted ? this.#sessions.withRoom(head.header.userId, fork) : fork());
     this.#sessions.announce("forked", head, { branchId: branch.sessionId, branchName });
@@ -387,7 +382,7 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
-  #inSession(sessionId: string, options: ActorOptions): ManagedRun & DueRunInit {
+  #inSession(sessionId: string, options: ActorOptions): ManagedRun {
     const [store, sessions, runs] = [this.store, this.#sessions, this.#runs];
     return { store, sessions, runs, clock: this.#clock, sessionId, open: () => this.#tree(sessionId, options) };
   }

@@ -1,4 +1,4 @@
-import { SessionError, show } from "../session/errors.ts";
+import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { Expiry } from "./expiry.ts";
@@ -40,9 +40,7 @@ export class Sweeper {
 
   /** One pass; how many sessions it expired. */
   async sweep({ limit = SWEEP_SESSIONS_DEFAULT }: SweepOptions = {}): Promise<number> {
-    if (!Number.isSafeInteger(limit) || limit < 1) {
-      throw new SessionError("INVALID_OPTION", `limit is ${show(limit)}; give a whole number of 1 or more.`);
-    }
+    checkCount(limit, "limit", 1);
     const { store, expiry, report } = this.#init;
     const cutoff = expiry.cutoff();
     if (cutoff === null) return 0;

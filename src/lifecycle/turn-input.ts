@@ -1,3 +1,4 @@
+import { defined } from "../internal/defined.ts";
 import type { EntryDraft } from "../session/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
@@ -44,12 +45,7 @@ export function turnDraft(turn: TurnInput): EntryDraft {
   if (typeof turn !== "object" || turn === null || Array.isArray(turn)) throw invalid("it is not an object");
   checkFields(turn);
   const { turnId, timestamp } = turn;
-  return {
-    type: "message",
-    message: messageOf(turn),
-    ...(turnId === undefined ? {} : { id: turnId }),
-    ...(timestamp === undefined ? {} : { timestamp }),
-  };
+  return { type: "message", message: messageOf(turn), ...defined({ id: turnId, timestamp }) };
 }
 
 function checkFields(turn: TurnInput): void {
@@ -76,13 +72,12 @@ function checkFields(turn: TurnInput): void {
 
 function messageOf(turn: TurnInput): Message {
   const { role, content, agent, metadata } = turn;
-  const extras = { ...(agent === undefined ? {} : { agent }), ...(metadata === undefined ? {} : { metadata }) };
+  const extras = defined({ agent, metadata });
   if (role === "assistant") return assistantOf(turn, extras);
   // The store refuses what is missing here, by name.
   if (role === "tool") {
     const { toolCallId, toolName, isError } = turn;
-    const answer = { role, toolCallId, name: toolName, content, ...(isError === undefined ? {} : { isError }) };
-    return { ...answer, ...extras } as Message;
+    return { role, toolCallId, name: toolName, content, ...defined({ isError }), ...extras } as Message;
   }
   return { role, content, ...extras } as Message;
 }
@@ -90,21 +85,12 @@ function messageOf(turn: TurnInput): Message {
 function assistantOf(turn: TurnInput, extras: Pick<AssistantMessage, "agent" | "metadata">): AssistantMessage {
   const { content, toolCalls, provider, model, cost, stopReason } = turn;
   const usage = usageOf(turn);
-  return {
-    role: "assistant",
-    content,
-    ...extras,
-    ...(toolCalls === undefined ? {} : { toolCalls }),
-    ...(provider === undefined ? {} : { provider }),
-    ...(model === undefined ? {} : { model }),
-    ...(usage === null ? {} : { usage }),
-    ...(cost === undefined ? {} : { cost }),
-    ...(stopReason === undefined ? {} : { stopReason }),
-  };
+  const given = defined({ toolCalls, provider, model, usage, cost, stopReason });
+  return { role: "assistant", content, ...extras, ...given };
 }
 
-function usageOf({ usage, tokensUsed }: TurnInput): Usage | null {
-  if (usage === undefined) return tokensUsed === undefined ? null : { ...NO_USAGE, totalTokens: tokensUsed };
+function usageOf({ usage, tokensUsed }: TurnInput): Usage | undefined {
+  if (usage === undefined) return tokensUsed === undefined ? undefined : { ...NO_USAGE, totalTokens: tokensUsed };
   if (tokensUsed !== undefined && tokensUsed !== usage?.totalTokens) {
     throw invalid(`tokensUsed is ${tokensUsed}, and its usage says ${show(usage?.totalTokens)}; give one of them`);
   }

@@ -1,4 +1,4 @@
-import type { ModelDelta, ModelReply } from "../agent/model.ts";
+import type { ModelDelta, ModelReply } from "../agent/model/model.ts";
 import type { ContentPart } from "../session/message.ts";
 
 /** A whole answer as the pieces of a stream: thinking and text word by word, tool calls, and one `finish` with it all. */

@@ -1,4 +1,4 @@
-import type { Model } from "../agent/model.ts";
+import type { Model } from "../agent/model/model.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { anthropic } from "./anthropic/anthropic.ts";
 import { offline } from "./offline.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { ToolSchema } from "../agent/model.ts";
+import type { ToolSchema } from "../agent/model/model.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { parseJsonObject } from "./parse-json-object.ts";

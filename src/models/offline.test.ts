@@ -1,8 +1,8 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { assistant, entryAt, user } from "../../test/sample-log.ts";
-import type { Model, ModelDelta, ModelRequest } from "../agent/model.ts";
-import { summaryMessages } from "../agent/summary-prompt.ts";
+import type { Model, ModelDelta, ModelRequest } from "../agent/model/model.ts";
+import { summaryMessages } from "../agent/context/summary-prompt.ts";
 import type { Entry } from "../session/entry.ts";
 import { type Message, textOf } from "../session/message.ts";
 import { offline } from "./offline.ts";

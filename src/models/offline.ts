@@ -1,5 +1,5 @@
-import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model/model.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import { messageTokens } from "../session/tokens.ts";
 import { deltasOfReply } from "./deltas-of-reply.ts";

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { assistant, usage, user } from "../../test/sample-log.ts";
-import type { ModelDelta, ModelReply, ModelRequest } from "../agent/model.ts";
+import type { ModelDelta, ModelReply, ModelRequest } from "../agent/model/model.ts";
 import { scripted } from "./scripted.ts";
 
 const request: ModelRequest = { messages: [user("q")] };

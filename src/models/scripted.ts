@@ -1,7 +1,7 @@
-import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model.ts";
-import { PartialReply } from "../agent/collect-reply.ts";
-import { ModelError } from "../agent/model-error.ts";
-import { untilAborted } from "../agent/until-aborted.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model/model.ts";
+import { PartialReply } from "../agent/model/collect-reply.ts";
+import { ModelError } from "../agent/model/model-error.ts";
+import { untilAborted } from "../agent/follow-abort.ts";
 import { deltasOfReply } from "./deltas-of-reply.ts";
 
 type Given = string | ModelReply;

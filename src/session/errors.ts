@@ -50,8 +50,22 @@ export type SessionErrorCode =
   | "DEADLINE"
   | "DEADLOCK";
 
+/** What errors of every copy of this package have, also of one of another version. */
+const BRAND = Symbol.for("skein.SessionError");
+
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */
 export class SessionError extends Error {
+  /** `instanceof` also knows the errors of another copy of the package, by the names of their classes. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: classes that extend this one inherit the method, and one of them may be asked.
+    const asked = this as typeof SessionError;
+    if (Function.prototype[Symbol.hasInstance].call(asked, value)) return true;
+    if (typeof value !== "object" || value === null || !(BRAND in value)) return false;
+    return asked === SessionError || asked.name === (value as { name?: unknown }).name;
+  }
+  static {
+    Object.defineProperty(SessionError.prototype, BRAND, { value: true });
+  }
   readonly code: SessionErrorCode;
   constructor(code: SessionErrorCode, message: string, options?: { cause?: unknown }) {
     super(message, options);

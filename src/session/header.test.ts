@@ -144,6 +144,7 @@ describe("checkHeader", () => {
     expect(() => checkHeader(later)).toThrow(
       'Session "s" has format version 3; this version of skein reads up to 2, so update skein',
     );
+    expect(() => checkHeader({ ...later, id: undefined })).toThrow("A session without an id has format version 3;");
   });
 
   test("keeps fields that it does not know", () => {

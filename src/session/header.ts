@@ -109,9 +109,10 @@ export function checkHeader(value: unknown): SessionHeader {
   const header = copyHeader(value);
   if (header.type !== "session") throw invalid(`its type is ${show(header.type)}, not "session"`);
   if (typeof header.version === "number" && header.version > FORMAT_VERSION) {
+    const which = typeof header.id === "string" ? `Session ${show(header.id)}` : "A session without an id";
     throw new SessionError(
       "UNSUPPORTED_VERSION",
-      `Session ${show(header.id)} has format version ${header.version}; this version of skein reads up to ${FORMAT_VERSION}, so update skein to open it.`,
+      `${which} has format version ${header.version}; this version of skein reads up to ${FORMAT_VERSION}, so update skein to open it.`,
     );
   }
   if (header.version !== 1 && header.version !== FORMAT_VERSION)

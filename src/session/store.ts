@@ -1,5 +1,3 @@
-// For declarations: whoever compiles against them, a browser program too, need not name this library.
-/// <reference lib="esnext.disposable" preserve="true" />
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
 import type { PathSummary, SessionHead } from "./fold.ts";
@@ -20,7 +18,10 @@ export interface Guard {
   readonly leaseToken?: number;
   /** No run of the session is open, those that wait to begin or for an answer included. */
   readonly noOpenRun?: true;
-  /** The caller has the session to itself in another way than by a lease, as a run that has a file of its own. */
+  /**
+   * The caller answers for the open runs: it has the session to itself in another way than by a lease, as a run that has a
+   * file of its own, or has looked that at the expected version none of them is touched.
+   */
   readonly holds?: true;
 }
 

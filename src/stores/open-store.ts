@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
 import { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../session/store.ts";
+import { openMemoryStore } from "./memory/index.ts";
 
 /** What every kind of store can be told; each takes what concerns it. */
 export interface OpenStoreOptions {
@@ -23,7 +24,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
           "INVALID_OPTION",
           `${show(url)} names a place, and memory has none; use memory: or another store.`,
         );
-      return (await import("./memory/index.ts")).openMemoryStore();
+      return openMemoryStore();
     case "jsonl":
       hideFromSandboxes(resolve(placeOf(url, place)));
       return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });

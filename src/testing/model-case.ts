@@ -1,4 +1,4 @@
-import type { Model } from "../agent/model.ts";
+import type { Model } from "../agent/model/model.ts";
 
 /** What some models cannot do. */
 export type ModelAbility = "stream" | "tools" | "usage";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model.ts";
-import { ModelError } from "../agent/model-error.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model/model.ts";
+import { ModelError } from "../agent/model/model-error.ts";
 import { offline } from "../models/offline.ts";
 import type { ToolCall } from "../session/message.ts";
 import { modelSkipReason, type ModelSubject } from "./model-case.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ToolContext } from "../agent/tool.ts";
+import type { ToolContext } from "../agent/tools/tool.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
 import { editWorkspaceFile } from "./edit-workspace-file.ts";

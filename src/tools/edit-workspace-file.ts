@@ -1,5 +1,5 @@
-import { defineTool } from "../agent/define-tool.ts";
-import type { Tool } from "../agent/tool.ts";
+import { defineTool } from "../agent/tools/define-tool.ts";
+import type { Tool } from "../agent/tools/tool.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { linesOf, textOfBytes } from "./file-text.ts";
 import { showNearestLines } from "./nearest-lines.ts";

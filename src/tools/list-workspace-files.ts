@@ -1,5 +1,5 @@
-import { defineTool } from "../agent/define-tool.ts";
-import type { Tool } from "../agent/tool.ts";
+import { defineTool } from "../agent/tools/define-tool.ts";
+import type { Tool } from "../agent/tools/tool.ts";
 import { pathKey } from "./workspace-path.ts";
 
 /** The most items that one answer lists. */

@@ -1,5 +1,5 @@
-import { defineTool } from "../agent/define-tool.ts";
-import type { Tool, ToolContent } from "../agent/tool.ts";
+import { defineTool } from "../agent/tools/define-tool.ts";
+import type { Tool, ToolContent } from "../agent/tools/tool.ts";
 import { imageTypeOf, linesOf, textOfBytes } from "./file-text.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 

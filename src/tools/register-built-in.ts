@@ -1,4 +1,4 @@
-import { registerBuiltInTools } from "../agent/built-in-tools.ts";
+import { registerBuiltInTools } from "../agent/tools/offer-tools.ts";
 import { workspaceTools } from "./workspace-tools.ts";
 
 registerBuiltInTools(workspaceTools);

@@ -1,5 +1,5 @@
-import { defineTool } from "../agent/define-tool.ts";
-import type { Tool } from "../agent/tool.ts";
+import { defineTool } from "../agent/tools/define-tool.ts";
+import type { Tool } from "../agent/tools/tool.ts";
 import { answerOf, TIMEOUT_PARAMETER } from "./command-answer.ts";
 
 /** Runs a short program in the sandbox. It may touch anything, so it runs alone. */

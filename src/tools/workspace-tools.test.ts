@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseArguments } from "../agent/parse-arguments.ts";
-import type { Tool, ToolContext } from "../agent/tool.ts";
+import { parseArguments } from "../agent/tools/parse-arguments.ts";
+import type { Tool, ToolContext } from "../agent/tools/tool.ts";
 import { Session } from "../session/session.ts";
 import type { Sandbox } from "../session/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";

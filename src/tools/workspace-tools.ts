@@ -1,4 +1,4 @@
-import type { Tool } from "../agent/tool.ts";
+import type { Tool } from "../agent/tools/tool.ts";
 import { editWorkspaceFile } from "./edit-workspace-file.ts";
 import { listWorkspaceFiles } from "./list-workspace-files.ts";
 import { readWorkspaceFile } from "./read-workspace-file.ts";

@@ -145,7 +145,8 @@ export async function readContextEntries(
   return (compaction === null ? above : above.slice(0, mark)).reverse();
 }
 
-async function pathAt(store: SessionStore, head: SessionHead, leafId: string | null): Promise<PathSummary> {
+/** The summary of the path to a node; null is before the root. */
+export async function pathAt(store: SessionStore, head: SessionHead, leafId: string | null): Promise<PathSummary> {
   if (leafId === null) return EMPTY_PATH;
   if (leafId === head.leafId) return head.path;
   const path = await store.path(head.header.id, leafId);

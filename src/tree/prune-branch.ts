@@ -1,13 +1,33 @@
-import { isNode } from "../session/entry.ts";
-import { notANode, SessionError } from "../session/errors.ts";
+import { type Entry, isNode } from "../session/entry.ts";
+import { notANode, openRunError, SessionError } from "../session/errors.ts";
+import { isOnPath } from "./path-reader.ts";
 import type { SessionTree } from "./session-tree.ts";
 
-/** Hides a side branch for good, unless the leaf is on it. */
+/** Hides a side branch for good, unless the leaf or a run that has begun is on it. */
 export async function pruneBranchOf(tree: SessionTree, entryId: string): Promise<void> {
   const entry = await tree.getEntry(entryId);
   if (entry !== null && !isNode(entry)) throw notANode(tree.id, entryId);
-  await tree.appendIf({ type: "prune", targetId: entryId }, async () => {
-    if (!(await tree.isActive(entryId))) return;
-    throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path; branch elsewhere first.`);
-  });
+  const draft = { type: "prune", targetId: entryId } as const;
+  const check = async (): Promise<void> => {
+    if (await tree.isActive(entryId))
+      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path; branch elsewhere first.`);
+    const runId = await runOnBranch(tree, entry as Entry);
+    if (runId !== null) throw openRunError(tree.id, runId, draft);
+  };
+  await tree.appendIf(draft, check, { holds: true });
+}
+
+/** The run that has begun and has rows, or may have some, at an entry or below it; null where none has. */
+async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Promise<string | null> {
+  const begun = new Set(head.openRuns.filter(({ state }) => state !== "requested").map(({ runId }) => runId));
+  if (begun.size === 0) return null;
+  for await (const fact of store.read(id, { reverse: true })) {
+    if (fact.type !== "run" || !begun.delete(fact.runId)) continue;
+    // Only its holder records that a run has started, where the run then is; all of its later rows hang below that.
+    const place = fact.parentId === null ? null : await store.getEntry(id, fact.parentId);
+    if (place === null || (await isOnPath(store, id, entry, place.id)) || (await isOnPath(store, id, place, entry.id)))
+      return fact.runId;
+    if (begun.size === 0) return null;
+  }
+  return null;
 }

@@ -158,6 +158,24 @@ describe("pruning", () => {
     await expect(tree.pruneBranch(label.id)).rejects.toMatchObject({ code: "INVALID_ENTRY" });
     expect(shapeOf(await tree.getTree())).toEqual([["a", ["b", ["c"]], ["d"]]]);
   });
+
+  test("is refused where a run that has begun is, above and below it, and nowhere else", async () => {
+    const tree = await branchedTree();
+    await tree.branch("b");
+    await tree.append({ type: "run", runId: "r", phase: "started" });
+    await tree.branch("a");
+    await tree.appendMessage(user("beside"), { id: "e" });
+    await tree.branch("d");
+    for (const entryId of ["b", "c"]) {
+      const refused = { code: "SESSION_BUSY", message: expect.stringMatching(/^Run r of session .* is open/) };
+      await expect(tree.pruneBranch(entryId)).rejects.toMatchObject(refused);
+    }
+    await tree.pruneBranch("e");
+    expect(shapeOf(await tree.getTree())).toEqual([["a", ["b", ["c"]], ["d"]]]);
+    await tree.append({ type: "run", runId: "r", phase: "finished" });
+    await tree.pruneBranch("b");
+    expect(shapeOf(await tree.getTree())).toEqual([["a", ["d"]]]);
+  });
 });
 
 describe("a branched session", () => {

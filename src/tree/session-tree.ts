@@ -16,7 +16,7 @@ import type { CompactionView } from "../session/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/run-hooks.ts";
 import type { Session } from "../session/session.ts";
-import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
+import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
 import { labelsOn, type TreeNode } from "../session/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
@@ -235,7 +235,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /** Hides a side branch for good. @throws {SessionError} `ACTIVE_PATH` when the leaf is on it. */
+  /** Hides a side branch for good, unless the leaf (`ACTIVE_PATH`) or an open run (`SESSION_BUSY`) is on it. */
   pruneBranch(entryId: string): Promise<void> {
     return pruneBranchOf(this, entryId);
   }
@@ -252,12 +252,12 @@ export class SessionTree implements AsyncDisposable {
    * Appends an entry while what `check` looked at still holds: whoever appends in between makes it look again. `check`
    * throws to refuse.
    */
-  async appendIf(draft: EntryDraft, check: () => Promise<void>): Promise<Entry> {
+  async appendIf(draft: EntryDraft, check: () => Promise<void>, guard: Guard = {}): Promise<Entry> {
     for (let tries = 1; ; tries++) {
       const { version } = await this.refresh();
       await check();
       try {
-        return await this.append(draft, { expectedVersion: version });
+        return await this.append(draft, { expectedVersion: version, guard });
       } catch (error) {
         if (!(error instanceof SessionConflictError) || tries >= TRIES_MAX) throw error;
       }

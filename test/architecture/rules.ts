@@ -15,6 +15,8 @@ export interface Architecture {
   readonly drivers: Readonly<Record<string, string>>;
   /** For each package that a part is written in, the folders that may import it at load time. */
   readonly frameworks: Readonly<Record<string, readonly string[]>>;
+  /** For each file that may import a module by a computed name, which modules those are. */
+  readonly loads: Readonly<Record<string, string>>;
   /** A folder that runs on any runtime that has these modules of Node. */
   readonly portable: { readonly folder: string; readonly nodeModules: readonly string[] };
   /** For each file or folder that may read the environment, what it reads there. */
@@ -65,12 +67,14 @@ export function findCycles(graph: Readonly<Record<string, readonly string[]>>): 
 }
 
 /** Each driver is loaded lazily, in one file, in its own folder; no other package is imported at all. */
-export function checkDrivers(files: readonly SourceFile[], { drivers, frameworks }: Architecture): string[] {
+export function checkDrivers(files: readonly SourceFile[], { drivers, frameworks, loads }: Architecture): string[] {
   const found: string[] = [];
   const placeOf = new Map<string, string>();
   for (const { path, text } of files) {
     for (const { specifier, kind } of importsOf(text)) {
-      if (specifier === null) found.push(`${path} computes the name of a module it imports.`);
+      if (specifier === null && !Object.hasOwn(loads, path)) {
+        found.push(`${path} computes the name of a module it imports.`);
+      }
       const driver = specifier === null ? null : driverOf(specifier, drivers);
       if (driver === null || Object.hasOwn(frameworks, driver)) continue;
       const folder = drivers[driver];

@@ -19,9 +19,10 @@ export const architecture: Architecture = {
     lifecycle: loop,
     group: parts,
     export: ["tree", ...storage],
-    http: ["export", "group", ...parts],
+    workers: ["group", ...parts],
+    http: ["export", "group", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
-    cli: ["index", "http", "export", "group", "testing", ...parts],
+    cli: ["index", "http", "export", "group", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
     index: ["export", "group", ...parts],
   },
@@ -30,6 +31,8 @@ export const architecture: Architecture = {
     "node:sqlite": "src/stores/sqlite/",
     postgres: "src/stores/postgres/",
     redis: "src/stores/redis/",
+    bullmq: "src/workers/",
+    pg: "src/workers/",
     "gpt-tokenizer": "src/agent/",
     "@opentelemetry/api": "src/agent/",
     openai: "src/models/openai/",
@@ -44,6 +47,9 @@ export const architecture: Architecture = {
     "@hono/node-server": ["src/http/server/"],
     zod: ["src/http/server/"],
     "@nestjs/common": ["src/http/nest/"],
+  },
+  loads: {
+    "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {

@@ -4,7 +4,7 @@ import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scrip
 import { skipBecause } from "../skip.ts";
 import { type ServerKind, StudioServer } from "./studio-server.ts";
 
-const ACTION_MS_MAX = 8000;
+const ACTION_MS_MAX = 60_000;
 
 let browser: Promise<Browser> | null = null;
 const servers = new Map<ServerKind, Promise<StudioServer>>();

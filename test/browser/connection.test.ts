@@ -42,7 +42,7 @@ function connectionTo(): Connection {
 }
 
 /** Waits for what is sure to come, however busy the machine is. */
-const until = (isTrue: () => boolean): Promise<unknown> => vi.waitUntil(isTrue, { timeout: 20_000, interval: 5 });
+const until = (isTrue: () => boolean): Promise<unknown> => vi.waitUntil(isTrue, { timeout: 60_000, interval: 5 });
 
 const ask = (connection: Connection, init: RequestInit = {}): Promise<Response> =>
   connection.fetch(`http://127.0.0.1:${port}/`, init);

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
 import { say } from "./talk.ts";
 
-const SOON = { timeout: 10_000 };
+const SOON = { timeout: 60_000 };
 
 browserTest("two tabs on one session see each other live", async ({ open, server }) => {
   const { header } = await server.client.sessions.create({ name: "Two tabs" });
@@ -50,13 +50,13 @@ browserTest(
     await server.kill();
     await lost.waitFor();
     // Also what was there already is asked for again.
-    const askedAgain = page.waitForRequest(/\/api\/catalogue/, { timeout: 15_000 });
+    const askedAgain = page.waitForRequest(/\/api\/catalogue/, { timeout: 60_000 });
     await server.restart();
     await lost.waitFor({ state: "detached" });
     await askedAgain;
     // What the log has is there, and what others write comes again by itself.
     await server.client.sessions.update(header.id, { name: "Alive again" });
-    await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 15_000 });
+    await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 60_000 });
     await page.getByRole("main").getByText("Talk.", { exact: true }).first().waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     // The run that died with the server goes on by itself, and what it was in the middle of saying is void.

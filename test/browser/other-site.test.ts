@@ -101,7 +101,7 @@ test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ..
     expect(seen).toHaveLength(7);
     // The post without CORS, the one that is asked for first, and the two forms.
     const posts = (): number => server.log.filter(({ method }) => method === "POST" || method === "OPTIONS").length;
-    await expect.poll(posts, { timeout: 20_000 }).toBe(4);
+    await expect.poll(posts).toBe(4);
     // Not one of them got so far as to a route.
     expect(new Set(server.log.map(({ status }) => status))).toEqual(new Set([403]));
     expect((await server.manager.list()).items.map(({ header }) => header.id)).toEqual(["s"]);

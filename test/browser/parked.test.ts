@@ -8,7 +8,7 @@ import type { StudioServer } from "./studio-server.ts";
 import { say } from "./talk.ts";
 
 const PARKING = { server: "parking" } as const;
-const SOON = { timeout: 10_000 };
+const SOON = { timeout: 60_000 };
 
 /** A session whose run asked whether it may write a file, and parked. */
 async function parked(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ModelError } from "../../src/agent/model-error.ts";
+import { ModelError } from "../../src/agent/model/model-error.ts";
 import { runErrorOf } from "../../src/agent/run-error.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
 import { chatJson } from "../../src/cli/chat/chat-json.ts";

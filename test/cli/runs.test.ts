@@ -71,7 +71,7 @@ test("one process asks for a run, another begins it and parks, a third approves,
   const shown = (await linesOf(place, "show", "of-ann")).join("\n");
   expect(shown).toMatch(/tool write_workspace_file .*\napproved by local \S+: checked\n/);
   expect(shown).toMatch(/^user {2}\S+ {2}run:run-ann\/input {2}by ann$/m);
-}, 30_000);
+});
 
 test("a word that was given for one directory lets nothing run in another: there it is asked anew", async () => {
   const place = await parked("ann");
@@ -83,7 +83,7 @@ test("a word that was given for one directory lets nothing run in another: there
   await linesOf(place, "approve", "of-ann");
   expect((await recover(elsewhere, "of-ann")).code).toBe(0);
   expect(existsSync(join(elsewhere.workspace, "ann.txt"))).toBe(true);
-}, 30_000);
+});
 
 test("a call that is denied does not run, and the model hears why", async () => {
   const place = await parked("ann");
@@ -95,7 +95,7 @@ test("a call that is denied does not run, and the model hears why", async () => 
   expect(shown).toMatch(
     /tool, failed write_workspace_file .*\ndenied by local \S+: Not today\.: a test\n.*Not today\./,
   );
-}, 30_000);
+});
 
 test("a session with several questions has them listed, and each is answered by its number or the beginning of its id", async () => {
   const path = join(await makeDirectory(), "skein.db");
@@ -126,7 +126,7 @@ test("a session with several questions has them listed, and each is answered by 
   expect((await linesOf(place, "approve", "s", String(questions[0]?.question)))[0]).toMatch(/touch one/);
   expect((await recover(place, "s")).code).toBe(0);
   expect(["one", "two"].map((name) => existsSync(join(place.workspace, name)))).toEqual([true, true]);
-}, 30_000);
+});
 
 test("approvals lists what waits in every session, list marks those sessions, and show says what is open", async () => {
   const place = await parked("ann", "ben");
@@ -155,7 +155,7 @@ test("approvals lists what waits in every session, list marks those sessions, an
   expect((await linesOf(place, "show", "of-ben"))[1]).toBe("Run run-ben waits for an answer: see skein approvals.");
   const few = await runHere(["approvals", "--limit", "1", "--store", place.store]);
   expect(few.stderr).toBe("There are more; ask for them with a larger --limit.\n");
-}, 30_000);
+});
 
 test("runs tells how each run stands, by whom and what it waits for, of all sessions or of one", async () => {
   const place = await parked("ann");
@@ -181,7 +181,7 @@ test("runs tells how each run stands, by whom and what it waits for, of all sess
     more: false,
   });
   expect(await jsonAt(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
-}, 30_000);
+});
 
 test("cancel stops a run that waits, names the ones that could be meant, and says when none is open", async () => {
   const place = await parked("ann");
@@ -201,4 +201,4 @@ test("cancel stops a run that waits, names the ones that could be meant, and say
   for await (const last of store.read("of-ann", { reverse: true, limit: 1 })) {
     expect([head?.openRuns, last]).toMatchObject([[], { type: "cancel", by: "local", reason: "No need." }]);
   }
-}, 30_000);
+});

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import "../../src/index.ts";
-import type { Model } from "../../src/agent/model.ts";
+import type { Model } from "../../src/agent/model/model.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import { type ChatInit, ChatSession } from "../../src/cli/chat/chat-session.ts";

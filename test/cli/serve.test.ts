@@ -114,7 +114,7 @@ test("a question of a run that the server has at work is answered from another p
   }
   expect((await client.runs.get(id, runId)).status).toBe("finished");
   expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
-}, 30_000);
+});
 
 test("serve posts that a run has parked, without what it asks about, and refuses what is no address", async () => {
   const posted: string[] = [];
@@ -134,7 +134,7 @@ test("serve posts that a run has parked, without what it asks about, and refuses
   expect(posted[0]).not.toContain("secret");
   const refused = await runHere(["serve", "--store", "memory:", "--port", "0", "--webhook", "nowhere"]);
   expect(refused).toMatchObject({ code: 2, stderr: 'The webhook "nowhere" is not an http or https address.\n' });
-}, 30_000);
+});
 
 test("serve without a workspace has agents without tools", async () => {
   const { agents, groups } = await createClient(await startServer("--store", "memory:")).catalogue();

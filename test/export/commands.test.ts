@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { exportCommand } from "../../src/cli/commands/export.ts";
 import { importCommand } from "../../src/cli/commands/import.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { builtProgram } from "../cli/run-skein.ts";
 import { message, user } from "../sample-log.ts";
 import { fillSession } from "./sample-session.ts";
 
@@ -137,9 +137,8 @@ test("import makes the session of a file, for another user when asked to", async
 
 test("import reads the standard input", async () => {
   const { out } = await skein("export", "talk", "--store", store, "--format", "jsonl");
-  const program = fileURLToPath(new URL("programs/import-input.mjs", import.meta.url));
   const printed = await new Promise<string>((resolve, reject) => {
-    const args = [program, "--store", store, "--id", "copy"];
+    const args = [builtProgram(), "import", "-", "--store", store, "--id", "copy"];
     const child = execFile(process.execPath, args, (error, stdout) =>
       error === null ? resolve(stdout) : reject(error),
     );

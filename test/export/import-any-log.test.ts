@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { resumeSession } from "../../src/agent/resume-session.ts";
-import { resumeStateOf } from "../../src/agent/resume-state.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
+import { resumeStateOf } from "../../src/agent/persist/resume-state.ts";
 import { runSessionLoop } from "../../src/agent/run-session-loop.ts";
 import { exportSession, importSession } from "../../src/export/index.ts";
 import { scripted } from "../../src/models/scripted.ts";

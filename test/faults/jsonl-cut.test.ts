@@ -68,7 +68,7 @@ test("comes back with whole appends, and goes on, wherever a write was cut", asy
   const from = (steps.at(-3) as { size: number }).size;
   for (let length = from; length <= bytes.length; length++) await check(length);
   await fc.assert(fc.asyncProperty(fc.nat(bytes.length), check), { numRuns: 150, seed: 7 });
-}, 120_000);
+});
 
 test("comes back the same when the index knows more than the file has", async () => {
   const directory = await makeDirectory();
@@ -98,4 +98,4 @@ test("comes back the same when the index knows more than the file has", async ()
     await checkHeadIsFold(cut, "a");
   };
   await fc.assert(fc.asyncProperty(cuts, check), { numRuns: 40, seed: 7 });
-}, 60_000);
+});

@@ -43,7 +43,7 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     await later.append("a", [user("x".repeat(50_000), "after")]);
     expect((await later.head("a"))?.version).toBe(ids.length + 1);
     await checkHeadIsFold(later, "a");
-  }, 30_000);
+  });
 });
 
 test("two processes that append to one file lose nothing and follow each other on one path", async () => {
@@ -52,7 +52,7 @@ test("two processes that append to one file lose nothing and follow each other o
   await writeTogether(`jsonl:${directory}`, { processes: 2, appends: 1000 }, async () => void (await store.list()));
   for (const line of (await readFile((await store.pathOf("shared")) as string, "utf8")).trimEnd().split("\n"))
     JSON.parse(line);
-}, 60_000);
+});
 
 test("two processes that append without a pause take turns", async () => {
   const directory = await makeDirectory();
@@ -71,7 +71,7 @@ test("two processes that append without a pause take turns", async () => {
   }
   await store.append("a", [user("last")]);
   await checkHeadIsFold(store, "a");
-}, 60_000);
+});
 
 test("two stores of one process take turns on one file", async () => {
   const directory = await makeDirectory();

@@ -59,7 +59,7 @@ function openTarget(kind: "jsonl" | "sqlite", place: string): Promise<SessionSto
 
 /** Runs the copy until it has said so many times how far it is, and kills it; false when it came to its end before. */
 async function copyAndKill(args: readonly string[], parts: number): Promise<boolean> {
-  const built = fileURLToPath(new URL("../../dist/stores/copy/copy-store.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
   const program = fileURLToPath(new URL("../moving/programs/copy-store.mjs", import.meta.url));
   const child = spawn(process.execPath, ["--no-warnings", program, ...args], { stdio: ["ignore", "pipe", "inherit"] });

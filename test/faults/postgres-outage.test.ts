@@ -51,7 +51,7 @@ test("finds every acknowledged entry after the server was killed", async () => {
   }
   await work.progress(5);
   await checkWork(stores, await work.stop());
-}, 120_000);
+});
 
 test("fails, and ends nothing else, when a connection of pg's breaks in the moment it is made", async () => {
   // What is ready and what ends it arrive as one.

@@ -20,14 +20,14 @@ test("keeps all entries of four processes that append 2,000 times each, in one o
   });
   const found = (await store.search(last)).map((hit) => hit.matches.map(({ entryId }) => entryId));
   expect(found).toEqual([[last]]);
-}, 240_000);
+});
 
 test("refuses whoever is late with a conflict, and a loop that tries again comes to the right sum", async () => {
   const url = await postgresUrl();
   const store = await openStore({ url });
   await store.create(createHeader({ id: "counted" }));
   await expectCounted(url, store, 50);
-}, 120_000);
+});
 
 test(`finds every acknowledged entry after ${KILLS} kills at random moments`, { timeout: 240_000 }, () =>
   expectKept("writers", "postgres", KILLS),
@@ -46,7 +46,7 @@ test("lets eight processes open a database that none of them finds there", async
     );
     expect(await rowsOf(`SELECT version FROM ${schema}.skein_schema`)).toEqual([{ version: 2 }]);
   }
-}, 120_000);
+});
 
 test("lets one process run a session at a time, and the one that took over writes", async () => {
   const options = { url: await postgresUrl(), schema: newSchema() };

@@ -62,7 +62,7 @@ export function askAll(programs: readonly Running[], line: string): Promise<stri
 
 /** The path of a program for a process of its own, on the compiled package. */
 export function programPath(name: string): string {
-  const built = fileURLToPath(new URL("../../dist/stores/open-store.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
-  return fileURLToPath(new URL(`./programs/${name}`, import.meta.url));
+  return fileURLToPath(new URL(name, new URL("./programs/", import.meta.url)));
 }

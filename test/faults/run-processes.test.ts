@@ -1,8 +1,10 @@
-import { readdir } from "node:fs/promises";
-import { expect, test } from "vitest";
-import { openRunSink } from "../../src/agent/open-run-sink.ts";
-import { resumeSession } from "../../src/agent/resume-session.ts";
-import { resumeStateOf } from "../../src/agent/resume-state.ts";
+import { readdir, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { bundle } from "../../scripts/bundle.mjs";
+import { openRunSink } from "../../src/agent/persist/open-run-sink.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
+import { resumeStateOf } from "../../src/agent/persist/resume-state.ts";
 import type { AssistantMessage } from "../../src/session/message.ts";
 import { Session } from "../../src/session/session.ts";
 import { Transcript, userRow } from "../../src/session/transcript.ts";
@@ -10,9 +12,16 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { loadSession } from "../../src/tree/index.ts";
 import { idsOf } from "../sample-sink.ts";
 import { makeDirectory } from "./jsonl-support.ts";
-import { pathOf, places, startRun, storeAt } from "./run-support.ts";
+import { programPath, start } from "./program-support.ts";
+import { pathOf, places, storeAt } from "./run-support.ts";
 
 const KILLS = 6;
+
+// No door leads to what this program tries, so it is made from the sources, below the packages that it needs.
+const built = fileURLToPath(new URL(`../../.cache/run-write-${process.pid}/`, import.meta.url));
+const program = `${built}run-write.js`;
+beforeAll(() => bundle(built, { input: { "run-write": programPath("run-write.mjs") } }));
+afterAll(() => rm(built, { recursive: true, force: true }));
 
 test.each(places)(
   `a run in a %s that is killed again and again is resumed by another process each time`,
@@ -21,7 +30,7 @@ test.each(places)(
     const path = pathOf(place, directory);
     const acknowledged: string[] = [];
     for (let kill = 0; kill < KILLS; kill++) {
-      const run = startRun([place, path, "s", kill === 0 ? "start" : "resume"]);
+      const run = start(program, [place, path, "s", kill === 0 ? "start" : "resume"]);
       await run.more();
       expect(run.child.exitCode, "the program has ended by itself").toBeNull();
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
@@ -70,8 +79,8 @@ test.each(places)(
   async (place) => {
     const directory = await makeDirectory();
     const path = pathOf(place, directory);
-    const run = startRun([place, path, "s", "hold"]);
-    await expect.poll(() => run.lines().length, { timeout: 10_000, interval: 10 }).toBe(2);
+    const run = start(program, [place, path, "s", "hold"]);
+    await expect.poll(() => run.lines().length, { interval: 10 }).toBe(2);
     const store = await storeAt(place, directory);
     const before = await store.head("s");
     const persist = place === "file" ? path : { store, sessionId: "s" };
@@ -94,7 +103,7 @@ test.each(places)(
 test("a run in a file that finds the disk full fails, and goes on from its last row when there is room", async () => {
   const directory = await makeDirectory();
   const path = pathOf("file", directory);
-  const run = startRun(["file", path, "s", "fill"], "ulimit -f 40");
+  const run = start(program, ["file", path, "s", "fill"], "ulimit -f 40");
   await run.ended;
   expect(run.lines().at(-1)).toBe("failed STORE_FAILED");
   const rows = run.lines().filter((line) => !/^(?:effect|failed) /.test(line));
@@ -110,4 +119,4 @@ test("a run in a file that finds the disk full fails, and goes on from its last 
   await sink.append([{ type: "message", id: "end", message: { role: "user", content: "x".repeat(50_000) } }]);
   await sink.end({ phase: "finished" });
   expect((await loadSession(path)).transcript.rows.map(({ id }) => id)).toEqual([...rows, "end"]);
-}, 30_000);
+});

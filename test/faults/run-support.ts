@@ -3,7 +3,6 @@ import { onTestFinished } from "vitest";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { type Running, start } from "./program-support.ts";
 
 /** The places that a run can be kept in and another process can reach. */
 export const places = ["file", "jsonl", "sqlite"] as const;
@@ -22,9 +21,4 @@ export async function storeAt(place: (typeof places)[number], directory: string)
       : await openJsonlStore({ directory });
   onTestFinished(() => store.close());
   return store;
-}
-
-/** Starts a process that keeps a run; it is gone after the test. */
-export function startRun(args: readonly string[], shell = ""): Running {
-  return start("run-write.mjs", args, shell);
 }

@@ -27,7 +27,7 @@ test("refuses appends when no file may grow any more, and keeps all that it ackn
   expect(result.acknowledged.length).toBeGreaterThan(100);
   expect([result.version, result.read, ...result.listed]).toEqual(Array(3).fill(1 + result.acknowledged.length));
   await checkAcknowledged(path, result.acknowledged);
-}, 60_000);
+});
 
 test("refuses appends when the database has its full size, and goes on when there is room again", async () => {
   const path = await makePath();

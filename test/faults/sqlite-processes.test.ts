@@ -17,7 +17,7 @@ test("keeps all entries of two processes that append 5,000 times each, in one or
   const found = (await store.search(last)).map((hit) => hit.matches.map(({ entryId }) => entryId));
   expect(found).toEqual([[last]]);
   expect(problemsOf(path)).toEqual([]);
-}, 120_000);
+});
 
 test.for(["sqlite", "sqlite (fsync)"])(
   `finds every acknowledged entry after ${KILLS} kills at random moments, on %s`,
@@ -38,7 +38,7 @@ test("lets eight processes open a database that none of them finds there", async
     expect(rowsOf(path, "PRAGMA user_version")).toEqual([{ user_version: 3 }]);
     expect(problemsOf(path)).toEqual([]);
   }
-}, 60_000);
+});
 
 test("lets one process run a session at a time, and the one that took over writes", async () => {
   const path = await makePath();

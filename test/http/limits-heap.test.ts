@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
   url = String(line).trim();
-}, 120_000);
+});
 afterAll(async () => {
   if (child.exitCode === null) {
     child.kill("SIGKILL");

@@ -2,7 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import { EVENTS_MAX } from "../../src/agent/event-log.ts";
-import { ModelError } from "../../src/agent/model-error.ts";
+import { ModelError } from "../../src/agent/model/model-error.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import type { WireRunEvent } from "../../src/http/client/index.ts";

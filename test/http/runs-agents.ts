@@ -1,6 +1,6 @@
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
-import type { ModelDelta } from "../../src/agent/model.ts";
-import type { Tool } from "../../src/agent/tool.ts";
+import type { ModelDelta } from "../../src/agent/model/model.ts";
+import type { Tool } from "../../src/agent/tools/tool.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 
 /** An agent that gives these answers, one after the other. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createClient, type Fetch, type WireRunEvent } from "../../src/http/client/index.ts";
 import { EventParser, type ParsedEvent } from "../../src/http/client/event-parser.ts";
-import type { ModelDelta } from "../../src/agent/model.ts";
+import type { ModelDelta } from "../../src/agent/model/model.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";

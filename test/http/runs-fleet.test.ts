@@ -171,7 +171,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   const second = await openRunServer({ store, agents, init: { ...init, recoverMs: 60_000 } });
   const inbox = await second.client.runs.list({ state: "parked" });
   expect(inbox).toMatchObject({
-    items: [{ ...run, status: "parked", here: false, questions: [{ ...asked, expiresAt: parked.expiresAt }] }],
+    items: [{ ...run, status: "parked", questions: [{ ...asked, expiresAt: parked.expiresAt }] }],
     next: null,
   });
   expect((await second.as("bob").runs.list({ state: "parked" })).items).toEqual([]);

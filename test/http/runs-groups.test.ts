@@ -17,11 +17,14 @@ const crew =
   };
 
 test("a group answers, and its events end with the group and not with its first agent", async () => {
-  const groups = crew(answering(["A plan."], [], "planner"), answering(["Agreed."], [], "critic"));
+  const hold = gate();
+  const groups = crew(answering(["A plan."], [], "planner"), answering([pausing(["Agreed", "."], hold)], [], "critic"));
   const { client, store, sessionId } = await openRunServer({ groups });
   const run = await client.runs.start(sessionId, { input: "What now?", group: "crew" });
-  expect(run).toMatchObject({ agent: null, group: "crew", status: "running" });
-  const events = await allOf(client, run);
+  expect(run).toMatchObject({ agent: null, group: "crew" });
+  const reading = allOf(client, run);
+  await nextOf(client, run, "text-delta").then(hold.open);
+  const events = await reading;
   expect(events[0]).toMatchObject({ type: "group-started", agents: ["planner", "critic"] });
   expect(events.at(-1)).toMatchObject({ type: "group-finished", outcome: { reason: "complete" } });
   expect(events.filter(({ type }) => type === "run-finished")).toHaveLength(2);

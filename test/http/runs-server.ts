@@ -3,15 +3,15 @@ import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { Model } from "../../src/agent/model.ts";
-import type { Unasked } from "../../src/agent/unasked.ts";
+import type { Model } from "../../src/agent/model/model.ts";
+import type { Unasked } from "../../src/agent/tools/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
 import {
   createServer,
   type ServerInit,
   type ServerLogLine,
-  type ServerPlace,
+  type RunPlace,
   type SkeinServer,
 } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
@@ -27,7 +27,7 @@ export interface Offer {
   readonly groups?: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
   readonly models?: readonly Model[];
   readonly store?: SessionStore;
-  readonly place?: ServerPlace;
+  readonly place?: RunPlace;
   readonly unasked?: Unasked;
   /** What else the server is made with. */
   readonly init?: Partial<ServerInit>;

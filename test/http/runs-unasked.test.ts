@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
-import type { Unasked } from "../../src/agent/unasked.ts";
+import type { Unasked } from "../../src/agent/tools/unasked.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
 import type { Client } from "../../src/http/client/index.ts";

@@ -240,7 +240,7 @@ test("a search says which run has a session, as the listing does", async () => {
   await (await server.manager.open(id)).appendAll([{ type: "run", runId: "run-1", phase: "started" }]);
   expect((await found()).running).toBeNull();
   await using _lease = await server.manager.store.lease(id, "run-1", 60_000);
-  expect((await found()).running).toEqual({ runId: "run-1", here: false });
+  expect((await found()).running).toEqual({ runId: "run-1" });
 });
 
 test("a pattern that would take for ever is given up, and others are served meanwhile", async () => {

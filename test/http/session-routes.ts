@@ -96,7 +96,9 @@ export class Routes {
   /** Resolves once code that a request has left behind sees no session any more; there must be some. */
   async unbound(): Promise<void> {
     assert.notEqual(this.#strays.length, 0);
-    await vi.waitFor(() => assert.deepEqual(new Set(this.#strays.map((look) => look())), new Set(["NO_SESSION"])));
+    await vi.waitFor(() => assert.deepEqual(new Set(this.#strays.map((look) => look())), new Set(["NO_SESSION"])), {
+      timeout: 60_000,
+    });
   }
 
   #leaveBehind(): void {

@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, type TestContext, test } from "vitest";
 import { type Client, createClient } from "../../src/http/client/index.ts";
-import { createServer, type ServerPlace } from "../../src/http/index.ts";
+import { createServer, type RunPlace } from "../../src/http/index.ts";
 import { createAgent, createModel, workspaceTools } from "../../src/index.ts";
-import { userDirectoryName } from "../../src/http/server/user-places.ts";
+import { userDirectoryName } from "../../src/workers/user-places.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
@@ -14,7 +14,7 @@ import { openRunServer } from "./runs-server.ts";
 import { TOKENS, tokenOf } from "./server-support.ts";
 
 /** A server with tools for ann, bob and root, whose store and workspace are real files. */
-async function serveUsers(place: Partial<ServerPlace> = {}) {
+async function serveUsers(place: Partial<RunPlace> = {}) {
   const directory = await makeDirectory();
   const workspace = join(directory, "workspace");
   await mkdir(workspace);

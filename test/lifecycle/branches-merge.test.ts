@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { BranchManager } from "../../src/lifecycle/branch-manager.ts";
+import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import type { SessionHead } from "../../src/session/fold.ts";
 import type { SessionStore } from "../../src/session/store.ts";

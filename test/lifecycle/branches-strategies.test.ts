@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { BranchManager } from "../../src/lifecycle/branch-manager.ts";
-import type { MergeStrategy } from "../../src/lifecycle/merge-strategy.ts";
-import { SelectiveMerge } from "../../src/lifecycle/selective-merge.ts";
-import { SummaryMerge } from "../../src/lifecycle/summary-merge.ts";
+import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
+import type { MergeStrategy } from "../../src/lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../src/lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../src/lifecycle/merge/summary-merge.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { buildContext } from "../../src/session/context.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { BranchManager } from "../../src/lifecycle/branch-manager.ts";
-import { CheckpointManager } from "../../src/lifecycle/checkpoint-manager.ts";
+import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
+import { CheckpointManager } from "../../src/lifecycle/checkpoints/checkpoint-manager.ts";
 import { readState } from "../../src/lifecycle/read-state.ts";
 import type { SessionHead } from "../../src/session/fold.ts";
 import type { Checkpoint, SessionStore } from "../../src/session/store.ts";

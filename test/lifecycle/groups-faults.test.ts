@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/scripted.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import type { GroupAgent } from "../../src/group/group-agent.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";

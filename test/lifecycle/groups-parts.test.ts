@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { LlmTurnManager } from "../../src/group/llm-turn-manager.ts";
 import { PriorityTurnManager } from "../../src/group/priority-turn-manager.ts";

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { YOUR_TURN } from "../../src/group/agent-view.ts";
 import { PriorityTurnManager } from "../../src/group/priority-turn-manager.ts";
 import { TopicBasedTurnManager } from "../../src/group/topic-based-turn-manager.ts";

@@ -1,7 +1,9 @@
 import { expect } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { SinkOpener } from "../../src/agent/run-sink.ts";
+import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
+import type { RecoverOptions } from "../../src/lifecycle/runs/recover-run.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import type { EntryDraft } from "../../src/session/entry.ts";
 import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";
@@ -81,6 +83,24 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
+    name: "ends a request whose options cannot work as failed, with the reason, and leaves it where only its own cannot",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.request("s", { input: "one", runId: "a", options: { maxToolRounds: -1 } });
+      await desk.request("s", { input: "two", runId: "b", options: { maxToolRounds: 1 }, ifBusy: "enqueue" });
+      const recover = (options: RecoverOptions = {}) => desk.recover("s", { clerk: agentOf("Done.") }, options);
+      await expect(recover()).rejects.toMatchObject({ code: "INVALID_OPTION" });
+      const end = (await entriesOf(store, "s")).at(-1);
+      expect(end).toMatchObject({ type: "run", runId: "a", phase: "failed", error: { code: "INVALID_OPTION" } });
+      expect(end).toMatchObject({ error: { message: expect.stringContaining('maxToolRounds is "-1"') } });
+      await expect(recover({ leaseMs: -1 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+      expect(await openIn(store, "s")).toEqual(["b requested"]);
+      await (await recover())?.run;
+      expect(await saidIn(store, "s")).toEqual(["two", "Done."]);
+    },
+  },
+  {
     name: "leaves a run alone whose tools are on another machine",
     async run({ store, manager }) {
       const desk = manager();
@@ -95,7 +115,12 @@ export const recoverCases: readonly LifecycleCase[] = [
       await desk.approve("s", "q");
       expect(await openIn(store, "s")).toEqual(["r answered"]);
       expect(await desk.recover("s", { clerk: agentOf("x") })).toBeNull();
-      expect(await openIn(store, "s")).toEqual(["r answered"]);
+      const { user } = await resumeSession({ store, sessionId: "s" });
+      await expect(agentOf("x").run(user, { persist: store })).rejects.toMatchObject({
+        code: "NO_SANDBOX",
+        message: expect.stringContaining('on the machine "elsewhere"'),
+      });
+      expect([await openIn(store, "s"), await store.leaseOf("s")]).toEqual([["r answered"], null]);
     },
   },
   {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { type ScriptedReply, scripted } from "../../src/models/scripted.ts";
 import type { Entry, EntryDraft } from "../../src/session/entry.ts";
@@ -77,7 +77,7 @@ export async function questionIn(store: SessionStore, id: string): Promise<strin
     found = (await entriesOf(store, id)).find(asks);
     return found;
   };
-  await expect.poll(find, { timeout: 30_000 }).toBeDefined();
+  await expect.poll(find).toBeDefined();
   return (found as Entry).id;
 }
 

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import { type ScriptedReply, scripted } from "../../src/models/scripted.ts";
-import { resumeSession } from "../../src/agent/resume-session.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import type { Entry } from "../../src/session/entry.ts";
 import { textOf, type ToolMessage } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";

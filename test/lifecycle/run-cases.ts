@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/define-tool.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import { scripted } from "../../src/models/scripted.ts";

@@ -3,8 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import "../../src/sandboxes/register-built-in.ts";
-import { CheckpointManager } from "../../src/lifecycle/checkpoint-manager.ts";
-import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../src/lifecycle/session-files.ts";
+import { CheckpointManager } from "../../src/lifecycle/checkpoints/checkpoint-manager.ts";
+import {
+  checkpointWithFiles,
+  restoreWithFiles,
+  type SessionFilesOptions,
+} from "../../src/lifecycle/checkpoints/session-files.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import type { Checkpoint } from "../../src/session/store.ts";

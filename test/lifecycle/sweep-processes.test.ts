@@ -22,7 +22,7 @@ const shared: Readonly<Record<string, (directory: string) => Promise<SessionStor
 };
 
 function program(name: string): string {
-  const built = fileURLToPath(new URL("../../dist/lifecycle/index.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
   return fileURLToPath(new URL(`./programs/${name}`, import.meta.url));
 }

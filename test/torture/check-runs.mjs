@@ -1,11 +1,13 @@
+import { readFileSync } from "node:fs";
+
 const claimsMax = 5;
 
-/** @typedef {import("../../dist/session/index.js").Entry} Entry */
+/** @typedef {import("skein").Entry} Entry */
 /** @typedef {{ callId: string, round: number, name: string, error: string | null }} Called */
 
 /**
  * Holds what the log says of runs against what was really done.
- * @param {import("../../dist/session/index.js").SessionStore} store
+ * @param {import("skein").SessionStore} store
  * @param {object} told
  * @param {readonly string[]} told.sessions
  * @param {readonly { sessionId: string, runId: string }[]} told.runs
@@ -20,7 +22,7 @@ export async function checkRuns(store, { sessions, runs, effects, kills, rounds 
   for (const [line, count] of done) if (count > 1) violations.push(`"${line}" was done ${count} times.`);
   let [interrupted, givenUp] = [0, 0];
   for (const sessionId of sessions) {
-    const entries = await allOf(store.read(sessionId));
+    const entries = await entriesOf(store, sessionId);
     for (const { runId } of runs.filter((run) => run.sessionId === sessionId)) {
       const checked = checkRun(entries, runId, rounds, (round, name) => done.get(`${runId} ${round} ${name}`) ?? 0);
       interrupted += checked.interrupted;
@@ -144,14 +146,27 @@ function kindOf(content) {
 }
 
 /**
- * @template T
- * @param {AsyncIterable<T>} items
+ * The log of a session.
+ * @param {import("skein").SessionStore} store
+ * @param {string} sessionId
  */
-async function allOf(items) {
-  /** @type {T[]} */
-  const all = [];
-  for await (const item of items) all.push(item);
-  return all;
+export async function entriesOf(store, sessionId) {
+  /** @type {Entry[]} */
+  const entries = [];
+  for await (const entry of store.read(sessionId)) entries.push(entry);
+  return entries;
+}
+
+/**
+ * The whole lines of a file, if there is one.
+ * @param {string} path
+ */
+export function linesOf(path) {
+  try {
+    return readFileSync(path, "utf8").split("\n").slice(0, -1);
+  } catch {
+    return [];
+  }
 }
 
 /** @param {readonly string[]} lines */

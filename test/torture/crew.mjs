@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("../faults/programs/write.mjs", import.meta.url));
-const built = fileURLToPath(new URL("../../dist/stores/open-store.js", import.meta.url));
+const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
 const progressMsMax = 60_000;
 const stopMsMax = 60_000;
 

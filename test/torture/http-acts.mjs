@@ -1,4 +1,4 @@
-/** @typedef {import("../../dist/http/client/index.js").Client} Client */
+/** @typedef {import("skein/client").Client} Client */
 
 /**
  * A session of one user, and what was acknowledged in it.
@@ -49,7 +49,7 @@ async function append(user) {
   const session = await sessionOf(user);
   const ids = [user.newId("a"), user.newId("b")];
   const entries = ids.map((id) => ({ type: "message", id, message: { role: "user", content: textOf(8) } }));
-  const request = /** @type {import("../../dist/http/client/index.js").NewEntries} */ ({ entries });
+  const request = /** @type {import("skein/client").NewEntries} */ ({ entries });
   const first = await user.client.sessions.append(session.id, request);
   for (const id of ids) session.acknowledged.add(id);
   const again = await user.client.sessions.append(session.id, request);

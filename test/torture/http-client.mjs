@@ -1,7 +1,7 @@
 // Uses a server as several users do at once, and as clients that vanish, until its parent says that it is enough.
 // node http-client.mjs <url> <tag> <users> <vanishing clients>
 // "calm": nobody vanishes any more. "ending": from now on the server may be gone. "stop": come to an end.
-import { createClient } from "../../dist/http/client/index.js";
+import { createClient } from "skein/client";
 import { acts, Wrong } from "./http-acts.mjs";
 import { vanishings } from "./http-vanish.mjs";
 

@@ -2,11 +2,10 @@
 // by itself. It tells its parent where it listens, how it stands whenever it is asked, and what was left after the drain.
 // node --expose-gc http-server.mjs <path> <drain in ms>
 import { subscribe } from "node:diagnostics_channel";
-import { createAgent } from "../../dist/agent/index.js";
-import { createServer } from "../../dist/http/index.js";
-import { SessionManager } from "../../dist/lifecycle/session-manager.js";
-import { offline } from "../../dist/models/index.js";
-import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
+import { createAgent, SessionManager } from "skein";
+import { createServer } from "skein/http";
+import { offline } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 /**
  * How a server stands.

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openSqliteStore } from "../../dist/stores/sqlite/index.js";
+import { openSqliteStore } from "skein/sqlite";
 
 /** @typedef {import("node:child_process").ChildProcess} ChildProcess */
 /** @typedef {import("./http-client.mjs").Tally} Tally */

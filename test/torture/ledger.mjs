@@ -1,8 +1,8 @@
-import { checkStore } from "../../dist/stores/doctor/check-store.js";
+import { checkStore } from "skein";
 import { openAt } from "../faults/programs/open-at.mjs";
 
-/** @typedef {import("../../dist/session/index.js").SessionStore} SessionStore */
-/** @typedef {import("../../dist/session/index.js").Entry} Entry */
+/** @typedef {import("skein").SessionStore} SessionStore */
+/** @typedef {import("skein").Entry} Entry */
 
 /**
  * What a check of a store against a ledger has found.

@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openAt } from "../faults/programs/open-at.mjs";
-import { checkRuns } from "./check-runs.mjs";
+import { checkRuns, linesOf } from "./check-runs.mjs";
 import { trials } from "./trials.mjs";
 
 const program = fileURLToPath(new URL("../faults/programs/run-worker.mjs", import.meta.url));
@@ -98,8 +98,8 @@ class People {
   #manager;
 
   /**
-   * @param {import("../../dist/session/index.js").SessionStore} store
-   * @param {import("../../dist/lifecycle/index.js").SessionManager} manager
+   * @param {import("skein").SessionStore} store
+   * @param {import("skein").SessionManager} manager
    */
   constructor(store, manager) {
     this.store = store;
@@ -109,7 +109,7 @@ class People {
   /** @param {string} address */
   static async open(address) {
     // What it stands on may only just have been built.
-    const { SessionManager } = await import("../../dist/lifecycle/index.js");
+    const { SessionManager } = await import("skein");
     const store = await openAt(address);
     const manager = new SessionManager({ store });
     for (const id of sessions) await manager.create({ userId: "someone", id });
@@ -219,14 +219,5 @@ class WorkerCrew {
       this.#workers.delete(worker);
       if (!worker.killed && code !== 0) this.wrong.push(`A worker ended with ${code}.`);
     });
-  }
-}
-
-/** @param {string} path */
-function linesOf(path) {
-  try {
-    return readFileSync(path, "utf8").split("\n").slice(0, -1);
-  } catch {
-    return [];
   }
 }

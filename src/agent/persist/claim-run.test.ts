@@ -15,7 +15,7 @@ import { openMemoryStore } from "../../stores/memory/index.ts";
 import { openSqliteStore } from "../../stores/sqlite/index.ts";
 import { drainRuns } from "../active-runs.ts";
 import type { LoopOptions } from "../loop-options.ts";
-import { resumeSession } from "../resume-session.ts";
+import { resumeSession } from "./resume-session.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import type { SessionRun } from "../session-run.ts";
 import { type Claim, claimRun } from "./claim-run.ts";

@@ -1,6 +1,7 @@
+import { hostname } from "node:os";
 import { describeOpen } from "../../session/append-guard.ts";
 import type { EntryDraft, EntryOf } from "../../session/entry.ts";
-import { SessionBusyError, SessionError } from "../../session/errors.ts";
+import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
@@ -48,6 +49,7 @@ export interface Claim {
  * - Of several who claim, one has the session: the others are refused with `SESSION_BUSY` while it does.
  * - What another did about a run since the caller looked is a `CONFLICT`.
  * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
+ * - A run that parked with a local sandbox on another machine goes on there only: `NO_SANDBOX`.
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
@@ -61,6 +63,7 @@ export async function claimRun<T>(
     await checkKnown(place.store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     checkTurn(head, runId, mine);
+    if (mine !== undefined) await checkHost(place.store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
@@ -68,7 +71,7 @@ export async function claimRun<T>(
       throw end.error;
     }
     const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
-    const request = mine?.state === "requested" ? await requestOf(place.store, head, runId) : null;
+    const request = mine?.state === "requested" ? await readRequest(place.store, head.header.id, runId) : null;
     return await begin({ head, hold, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -98,6 +101,34 @@ function checkTurn({ header, openRuns }: SessionHead, runId: string, mine: OpenR
   if (first !== undefined) throw new SessionBusyError(header.id, describeOpen(first));
 }
 
+async function checkHost(store: SessionStore, { header: { id } }: SessionHead, run: OpenRun): Promise<void> {
+  const host = await hostElsewhere(store, id, run);
+  if (host === null) return;
+  throw new SessionError(
+    "NO_SANDBOX",
+    `Run ${run.runId} of session ${id} has its files on the machine ${show(host)}; go on with it there, or fork the session.`,
+  );
+}
+
+/** The machine that has the local sandbox of a parked run; null where any will do. */
+export async function parkedHost(
+  store: SessionStore,
+  sessionId: string,
+  { runId, state }: OpenRun,
+): Promise<string | null> {
+  if (state !== "parked" && state !== "answered") return null;
+  for await (const entry of store.read(sessionId, { reverse: true })) {
+    if (entry.type === "run_parked" && entry.runId === runId) return entry.host ?? null;
+  }
+  return null;
+}
+
+/** The same, where it is another machine than this one. */
+export async function hostElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<string | null> {
+  const host = await parkedHost(store, sessionId, run);
+  return host === hostname() ? null : host;
+}
+
 function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error: SessionError } | null {
   const exhausted = (run.claims ?? 0) >= CLAIMS_MAX;
   if (run.cancelled !== true && !exhausted) return null;
@@ -106,16 +137,17 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
 }
 
 /** The end of a run that never said how it ended: whoever has the session is alone with it. */
-function endOf({ runId, cancelled }: OpenRun): EntryDraft {
+export function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };
 }
 
-async function requestOf(
+/** The entry that asked for a run; null for one that began without. */
+export async function readRequest(
   store: SessionStore,
-  { header }: SessionHead,
+  sessionId: string,
   runId: string,
 ): Promise<EntryOf<"run_request"> | null> {
-  const entry = await store.getEntry(header.id, requestIdOf(runId));
+  const entry = await store.getEntry(sessionId, requestIdOf(runId));
   return entry?.type === "run_request" ? entry : null;
 }

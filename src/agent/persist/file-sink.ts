@@ -1,17 +1,13 @@
-import type { Session } from "../../session/session.ts";
 import { NO_SETTINGS } from "../../session/settings.ts";
 import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
-import type { RunOutcome, SinkRequest } from "../run-sink.ts";
+import type { OpenedSink, RunOutcome, SinkRequest } from "./run-sink.ts";
 import { LogSink, type RunHold } from "./log-sink.ts";
 import { continueLog, findRows } from "./run-log.ts";
 import { rowDrafts, startDrafts, startedFirst } from "./start-drafts.ts";
 
 /** Keeps a run in a file of its own, or goes on with the file of the user session. */
-export async function openFileSink(
-  path: string | null,
-  request: SinkRequest,
-): Promise<{ sink: LogSink; user: Session }> {
+export async function openFileSink(path: string | null, request: SinkRequest): Promise<OpenedSink> {
   const { output, user, runId, sandboxHandleId, systemPrompt } = request;
   const file = await RunFile.open({
     ...(path === null ? {} : { path }),
@@ -24,16 +20,10 @@ export async function openFileSink(
   const { store, sessionId } = file;
   const append: RunFile["append"] = (drafts, options) => file.append(drafts, options);
   const hold = new FileHold(file);
-  if (!file.made) {
-    return continueLog(
-      { store, append, hold: async () => hold, head: () => file.head(), shared: false },
-      sessionId,
-      request,
-    );
-  }
+  const log = { store, sessionId, append, hold: async () => hold, head: () => file.head(), shared: false };
+  if (!file.made) return continueLog(log, request);
   const { leafId, version } = await file.head();
-  const start = { lastId: leafId, version };
-  return { sink: new LogSink({ store, sessionId, runId, append, hold, start, shared: false }), user };
+  return { sink: new LogSink(log, { runId, hold, start: { lastId: leafId, version } }), user };
 }
 
 /** Holds a file, which gets its final name when the run has finished. */

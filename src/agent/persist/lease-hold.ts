@@ -1,6 +1,6 @@
 import { LeaseLostError } from "../../session/errors.ts";
 import type { Guard, Lease, SessionStore } from "../../session/store.ts";
-import type { RunLease } from "../run-sink.ts";
+import type { RunLease } from "./run-sink.ts";
 import type { RunHold } from "./log-sink.ts";
 
 /** How long a lease outlives a process that dies, where the store cannot tell; a resume elsewhere waits for that. */

@@ -3,7 +3,7 @@ import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
 import type { TranscriptOrigin } from "../../session/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "../run-sink.ts";
+import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "./run-sink.ts";
 import { isSaidTo, LogEar } from "./run-ears.ts";
 
 /** The guard of appends that are not refused for want of room. */
@@ -23,12 +23,20 @@ export interface RunHold {
   letGo(): Promise<void>;
 }
 
-/** Where a sink appends to, and where it begins. */
-export interface LogSinkInit {
+/** A log that a run is kept in. */
+export interface KeptLog {
   readonly store: SessionStore;
   readonly sessionId: string;
-  readonly runId: string;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
+  /** Whether later sessions can build on the rows by reference. */
+  readonly shared: boolean;
+  /** What room the session has; left out where its turns are not limited. */
+  readonly room?: () => SessionRoom | null;
+}
+
+/** Which run a sink keeps, and where it begins. */
+export interface LogSinkInit {
+  readonly runId: string;
   readonly hold: RunHold;
   readonly start: {
     /** The node that the first entry follows. */
@@ -39,10 +47,6 @@ export interface LogSinkInit {
     /** Whether the leaf is that node (default). */
     readonly atLeaf?: boolean;
   };
-  /** Whether later sessions can build on the rows by reference. */
-  readonly shared: boolean;
-  /** What room the session has; left out where its turns are not limited. */
-  readonly room?: () => SessionRoom | null;
 }
 
 /**
@@ -50,6 +54,7 @@ export interface LogSinkInit {
  * between. Only where someone moves the leaf elsewhere does the run go on by itself.
  */
 export class LogSink implements RunSink {
+  readonly #log: KeptLog;
   readonly #init: LogSinkInit;
   readonly #guard: Pick<AppendOptions, "guard">;
   #lastId: string | null;
@@ -63,25 +68,26 @@ export class LogSink implements RunSink {
   #stopListening: () => void = () => {};
   #ended = false;
 
-  constructor(init: LogSinkInit) {
+  constructor(log: KeptLog, init: LogSinkInit) {
+    this.#log = log;
     this.#init = init;
-    const guard = init.room === undefined ? init.hold.guard : { ...init.hold.guard, ...UNLIMITED };
+    const guard = log.room === undefined ? init.hold.guard : { ...init.hold.guard, ...UNLIMITED };
     this.#guard = guard === null ? {} : { guard };
     const { lastId, version, heard = version, atLeaf = true } = init.start;
     this.#lastId = lastId;
     this.#version = version;
-    this.#ear = new LogEar(init.store, init.sessionId, heard, (entry) => {
-      if (!this.#ended && isSaidTo(init.runId, entry)) this.#tell(entry);
+    this.#ear = new LogEar(log.store, log.sessionId, heard, (entry) => {
+      if (isSaidTo(init.runId, entry)) this.#tell(entry);
     });
     this.#atLeaf = atLeaf;
   }
 
   get sessionId(): string {
-    return this.#init.sessionId;
+    return this.#log.sessionId;
   }
 
   get room(): SessionRoom | null {
-    return this.#init.room?.() ?? null;
+    return this.#log.room?.() ?? null;
   }
 
   get version(): number {
@@ -116,27 +122,26 @@ export class LogSink implements RunSink {
 
   async park(fact: ParkedFact): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
-    const { runId, hold, append } = this.#init;
-    try {
-      await append([{ type: "run_parked", runId, ...fact }], { expectedVersion: this.#ear.heard, ...this.#guard });
-    } catch (error) {
-      if (!(error instanceof SessionConflictError)) throw error;
-      await this.look();
-      return false;
-    }
-    this.#close();
-    await hold.letGo();
-    return true;
+    return this.#appendIfHeard({ type: "run_parked", runId: this.#init.runId, ...fact });
   }
 
-  async end(outcome: RunOutcome): Promise<void> {
+  async end(outcome: RunOutcome): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
-    this.#close();
+    // From here on nothing else is appended, unless it turns out that the run goes on.
+    this.#ended = true;
     const { runId, hold } = this.#init;
+    const end: EntryDraft = { type: "run", runId, ...outcome };
     try {
-      await this.#append([{ type: "run", runId, ...outcome }], { below: this.#lastId, ...this.#guard });
+      if (outcome.phase !== "finished") await this.#append([end], { below: this.#lastId, ...this.#guard });
+      else if (!(await this.#appendIfHeard(end))) {
+        this.#ended = false;
+        return false;
+      }
+      this.#close();
       await hold.finish(outcome.phase);
+      return true;
     } catch (error) {
+      this.#close();
       await hold.letGo().catch(() => {});
       throw error;
     }
@@ -149,7 +154,7 @@ export class LogSink implements RunSink {
   }
 
   origin(): Omit<TranscriptOrigin, "length"> | null {
-    const { store, sessionId, shared } = this.#init;
+    const { store, sessionId, shared } = this.#log;
     return !shared || this.#lastId === null ? null : { store, sessionId, entryId: this.#lastId };
   }
 
@@ -158,8 +163,20 @@ export class LogSink implements RunSink {
     this.#stopListening();
   }
 
+  /** Appends where all that others have said was heard; else false, and it has been heard by then. */
+  async #appendIfHeard(draft: EntryDraft): Promise<boolean> {
+    try {
+      await this.#append([draft], { below: this.#lastId, expectedVersion: this.#ear.heard, ...this.#guard });
+      return true;
+    } catch (error) {
+      if (!(error instanceof SessionConflictError)) throw error;
+      await this.look();
+      return false;
+    }
+  }
+
   async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
-    const { entries, version, head } = await this.#init.append(drafts, options);
+    const { entries, version, head } = await this.#log.append(drafts, options);
     // An entry that was there before this call is a repetition, and the run has gone on since.
     const fresh = entries.find(({ seq }) => seq >= this.#ear.heard);
     if (fresh !== undefined && fresh.seq > this.#ear.heard) await this.#ear.look(fresh.seq);
@@ -178,7 +195,7 @@ export class LogSink implements RunSink {
 
   /** The nodes between the last one and a new one. They came after the run last appended. */
   async #othersBefore({ seq, parentId }: Entry): Promise<readonly Entry[]> {
-    const { store, sessionId } = this.#init;
+    const { store, sessionId } = this.#log;
     const above = new Map<string, Entry>();
     for await (const entry of store.read(sessionId, { after: this.#version - 1, before: seq }))
       above.set(entry.id, entry);

@@ -10,7 +10,7 @@ import {
   QUEUED_KEY,
   type QueuedInput,
   type ResumeState,
-} from "../resume-state.ts";
+} from "./resume-state.ts";
 
 /**
  * How the run that wrote a session's last rows stopped. Reads the log backward, as far as that run goes and the last

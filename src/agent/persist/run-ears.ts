@@ -1,6 +1,6 @@
 import type { Entry } from "../../session/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { HeardFact } from "../run-sink.ts";
+import type { HeardFact } from "./run-sink.ts";
 
 /** Runs that are over sooner pay nothing for being told. */
 const LISTEN_AFTER_MS = 250;

@@ -1,27 +1,33 @@
 import { sameJson } from "../../internal/json.ts";
 import { messagesOf } from "../../session/context.ts";
 import type { EntryDraft } from "../../session/entry.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/fold.ts";
 import { inputIdOf } from "../../session/open-runs.ts";
 import { operation, Session } from "../../session/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { type Row, Transcript } from "../../session/transcript.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
-import { readBranch } from "../../tree/path-reader.ts";
+import { pathAt, readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
-import { resumeStateOf } from "../resume-state.ts";
-import type { SessionRoom } from "../../tree/tree-backing.ts";
-import type { SinkRequest } from "../run-sink.ts";
+import { resumeStateOf } from "./resume-state.ts";
+import type { OpenedSink, SinkRequest } from "./run-sink.ts";
 import { type Claimable, claimRun } from "./claim-run.ts";
-import { LogSink } from "./log-sink.ts";
+import { LeaseHold } from "./lease-hold.ts";
+import { type KeptLog, LogSink } from "./log-sink.ts";
 import { missingRows, startDrafts } from "./start-drafts.ts";
 
 /** A session that a run goes on in. */
-export interface RunLog extends Claimable {
-  /** Whether later sessions can build on the rows by reference. */
-  readonly shared: boolean;
-  /** What room the session has; left out where its turns are not limited. */
-  readonly room?: () => SessionRoom | null;
+export interface RunLog extends Claimable, KeptLog {}
+
+/** A session of a store, as a run goes on in it. */
+export function storeLog(store: SessionStore, sessionId: string, request: SinkRequest): Omit<RunLog, "head"> {
+  return {
+    store,
+    sessionId,
+    append: (drafts, options) => store.append(sessionId, drafts, options),
+    hold: () => LeaseHold.take(store, sessionId, request.runId, request),
+    shared: true,
+  };
 }
 
 /**
@@ -31,40 +37,25 @@ export interface RunLog extends Claimable {
  * - Any other is added to what this one says, and the run works on both.
  * - A user session that comes from an earlier entry is written below that entry. The leaf stays where it is, unless the
  *   same rows stand there already: then this is another try, and the leaf goes along.
+ * - Where a new fork begins is `given`, and its leaf goes there.
  */
-export function continueLog(
-  log: RunLog,
-  sessionId: string,
-  request: SinkRequest,
-): Promise<{ sink: LogSink; user: Session }> {
-  const { store, room } = log;
+export function continueLog(log: RunLog, request: SinkRequest, given: LogPlace | null = null): Promise<OpenedSink> {
+  const { store, sessionId } = log;
   const { runId, systemPrompt } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
   return claimRun(log, { runId, version }, async (claim) => {
     const { head, hold, ends, started, request: asked } = claim;
-    const { user, from } = await placeOf(store, head, request.user);
+    const { user, from } = given ? { user: request.user, from: given } : await placeOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
-    const sink = new LogSink({
-      store,
-      sessionId,
-      runId,
-      append: (entries, options) => log.append(entries, options),
-      hold,
-      start: {
-        lastId: onto,
-        version: head.version,
-        heard: asked === null ? version : asked.seq + 1,
-        atLeaf: atLeaf || repeated,
-      },
-      shared: log.shared,
-      ...(room === undefined ? {} : { room }),
-    });
-    const moves: EntryDraft[] = repeated && !atLeaf ? [{ type: "leaf", targetId: onto }] : [];
-    const path = atLeaf ? head.path : await pathAt(store, sessionId, onto);
-    const start = startDrafts(started, systemPrompt, await store.settings(sessionId, path));
+    const moved = !atLeaf && (repeated || given !== null);
+    const heard = asked === null ? version : asked.seq + 1;
+    const start = { lastId: onto, version: head.version, heard, atLeaf: atLeaf || moved };
+    const sink = new LogSink(log, { runId, hold, start });
+    const moves: EntryDraft[] = moved ? [{ type: "leaf", targetId: onto }] : [];
+    const begins = startDrafts(started, systemPrompt, await store.settings(sessionId, await pathAt(store, head, onto)));
     const by = asked?.by ?? request.by;
-    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...start], { beside: !atLeaf });
+    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...begins], { beside: !atLeaf });
     return { sink, user };
   });
 }
@@ -183,8 +174,4 @@ function merged(stored: Session, user: Session): Session {
     usage,
     cost,
   });
-}
-
-async function pathAt(store: SessionStore, sessionId: string, entryId: string | null): Promise<PathSummary> {
-  return (entryId === null ? null : await store.path(sessionId, entryId)) ?? EMPTY_PATH;
 }

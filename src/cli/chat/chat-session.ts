@@ -7,7 +7,7 @@ import {
   type SessionTree,
   type Unasked,
 } from "../../index.ts";
-import { openRunsOf } from "../../lifecycle/list-runs.ts";
+import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { suggestion } from "../nearest.ts";
 import { LOCAL_USER } from "../open-manager.ts";
 import { CHAT_COMMANDS } from "./chat-commands.ts";

@@ -13,7 +13,7 @@ import {
   type Unasked,
   workspaceTools,
 } from "../../index.ts";
-import { forgetConsent } from "../../agent/resume-state.ts";
+import { forgetConsent } from "../../agent/persist/resume-state.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";
 

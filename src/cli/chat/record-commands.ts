@@ -7,8 +7,12 @@ import {
   textOf,
   type Usage,
 } from "../../index.ts";
-import { openRunsOf } from "../../lifecycle/list-runs.ts";
-import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
+import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
+import {
+  checkpointWithFiles,
+  restoreWithFiles,
+  type SessionFilesOptions,
+} from "../../lifecycle/checkpoints/session-files.ts";
 import { show } from "../../session/errors.ts";
 import { AT_TERMINAL } from "../open-manager.ts";
 import { describeQuestion, pickQuestion, questionsOf } from "../open-questions.ts";

@@ -1,5 +1,5 @@
 import { type Command, textOption } from "../command.ts";
-import { checkpointWithFiles } from "../../lifecycle/session-files.ts";
+import { checkpointWithFiles } from "../../lifecycle/checkpoints/session-files.ts";
 import { filesPlace, WORKSPACE_OPTION } from "../files-option.ts";
 import { openManager } from "../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../session-reference.ts";

@@ -1,6 +1,6 @@
 import { counted } from "../counted.ts";
 import type { Command } from "../command.ts";
-import { restoreWithFiles } from "../../lifecycle/session-files.ts";
+import { restoreWithFiles } from "../../lifecycle/checkpoints/session-files.ts";
 import { filesPlace, WORKSPACE_OPTION } from "../files-option.ts";
 import { openManager } from "../open-manager.ts";
 

@@ -1,5 +1,5 @@
 import type { OpenRunView, RunsQuery } from "../../index.ts";
-import { openRunsOf } from "../../lifecycle/list-runs.ts";
+import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
 import { countOption } from "../option-values.ts";

@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { access } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { createToken } from "../../http/api-token.ts";
 import { createServer, type ServerInit } from "../../http/create-server.ts";
 import { announceServer, type LocalServer } from "../../http/local-servers.ts";
@@ -19,18 +18,18 @@ import {
 } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
+import { bullmqBell } from "../../workers/bullmq-bell.ts";
+import { AGENTS_OPTION, type AgentsFile, loadAgents } from "../agents-file.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
 import { offeredModels } from "../offered-models.ts";
 import { LOCAL_USER, openManager } from "../open-manager.ts";
+import { STUDIO } from "../package-files.ts";
 import { sampleGroup } from "../sample-group.ts";
 import { makeSampleSessions } from "../sample-sessions.ts";
 import { addressWithToken } from "../address-with-token.ts";
 import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
 import { workspaceAt } from "../workspace-option.ts";
-
-/** Where the build puts the studio. */
-const STUDIO = fileURLToPath(new URL("../../studio/", import.meta.url));
 
 /** Serves sessions over HTTP. */
 export const serve: Command = {
@@ -52,6 +51,11 @@ export const serve: Command = {
     "open-to-this-machine": {
       what: "no token: every account and every program of this machine is the administrator, and runs tools as you",
     },
+    bell: {
+      value: "URL",
+      what: "where skein worker listens, as redis://host:6379; the server then runs nothing itself, and the workers say how",
+    },
+    agents: AGENTS_OPTION,
     agent: {
       value: "NAME=MODEL",
       repeated: true,
@@ -78,14 +82,21 @@ export const serve: Command = {
   async run(context) {
     const { values, signal } = context;
     using door = await doorOf(context);
-    const init = await initOf(context, door);
+    const offered = await offeredBy(context);
+    const init = {
+      ...(await initOf(context, door)),
+      agents: offered.agents,
+      models: [...offered.models, ...offeredModels()],
+    };
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
     await using manager = managerOf(store, door);
     const samples = values["samples"] === true;
     if (samples) await makeSampleSessions(manager);
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
-    await using server = await createServer({ ...init, manager, groups });
+    const { bell } = init;
+    await using _bell = bell === undefined ? null : { [Symbol.asyncDispose]: () => bell.close() };
+    await using server = await createServer({ ...init, manager, groups: { ...groups, ...offered.groups(manager) } });
     const url = await server.listen();
     manager.start();
     const { token } = door;
@@ -138,24 +149,15 @@ async function announce({ fail }: CommandContext, server: LocalServer): Promise<
 }
 
 async function initOf({ values, fail }: CommandContext, { file, token }: ServeDoor): Promise<ServerInit> {
-  const unasked = unaskedOption({ values, fail });
   const [host, port] = [textOption(values, "host"), countOption(values, "port", 0)];
-  const [parkAfter, webhook] = [countOption(values, "park-after", 0), textOption(values, "webhook")];
   const given = textOption(values, "workspace");
   const workspace = given === undefined ? null : await workspaceAt(given);
   const studio = await studioDirectory();
   return {
-    agents: agentsOf(textsOption(values, "agent"), {
-      prompt: textOption(values, "prompt") ?? "",
-      tools: workspace === null ? [] : workspaceTools,
-    }),
-    unasked,
-    models: offeredModels(),
+    ...runningOf({ values, fail }),
     logger: (line) => {
       if (line.level === "error" || values["log"] === true) fail(JSON.stringify(line));
     },
-    ...(parkAfter !== undefined && { park: { afterMs: parkAfter * 1000 } }),
-    ...(webhook !== undefined && { webhook: { url: webhook } }),
     ...(host !== undefined && { host }),
     ...(port !== undefined && { port }),
     ...(file !== null && { tokens: file }),
@@ -165,6 +167,38 @@ async function initOf({ values, fail }: CommandContext, { file, token }: ServeDo
     }),
     ...(studio !== null && { studioDirectory: studio }),
   };
+}
+
+/** How runs are run: by the server itself, or by the workers that hear the bell. */
+function runningOf({ values, fail }: Pick<CommandContext, "values" | "fail">): Partial<ServerInit> {
+  const [bell, webhook] = [textOption(values, "bell"), textOption(values, "webhook")];
+  if (bell !== undefined) {
+    const given = ["unasked", "approve", "webhook"].find((name) => values[name] !== undefined);
+    if (given === undefined) return { bell: bullmqBell({ url: bell }) };
+    throw new SessionError(
+      "INVALID_OPTION",
+      `With --bell, workers run what is asked for; give --${given} to skein worker.`,
+    );
+  }
+  const parkAfter = countOption(values, "park-after", 0);
+  return {
+    unasked: unaskedOption({ values, fail }),
+    ...(parkAfter !== undefined && { park: { afterMs: parkAfter * 1000 } }),
+    ...(webhook !== undefined && { webhook: { url: webhook } }),
+  };
+}
+
+/** The agents of a file, or those of the command line. */
+async function offeredBy({ values }: CommandContext): Promise<AgentsFile> {
+  const [file, named] = [textOption(values, "agents"), textsOption(values, "agent")];
+  if (file === undefined) {
+    const tools = textOption(values, "workspace") === undefined ? [] : workspaceTools;
+    const agents = agentsOf(named, { prompt: textOption(values, "prompt") ?? "", tools });
+    return { agents, models: [], groups: () => ({}) };
+  }
+  if (named.length > 0) throw new SessionError("INVALID_OPTION", "Give --agents or --agent, not both.");
+  hideFromSandboxes(file);
+  return loadAgents(file);
 }
 
 /** Null where only the library was built. */

@@ -1,6 +1,6 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
-import type { ManagedRunOptions } from "../../lifecycle/manage-run.ts";
+import type { ManagedRunOptions } from "../../lifecycle/runs/manage-run.ts";
 import type { StateOptions } from "../../lifecycle/read-state.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { TurnInput } from "../../lifecycle/turn-input.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { AppendMerge } from "../../lifecycle/append-merge.ts";
-import type { MergeConflict, MergeStrategy, SkippedTurn } from "../../lifecycle/merge-strategy.ts";
-import { SelectiveMerge } from "../../lifecycle/selective-merge.ts";
-import { SummaryMerge } from "../../lifecycle/summary-merge.ts";
+import { AppendMerge } from "../../lifecycle/merge/append-merge.ts";
+import type { MergeConflict, MergeStrategy, SkippedTurn } from "../../lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../lifecycle/merge/summary-merge.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { encodeSegment } from "../path-segment.ts";

@@ -50,6 +50,7 @@ function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
     bodyBytesAtOnce: limits.bodyBytesAtOnce ?? 3 * bodyBytesPerUser,
     streamsPerUser: limits.streamsPerUser ?? 20,
     maxRunsPerUser: limits.maxRunsPerUser ?? 10,
+    maxWaiting: limits.maxWaiting ?? 10_000,
     urlCharactersMax: limits.urlCharactersMax ?? 16_384,
     headersTimeoutMs: limits.headersTimeoutMs ?? 10_000,
     requestTimeoutMs: limits.requestTimeoutMs ?? 120_000,

@@ -1,7 +1,11 @@
 import { z } from "zod";
 import type { JsonObject } from "../../internal/json.ts";
-import { CheckpointManager } from "../../lifecycle/checkpoint-manager.ts";
-import { checkpointWithFiles, restoreWithFiles, type SessionFilesOptions } from "../../lifecycle/session-files.ts";
+import { CheckpointManager } from "../../lifecycle/checkpoints/checkpoint-manager.ts";
+import {
+  checkpointWithFiles,
+  restoreWithFiles,
+  type SessionFilesOptions,
+} from "../../lifecycle/checkpoints/session-files.ts";
 import { CheckpointNotFoundError } from "../../session/errors.ts";
 import type { FileChanges } from "../../session/sandbox.ts";
 import { StateDiff } from "../../session/state-diff.ts";

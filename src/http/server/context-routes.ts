@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { compact } from "../../agent/compact.ts";
-import { loadTokenizer } from "../../agent/tokenizer.ts";
+import { compact } from "../../agent/context/compact.ts";
+import { loadTokenizer } from "../../agent/context/tokenizer.ts";
 import { prepareCompaction } from "../../session/compaction.ts";
 import { readContextEntries } from "../../tree/path-reader.ts";
 import type {

@@ -14,7 +14,7 @@ import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
 import { mountRuns } from "./runs/mount-runs.ts";
 import { mountSearch } from "./search-routes.ts";
-import type { ServerLogger, ServerRuns, ServerServices } from "./server-services.ts";
+import type { ServerLogger, ServerServices } from "./server-services.ts";
 import { mountSessions } from "./sessions-routes.ts";
 import type { StudioFiles } from "./studio-files.ts";
 import { mountTransfer } from "./transfer-routes.ts";
@@ -38,22 +38,21 @@ export interface AppInit {
   readonly logger: ServerLogger | null;
 }
 
-/** All routes behind the gate; and the runs, for whoever shuts the server down. */
-export function createApp(init: AppInit): { readonly app: ServerApp; readonly runs: ServerRuns } {
+/** All routes behind the gate. */
+export function createApp(init: AppInit): ServerApp {
   const hono = new Hono<ServerEnvironment>();
   const app: ServerApp = { hono, routes: [], limits: init.limits, budget: new BodyBudget(init.limits) };
   hono.use("*", finish(init));
   hono.use("*", admit(init, app.routes));
   const { services } = init;
   for (const mount of MOUNTS) mount(app, services);
-  const runs = mountRuns(app, services);
   hono.notFound((context) => missing(context, app.routes, init.studio));
   hono.onError((error, context) => {
     const response = problemResponse(error, context.get("requestId"));
     if (response.status >= 500 && !isDraining(error)) context.set("failure", error);
     return response;
   });
-  return { app, runs };
+  return app;
 }
 
 const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = [
@@ -67,6 +66,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountAnalytics,
   mountSearch,
   mountTransfer,
+  mountRuns,
 ];
 
 /** Gives every answer its headers and the log its line. */

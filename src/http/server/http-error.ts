@@ -20,7 +20,6 @@ export type HttpErrorCode =
   | "RATE_LIMITED"
   | "TOO_MANY_BODIES"
   | "TOO_MANY_STREAMS"
-  | "TOO_MANY_RUNS"
   | "OVERLOADED"
   | "DRAINING"
   | "TOKENS_UNAVAILABLE"
@@ -47,7 +46,6 @@ const STATUS: Readonly<Record<HttpErrorCode, number>> = {
   RATE_LIMITED: 429,
   TOO_MANY_BODIES: 429,
   TOO_MANY_STREAMS: 429,
-  TOO_MANY_RUNS: 429,
   OVERLOADED: 503,
   DRAINING: 503,
   TOKENS_UNAVAILABLE: 503,

@@ -1,4 +1,4 @@
-import { loadTokenizer } from "../../agent/tokenizer.ts";
+import { loadTokenizer } from "../../agent/context/tokenizer.ts";
 import { contextTokens } from "../../session/compaction.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../session/context.ts";
 import type { EntryOf } from "../../session/entry.ts";

@@ -1,14 +1,13 @@
 import type { Agent } from "../../agent/agent.ts";
-import type { ParkOptions } from "../../agent/loop-options.ts";
-import type { Model } from "../../agent/model.ts";
-import type { Unasked } from "../../agent/unasked.ts";
+import type { Model } from "../../agent/model/model.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { CallerRights } from "../caller-rights.ts";
-import type { ParkedRun } from "../create-server.ts";
 import type { ModelInfo } from "../wire.ts";
-import type { PlaceOf } from "./user-places.ts";
+import type { RunBell } from "../../workers/run-bell.ts";
+import type { PlaceOf } from "../../workers/user-places.ts";
+import type { WorkerRoster } from "../../workers/worker-roster.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
 export interface Caller {
@@ -46,28 +45,12 @@ export interface ServerServices {
   readonly modelInfos: readonly ModelInfo[];
   /** Where the tools of agents act, in sessions that do not say so themselves. */
   readonly placeOf: PlaceOf;
-  /** Which calls run without a person's word; undefined where the agents alone say so. */
-  readonly unasked: Unasked | undefined;
-  /** When runs let go of their sessions while they wait for a person's word. */
-  readonly park: ParkOptions;
-  /** Told of each run that parks here; never fails. */
-  readonly onParked: (parked: ParkedRun) => void;
-  /** How often it looks for runs that nobody has; 0 for never. */
-  readonly recoverMs: number;
+  /** Tells workers that a run waits. */
+  readonly bell: RunBell;
+  /** The workers that are there. */
+  readonly roster: WorkerRoster;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */
   readonly drain: AbortSignal;
-  /** Whether a run is one of this server's. */
-  readonly isRunHere: (runId: string) => boolean;
   /** Logs what went wrong outside of any request. */
   readonly report: (error: unknown) => void;
-}
-
-/** The runs of a server, for whoever shuts it down: what `mountRuns(app, services)` gives back. */
-export interface ServerRuns {
-  /** Whether the run is under way here. */
-  has(runId: string): boolean;
-  /** Resolves when no run is under way. */
-  idle(): Promise<void>;
-  /** Aborts every run that is under way; what they have said so far is in the log, and they can be gone on with. */
-  abortAll(): void;
 }

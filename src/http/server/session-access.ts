@@ -1,4 +1,4 @@
-import type { Model } from "../../agent/model.ts";
+import type { Model } from "../../agent/model/model.ts";
 import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { Checkpoint } from "../../session/store.ts";
@@ -33,11 +33,11 @@ export async function listedViews(
   return Promise.all(heads.map((head) => listedView(services, head)));
 }
 
-async function listedView({ store, isRunHere }: ServerServices, head: SessionHead): Promise<ListedSession> {
+async function listedView({ store }: ServerServices, head: SessionHead): Promise<ListedSession> {
   // A run puts its start on record, so that most sessions need not be asked for.
   const lease = head.openRuns.length === 0 ? null : await store.leaseOf(head.header.id);
   const { settings: _settings, ...path } = head.path;
-  return { ...head, path, running: lease && { runId: lease.runId, here: isRunHere(lease.runId) } };
+  return { ...head, path, running: lease && { runId: lease.runId } };
 }
 
 /** A session as it is answered, read anew. */

@@ -1,9 +1,12 @@
-import type { Agent } from "../../agent/agent.ts";
-import type { Model } from "../../agent/model.ts";
-import { checkUnasked } from "../../agent/unasked.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
+import { inProcessBell } from "../../workers/in-process-bell.ts";
+import type { RunBell } from "../../workers/run-bell.ts";
+import { type RunWorker, startWorker } from "../../workers/start-worker.ts";
+import { openUserPlaces, type RunPlace } from "../../workers/user-places.ts";
+import { agentsByName, checkBell, modelsById } from "../../workers/worker-options.ts";
+import { WorkerRoster } from "../../workers/worker-roster.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
 import { checkLimits } from "./check-limits.ts";
@@ -11,61 +14,59 @@ import { createApp } from "./create-app.ts";
 import { Doorkeeper } from "./doorkeeper.ts";
 import { Gate } from "./gate.ts";
 import { NodeListener } from "./node-listener.ts";
-import type { ServerRuns, ServerServices } from "./server-services.ts";
-import { postParked } from "./runs/post-parked.ts";
+import type { ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";
-import { openUserPlaces } from "./user-places.ts";
 
 const DRAIN_MS_DEFAULT = 10_000;
-const PARK_AFTER_MS = 30_000;
-const RECOVER_MS = 30_000;
-/** How long aborted runs may take to put their end on record. */
-const ABORT_MS = 5000;
+/** How many runs a server without a fleet has at once. */
+const RUNNING_MAX = 1000;
 
 /** A server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an option that makes no sense. */
 export async function startServer(init: ServerInit): Promise<SkeinServer> {
-  const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, recoverMs = RECOVER_MS } = init;
+  const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, agents = [], groups = {} } = init;
   const report = (error: unknown): void => logger?.(strayLine(error));
   const door = doorOf(init, report);
   checkHost(host, door.guarded);
   checkCount(port, "port", 0, 65_535);
-  checkCount(recoverMs, "recoverMs", 0, 2 ** 31 - 1);
   const limits = checkLimits(init.limits ?? {}, door.guarded);
-  checkUnasked(init.unasked);
   for (const origin of allowedOrigins) checkOrigin(origin);
   const manager = init.manager ?? managerOn(init);
+  const place = init.place && { ...init.place, perUser: init.place.perUser ?? door.guarded };
   const studio = await StudioFiles.open(init.studioDirectory ?? null);
   const gate = new Gate({ door, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
   const drain = new AbortController();
-  let runsHere: ServerRuns | null = null;
+  const models = modelsById(init.models ?? [], agents);
+  const bell = bellOf(init, manager);
   const services: ServerServices = {
     manager,
     store: manager.store,
-    agents: agentsByName(init.agents ?? []),
-    groups: new Map(Object.entries(init.groups ?? {})),
-    ...modelsOf(init),
-    placeOf: await openUserPlaces(init.place, door.guarded),
-    unasked: init.unasked,
-    park: init.park ?? { afterMs: PARK_AFTER_MS },
-    onParked: parkedBy(init, report),
-    recoverMs,
+    agents: agentsByName(agents, groups),
+    groups: new Map(Object.entries(groups)),
+    models: (id) => models.get(id) ?? null,
+    modelInfos: [...models].map(([id, { contextWindow }]) => ({ id, contextWindow: contextWindow ?? null })),
+    placeOf: await openUserPlaces(place),
+    bell,
+    roster: new WorkerRoster(bell),
     drain: drain.signal,
-    isRunHere: (runId) => runsHere?.has(runId) ?? false,
     report,
   };
-  const { app, runs } = createApp({ services, gate, limits, studio, logger });
-  runsHere = runs;
-  const listener = new NodeListener(app.hono.fetch, { host, port, ...limits });
+  const { hono } = createApp({ services, gate, limits, studio, logger });
+  await services.roster.start();
+  const { maxRunsPerUser } = limits;
+  const worker = init.bell === undefined ? await ownWorker(init, services, { place, maxRunsPerUser }) : null;
+  const listener = new NodeListener(hono.fetch, { host, port, ...limits });
   const owned = init.manager === undefined ? manager : null;
   owned?.start();
-  return new RunningServer({ listener, fetch: app.hono.fetch, runs, drain, owned });
+  return new RunningServer({ listener, fetch: hono.fetch, services, worker, drain, owned });
 }
 
 /** What a server that is ready consists of. */
 interface ServerParts {
   readonly listener: NodeListener;
   readonly fetch: (request: Request) => Response | Promise<Response>;
-  readonly runs: ServerRuns;
+  readonly services: ServerServices;
+  /** The server's own, where it is no part of a fleet; so is the bell then. */
+  readonly worker: RunWorker | null;
   readonly drain: AbortController;
   /** The manager, where it is the server's own. */
   readonly owned: SessionManager | null;
@@ -102,17 +103,16 @@ class RunningServer implements SkeinServer {
   }
 
   async #close(drainMs: number): Promise<void> {
-    const { listener, runs, drain, owned } = this.#parts;
+    const { listener, services, worker, drain, owned } = this.#parts;
     const endMs = performance.now() + drainMs;
     const closed = listener.stop();
     drain.abort(new SessionError("ABORTED", "The server is shutting down."));
-    if (!(await within(runs.idle(), drainMs))) {
-      runs.abortAll();
-      await within(runs.idle(), ABORT_MS);
-    }
+    await worker?.close({ drainMs });
     await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
+    await services.roster.close();
+    if (worker !== null) await services.bell.close();
     await owned?.[Symbol.asyncDispose]();
   }
 }
@@ -133,17 +133,42 @@ function managerOn({ store }: ServerInit): SessionManager {
   return new SessionManager({ store });
 }
 
-/** Tells whoever wants to know that a run has parked; what goes wrong there is reported. */
-function parkedBy({ onParked, webhook }: ServerInit, report: (error: unknown) => void): ServerServices["onParked"] {
-  const post = webhook === undefined ? null : postParked(webhook, report);
-  return (parked) => {
-    post?.(parked);
-    try {
-      onParked?.(parked);
-    } catch (error) {
-      report(error);
-    }
-  };
+/** The bell of a fleet, or one of the server's own. */
+function bellOf(init: ServerInit, { store }: SessionManager): RunBell {
+  const { bell, limits, unasked, park, onParked, webhook, recoverMs } = init;
+  if (bell === undefined) return inProcessBell();
+  checkBell(store, bell);
+  const forWorkers = { unasked, park, onParked, webhook, recoverMs, maxRunsPerUser: limits?.maxRunsPerUser };
+  for (const [name, value] of Object.entries(forWorkers)) {
+    if (value !== undefined)
+      throw invalid(`With a bell, the workers run what is asked for: give ${name} to startWorker.`);
+  }
+  return bell;
+}
+
+function ownWorker(
+  init: ServerInit,
+  services: ServerServices,
+  { place, maxRunsPerUser }: { readonly place: RunPlace | undefined; readonly maxRunsPerUser: number },
+): Promise<RunWorker> {
+  const { agents = [], groups, models, unasked, park, recoverMs, webhook, onParked } = init;
+  const { manager, bell, report } = services;
+  return startWorker({
+    manager,
+    bell,
+    agents,
+    maxRunsPerUser,
+    concurrency: RUNNING_MAX,
+    onError: report,
+    ...(groups && { groups }),
+    ...(models && { models }),
+    ...(place && { place }),
+    ...(unasked && { unasked }),
+    ...(park && { park }),
+    ...(onParked && { onParked }),
+    ...(webhook && { webhook }),
+    ...(recoverMs === undefined ? {} : { sweepMs: recoverMs }),
+  });
 }
 
 function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {
@@ -163,25 +188,6 @@ function checkHost(host: string, guarded: boolean): void {
 function checkOrigin(origin: string): void {
   if (URL.canParse(origin) && new URL(origin).origin === origin) return;
   throw invalid(`${show(origin)} is not an origin; give one such as https://studio.example.org.`);
-}
-
-function agentsByName(agents: readonly Agent[]): ReadonlyMap<string, Agent> {
-  const byName = new Map<string, Agent>();
-  for (const agent of agents) {
-    const { name } = agent;
-    if (name === null) throw invalid("An agent of a server needs a name.");
-    if (byName.has(name)) throw invalid(`Two agents are named ${show(name)}; give each a name of its own.`);
-    byName.set(name, agent);
-  }
-  return byName;
-}
-
-function modelsOf({ models = [], agents = [] }: ServerInit): Pick<ServerServices, "models" | "modelInfos"> {
-  const byId = new Map<string, Model>();
-  for (const model of [...models, ...agents.map((agent) => agent.model)])
-    byId.set(`${model.provider}/${model.id}`, model);
-  const modelInfos = [...byId].map(([id, { contextWindow }]) => ({ id, contextWindow: contextWindow ?? null }));
-  return { models: (id) => byId.get(id) ?? null, modelInfos };
 }
 
 function strayLine(error: unknown): Parameters<NonNullable<ServerInit["logger"]>>[0] {

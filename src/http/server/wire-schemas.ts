@@ -148,7 +148,7 @@ const headFields = {
 
 const sessionFields = {
   ...headFields,
-  running: z.object({ runId: text, here: z.boolean() }).nullable(),
+  running: z.object({ runId: text }).nullable(),
 };
 
 /** A session: its head, and the run that has it. */

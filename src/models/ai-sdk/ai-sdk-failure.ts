@@ -1,4 +1,4 @@
-import { ModelError, type ModelFailure } from "../../agent/model-error.ts";
+import { ModelError, type ModelFailure } from "../../agent/model/model-error.ts";
 import { SessionError } from "../../session/errors.ts";
 import { cutShort, modelFailure } from "../wire/failure.ts";
 import { fieldsOf, numberOf, parseObject, stringOf } from "../wire/json-reader.ts";

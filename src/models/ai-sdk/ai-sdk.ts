@@ -1,4 +1,4 @@
-import type { Model, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import type { ThinkingLevel } from "../../session/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";

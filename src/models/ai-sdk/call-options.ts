@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
 import { textOf } from "../../session/message.ts";

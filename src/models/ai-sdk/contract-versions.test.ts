@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { collect } from "../../../test/model-server.ts";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { aiSdk } from "./ai-sdk.ts";
 import type { Block, CallOptions, FinishReason, SpentTokens, StreamPart } from "./contract.ts";

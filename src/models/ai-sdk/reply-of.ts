@@ -1,5 +1,5 @@
-import type { ModelReply } from "../../agent/model.ts";
-import { ModelError } from "../../agent/model-error.ts";
+import type { ModelReply } from "../../agent/model/model.ts";
+import { ModelError } from "../../agent/model/model-error.ts";
 import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 import { costOf, type ModelPrice, priceOf } from "../prices.ts";

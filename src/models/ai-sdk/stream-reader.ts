@@ -1,4 +1,4 @@
-import type { ModelDelta } from "../../agent/model.ts";
+import type { ModelDelta } from "../../agent/model/model.ts";
 import { cutShort } from "../wire/failure.ts";
 import type { Block, Generated, StreamPart } from "./contract.ts";
 import { endsWithoutReason } from "./reply-of.ts";

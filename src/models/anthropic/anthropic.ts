@@ -1,4 +1,4 @@
-import type { Model } from "../../agent/model.ts";
+import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
 import { once, type WireModelOptions, wireModel } from "../wire/wire-model.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openModelServer, wireFixture } from "../../../test/model-server.ts";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { anthropic } from "./anthropic.ts";
 import { messagesBody } from "./messages-body.ts";

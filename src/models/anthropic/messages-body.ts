@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import {
   type AssistantMessage,
   type Content,

@@ -1,4 +1,4 @@
-import type { ModelDelta } from "../../agent/model.ts";
+import type { ModelDelta } from "../../agent/model/model.ts";
 import { cutShort, WireError } from "../wire/failure.ts";
 import { type Fields, fieldsOf, listOf, numberOf, stringOf } from "../wire/json-reader.ts";
 import type { WireAnswer, WireStream } from "../wire/wire-model.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { collect, openModelServer, type Replay, wireFixture } from "../../../test/model-server.ts";
-import type { Model, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { listOf } from "../wire/json-reader.ts";
 import { anthropic } from "./anthropic.ts";

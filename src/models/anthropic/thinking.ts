@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 
 const BUDGET_TOKENS_MIN = 1024;

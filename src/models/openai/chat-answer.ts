@@ -1,4 +1,4 @@
-import type { ModelDelta } from "../../agent/model.ts";
+import type { ModelDelta } from "../../agent/model/model.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { collect, openModelServer, wireFixture } from "../../../test/model-server.ts";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { chatBody } from "./chat-body.ts";
 import { openai } from "./openai.ts";

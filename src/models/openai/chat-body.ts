@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { type AssistantMessage, type Content, type Message, textOf, type ToolMessage } from "../../session/message.ts";
 import { type DataPart, dataUrl, namedText, partsOf, unreadable } from "../wire/content.ts";
 import { fieldsOf } from "../wire/json-reader.ts";

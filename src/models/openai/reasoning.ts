@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 
 /** How much a model is asked to think, or undefined to leave it to the model. */
 export function effortOf(level: ModelRequest["thinkingLevel"]): string | undefined {

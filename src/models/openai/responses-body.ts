@@ -1,4 +1,4 @@
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type AssistantMessage, type Content, type Message, textOf } from "../../session/message.ts";
 import { callsAre, type DataPart, dataUrl, namedText, partsOf } from "../wire/content.ts";

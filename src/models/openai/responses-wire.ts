@@ -1,4 +1,4 @@
-import type { ModelDelta } from "../../agent/model.ts";
+import type { ModelDelta } from "../../agent/model/model.ts";
 import { copyJson } from "../../internal/json.ts";
 import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";

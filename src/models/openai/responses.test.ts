@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { collect, openModelServer, type Replay, wireFixture } from "../../../test/model-server.ts";
-import type { Model, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { openai } from "./openai.ts";
 

@@ -1,7 +1,7 @@
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { collect } from "../../../test/model-server.ts";
-import type { Model, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { openai } from "../openai/openai.ts";

@@ -1,4 +1,4 @@
-import { ModelError } from "../../agent/model-error.ts";
+import { ModelError } from "../../agent/model/model-error.ts";
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 

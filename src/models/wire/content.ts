@@ -1,4 +1,4 @@
-import type { ModelReply } from "../../agent/model.ts";
+import type { ModelReply } from "../../agent/model/model.ts";
 import type { AssistantMessage, Content, ContentPart, ToolCall } from "../../session/message.ts";
 
 /** An image or a file of a message. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { inspect } from "node:util";
 import { collect, openModelServer, type Replay, wireFixture } from "../../../test/model-server.ts";
-import type { Model, ModelRequest } from "../../agent/model.ts";
-import { ModelError, type ModelFailure } from "../../agent/model-error.ts";
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
+import { ModelError, type ModelFailure } from "../../agent/model/model-error.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { openai } from "../openai/openai.ts";
 

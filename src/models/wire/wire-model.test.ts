@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
 import { collect, openModelServer, wireFixture } from "../../../test/model-server.ts";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { openai } from "../openai/openai.ts";
 import type { WireModelOptions } from "./wire-model.ts";

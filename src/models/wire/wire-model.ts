@@ -1,4 +1,4 @@
-import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../session/message.ts";

@@ -138,7 +138,7 @@ test("a process that exchanges what is being restored for links gets no mode or 
   expect(await readdir(root)).toHaveLength(16);
   expect((await stat(join(root, "d0"))).mode & 0o777).toBe(0o777);
   expect(await stateOutside()).toEqual(before);
-}, 60_000);
+});
 
 /** Takes what appears below the root and in the staging directory of a restore, and puts links in its place. */
 const ATTACK = `

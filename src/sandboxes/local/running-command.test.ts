@@ -33,7 +33,7 @@ async function pidsIn(sandbox: Sandbox, count: number): Promise<number[]> {
       expect(lines).toHaveLength(count + 1);
       return lines.slice(0, -1).map(Number);
     },
-    { timeout: 20_000, interval: 10 },
+    { timeout: 60_000, interval: 10 },
   );
 }
 
@@ -112,7 +112,7 @@ test("a command that is killed does not take others of this sandbox or of this m
   const others: Promise<ExecResult>[] = [];
   const startOther = async (name: string): Promise<void> => {
     others.push(sandbox.exec(`touch ${name}; while [ ! -e go ]; do sleep 0.02; done; echo survived`));
-    await vi.waitFor(async () => expect(await sandbox.exists(name)).toBe(true), { timeout: 20_000, interval: 10 });
+    await vi.waitFor(async () => expect(await sandbox.exists(name)).toBe(true), { timeout: 60_000, interval: 10 });
   };
   await startOther("earlier");
   const [pid] = await abortWith(sandbox, "echo $$ >> pids; sleep 600", 1, () => startOther("later"));

@@ -1,14 +1,13 @@
-import { type FileHandle, readdir, readFile, rename, stat } from "node:fs/promises";
+import { readdir, readFile, rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../internal/private-file.ts";
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
-import type { FileStamp } from "./index-block.ts";
-import { missingAsNull, stampOf } from "./log-file.ts";
-import type { WriteOptions } from "./log-appender.ts";
+import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
+import { type WriteOptions, writeAll } from "./new-file.ts";
 import { STATE_FOLDER, TRASH_FOLDER } from "./places.ts";
-import { storeFailed } from "./store-failure.ts";
+import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
 const DEAD_RECORDS_MAX = 256;
@@ -51,7 +50,7 @@ export class CheckpointFiles {
   ): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
     const place = this.#places.get(id);
     const paths = place === undefined ? [] : [place];
-    for (const path of [...paths, ...(await this.#paths(others))]) {
+    for (const path of [...paths, ...(await filesIn(this.#directory)), ...others]) {
       const checkpoint = (await this.#read(path)).checkpoints.get(id);
       if (checkpoint !== undefined) return { path, checkpoint };
     }
@@ -82,10 +81,6 @@ export class CheckpointFiles {
     await this.#append(path, { delete: id });
   }
 
-  async #paths(others: readonly string[]): Promise<string[]> {
-    return [...(await filesIn(this.#directory)), ...others];
-  }
-
   async #read(path: string): Promise<KnownFile> {
     const stats = await stat(path).catch(missingAsNull);
     const known = this.#known.get(path);
@@ -94,7 +89,7 @@ export class CheckpointFiles {
       return NO_FILE;
     }
     const stamp = stampOf(stats);
-    if (known !== undefined && sameJson(known.stamp, stamp)) return known;
+    if (known !== undefined && sameStamp(known.stamp, stamp)) return known;
     const file = parseFile(path, await readFile(path), stamp);
     this.#known.set(path, file);
     for (const id of file.checkpoints.keys()) this.#places.set(id, path);
@@ -109,7 +104,13 @@ export class CheckpointFiles {
         return await this.#rewrite(path, checkpoints, record);
       const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
       try {
-        await appendAt(handle, end, `${JSON.stringify(record)}\n`, this.#options);
+        // What a crash left after the last whole line goes.
+        await handle.truncate(end);
+        writeAll(handle.fd, Buffer.from(`${JSON.stringify(record)}\n`), end);
+        if (this.#options.durability === "fsync") await handle.sync();
+      } catch (error) {
+        await handle.truncate(end).catch(() => {});
+        throw error;
       } finally {
         await handle.close();
       }
@@ -133,21 +134,6 @@ export class CheckpointFiles {
 async function filesIn(directory: string): Promise<string[]> {
   const names = (await readdir(directory).catch(missingAsNull)) ?? [];
   return names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(directory, name));
-}
-
-async function appendAt(handle: FileHandle, end: number, text: string, { durability }: WriteOptions): Promise<void> {
-  try {
-    // What a crash left after the last whole line goes.
-    await handle.truncate(end);
-    const bytes = Buffer.from(text);
-    const { bytesWritten } = await handle.write(bytes, 0, bytes.length, end);
-    if (bytesWritten !== bytes.length)
-      throw new Error(`only ${bytesWritten} of ${bytes.length} bytes could be written`);
-    if (durability === "fsync") await handle.sync();
-  } catch (error) {
-    await handle.truncate(end).catch(() => {});
-    throw error;
-  }
 }
 
 function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {

@@ -1,8 +1,25 @@
+import { readFileSync } from "node:fs";
+import { rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
+import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
+import { SessionBusyError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
-import { acquireLease, endLease, readLease, renewLease } from "./lease-file.ts";
+import type { Places } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded } from "./store-failure.ts";
+import { guarded, ifThere } from "./store-failure.ts";
+
+/** The last lease of a session, live or not: the next one's token is larger. */
+interface StoredLease {
+  readonly runId: string;
+  readonly token: number;
+  readonly expiresAt: string;
+  /** The process that took it, as text. */
+  readonly holder?: string;
+}
+
+const HOLDER = JSON.stringify(thisProcess);
 
 /** Leases that hold among all processes that use the directory. */
 export class FileLeases implements LeaseTable {
@@ -16,24 +33,30 @@ export class FileLeases implements LeaseTable {
     return guarded(async () => {
       this.#files.checkWritable();
       const writer = await this.#files.writerOf(sessionId);
-      return writer.exclusively(({ lease }) => acquireLease(lease, sessionId, runId, this.#files.now(), ttlMs));
+      return writer.exclusively(async ({ lease }) => {
+        const stored = readStored(lease);
+        if (stored !== null && isLive(stored, this.#files.now()) && !isLeft(stored))
+          throw new SessionBusyError(sessionId, `run ${stored.runId}`);
+        const expiresAt = this.#timeAfter(ttlMs);
+        const taken = { runId, token: (stored?.token ?? 0) + 1, expiresAt, holder: HOLDER };
+        await writeStored(lease, taken);
+        return infoOf(sessionId, taken);
+      });
     });
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
-    return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
-      if (file === null) return null;
-      return this.#files.writerTo(file).exclusively(({ lease }) => renewLease(lease, token, this.#files.now(), ttlMs));
+    return this.#locked(sessionId, null, async ({ lease }) => {
+      const stored = readStored(lease);
+      if (stored === null || stored.token !== token || !isLive(stored, this.#files.now())) return null;
+      const expiresAt = this.#timeAfter(ttlMs);
+      await writeStored(lease, { ...stored, expiresAt });
+      return expiresAt;
     });
   }
 
   async release(sessionId: string, token: number): Promise<void> {
-    return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
-      if (file !== null)
-        await this.#files.writerTo(file).exclusively(({ lease }) => endLease(lease, token, this.#files.now()));
-    });
+    return this.#locked(sessionId, undefined, ({ lease }) => endLease(lease, token, this.#files.now()));
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
@@ -42,4 +65,60 @@ export class FileLeases implements LeaseTable {
       return file === null ? null : readLease(file.places.lease, sessionId, this.#files.now());
     });
   }
+
+  #locked<T>(sessionId: string, missing: T, task: (places: Places) => Promise<T>): Promise<T> {
+    return guarded(async () => {
+      const file = await this.#files.live.find(sessionId);
+      return file === null ? missing : this.#files.writerTo(file).exclusively(task);
+    });
+  }
+
+  #timeAfter(ms: number): string {
+    return new Date(this.#files.now().getTime() + ms).toISOString();
+  }
+}
+
+/** The live lease in a file, or null. */
+export function readLease(path: string, sessionId: string, now: Date): LeaseInfo | null {
+  const stored = readStored(path);
+  return stored === null || !isLive(stored, now) || isLeft(stored) ? null : infoOf(sessionId, stored);
+}
+
+/** The token of the lease in a file that has not run out, or null. */
+export function readToken(path: string, now: Date): number | null {
+  const stored = readStored(path);
+  return stored === null || !isLive(stored, now) ? null : stored.token;
+}
+
+/** Ends a lease; without a token, whichever there is. Call it under the session's lock. */
+export async function endLease(path: string, token: number | null, now: Date): Promise<void> {
+  const stored = readStored(path);
+  if (stored === null || !isLive(stored, now) || (token !== null && stored.token !== token)) return;
+  await writeStored(path, { ...stored, expiresAt: now.toISOString() });
+}
+
+function isLive({ expiresAt }: StoredLease, now: Date): boolean {
+  return expiresAt > now.toISOString();
+}
+
+/** Whether the process that took a lease has ended without giving it back. */
+function isLeft({ holder }: StoredLease): boolean {
+  const identity = parseProcessIdentity(holder);
+  return identity !== null && hasEnded(identity);
+}
+
+function infoOf(sessionId: string, { runId, token, expiresAt }: StoredLease): LeaseInfo {
+  return { sessionId, runId, token, expiresAt };
+}
+
+function readStored(path: string): StoredLease | null {
+  const text = ifThere(() => readFileSync(path, "utf8"));
+  return text === null ? null : (JSON.parse(text) as StoredLease);
+}
+
+async function writeStored(path: string, lease: StoredLease): Promise<void> {
+  await makePrivateDirectory(dirname(path));
+  const temporary = `${path}.tmp`;
+  await writePrivateFile(temporary, JSON.stringify(lease));
+  await rename(temporary, path);
 }

@@ -2,7 +2,6 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
-import { SessionDamagedError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
@@ -19,19 +18,16 @@ import type {
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { FileLeases } from "./file-leases.ts";
-import { endLease } from "./lease-file.ts";
-import { countFiles, listFiles, listIdle } from "./list-files.ts";
-import { type LogFile, missingAsNull } from "./log-file.ts";
-import { StaleView } from "./log-access.ts";
-import { checkOpen, createSession, createSessionAt, forkSession } from "./make-session.ts";
+import type { LogFile } from "./log-file.ts";
+import { StaleView } from "./log-state.ts";
+import { checkOpen, createSession, forkSession } from "./make-session.ts";
+import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
-import { openIterator } from "./open-iterator.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
-import { renameSession } from "./rename-session.ts";
-import { type Damage, readDamage } from "./salvage.ts";
+import { iterateRead } from "./read-log.ts";
+import type { Damage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
-import { guarded } from "./store-failure.ts";
-import { moveFromTrash, moveToTrash, removeFromTrash } from "./trash.ts";
+import { guarded, missingAsNull } from "./store-failure.ts";
 
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
@@ -69,7 +65,7 @@ export class JsonlDriver implements StoreDriver {
     return this.#change(async () => {
       this.#tidied ??= removeHalfMade(this.#files.options.directory);
       await this.#tidied;
-      return freezeDeep(await createSession(this.#files, header, drafts, options));
+      return createSession(this.#files, header, drafts, options);
     });
   }
 
@@ -83,12 +79,12 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    return this.#with(sessionId, null, async ({ head }) => freezeDeep(head));
+    return this.#with(sessionId, null, async ({ head }) => head);
   }
 
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
-    return openIterator(() =>
-      this.#with<AsyncGenerator<Entry> | null>(sessionId, null, (file) => file.openRead(range)),
+    return iterateRead(() =>
+      this.#with<Generator<Entry | null> | null>(sessionId, null, (file) => file.openRead(range)),
     );
   }
 
@@ -105,28 +101,22 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
-    return this.#change(async () => freezeDeep(await forkSession(this.#files, sourceId, header, options)));
+    return this.#change(() => forkSession(this.#files, sourceId, header, options));
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return guarded(async () => freezeDeep(await listFiles(this.#files, query, limit, after)));
+    return guarded(() => this.#files.list(query, limit, after));
   }
 
   async count(query: SessionQuery): Promise<number> {
-    return guarded(() => countFiles(this.#files, query));
+    return guarded(async () => (await this.#files.find(query)).heads.length);
   }
 
   async delete(sessionId: string): Promise<boolean> {
     return this.#change(async () => {
       const file = await this.#files.live.find(sessionId);
       if (file === null) return false;
-      const writer = this.#files.writerTo(file);
-      await writer.exclusively(async ({ lease }) => {
-        await endLease(lease, null, this.#files.now());
-        await writer.detach();
-        await moveToTrash(file, this.#files.now().toISOString());
-      });
-      await this.#files.forget(file);
+      await moveToTrash(this.#files, file);
       return true;
     });
   }
@@ -149,9 +139,8 @@ export class JsonlDriver implements StoreDriver {
 
   async purge(before: string): Promise<number> {
     return this.#change(async () => {
-      const names = await this.#files.trash.names();
       let count = 0;
-      for (const name of names) {
+      for (const name of this.#files.trash.names()) {
         const deletedAt = trashedName(name)?.deletedAt;
         if (deletedAt === undefined || deletedAt >= before) continue;
         await removeFromTrash(this.#files.trash.fileOf(name));
@@ -189,7 +178,12 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return guarded(async () => freezeDeep(await listIdle(this.#files, before, limit)));
+    return guarded(async () => {
+      const { heads } = await this.#files.find({ status: ["active", "suspended"] });
+      const idle = heads.filter(({ updatedAt }) => updatedAt < before);
+      idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
+      return idle.slice(0, limit);
+    });
   }
 
   async ping(): Promise<void> {
@@ -213,12 +207,12 @@ export class JsonlDriver implements StoreDriver {
 
   /** Takes a file in by its path. */
   async openFile(path: string): Promise<string> {
-    return guarded(() => this.#files.live.open(path));
+    return guarded(async () => (await this.#files.live.open(path)).head.header.id);
   }
 
   /** Makes a session in a file of any name. */
   async createFile(path: string, header: SessionHeader, drafts: readonly CheckedDraft[]): Promise<SessionHead> {
-    return this.#change(async () => freezeDeep(await createSessionAt(this.#files, path, header, drafts)));
+    return this.#change(() => createSession(this.#files, header, drafts, { path }));
   }
 
   /** Gives a session's file the name of one that is still being written by a run, or that of one that is not. */
@@ -228,11 +222,7 @@ export class JsonlDriver implements StoreDriver {
 
   /** What cannot be read of a session's file. */
   async damageOf(sessionId: string): Promise<readonly Damage[]> {
-    return guarded(async () => {
-      const file = await this.#files.live.locate(sessionId);
-      if (file?.salvaged) return file.salvaged.damage;
-      return file?.problem instanceof SessionDamagedError ? readDamage(file.places.log) : [];
-    });
+    return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
   }
 
   async #findCheckpoint(id: string): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
@@ -262,9 +252,10 @@ export class JsonlDriver implements StoreDriver {
 
   /** Changes which sessions there are, or what is kept beside them. */
   #change<T>(task: () => Promise<T>): Promise<T> {
-    return guarded(async () => {
-      this.#files.checkWritable();
-      return this.#files.lock.exclusively(task);
-    });
+    return guarded(() => this.#files.change(task));
   }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

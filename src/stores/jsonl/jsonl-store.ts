@@ -80,7 +80,6 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
     salvage,
     lockTimeoutMs,
     clock: now,
-    setsTimes: clock !== undefined,
   });
   return extend(createStore(driver, { clock: now }), driver);
 }

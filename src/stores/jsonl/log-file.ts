@@ -1,24 +1,29 @@
-import type { Stats } from "node:fs";
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
 import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import { checksum, CHECK_BYTES, type FileStamp, headOf } from "./index-block.ts";
-import { readLastBlock } from "./index-file.ts";
-import { type LogIdentity, StaleView } from "./log-access.ts";
 import { readHeader } from "./log-header.ts";
-import { type LogStart, LogState } from "./log-state.ts";
-import { INDEX_TO_REPLACE } from "./pending-index.ts";
+import {
+  type FileStamp,
+  INDEXED_BYTES_MIN,
+  type LogIdentity,
+  type LogPoint,
+  NO_INDEX,
+  readIndex,
+  readTail,
+  sameStamp,
+  stampOf,
+} from "./log-index.ts";
+import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { type Places, placesOf } from "./places.ts";
-import { type ByteSource, readAhead, readChunk, readLines } from "./read-lines.ts";
-import { openRead, ReadMarks } from "./read-log.ts";
-import { salvage, type SalvagedLog } from "./salvage.ts";
+import { giveTurn, readLines } from "./read-lines.ts";
+import { readLog } from "./read-log.ts";
+import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
+import { ifThere, withFile } from "./store-failure.ts";
 
-/** Up to which size a file is read as a whole, and no index is looked for, as there is none of so little. */
-const SMALL_FILE_BYTES = 128 * 1024;
 /** How often what is known is loaded anew when the file changes again meanwhile. */
 const ATTEMPTS_MAX = 3;
 
@@ -29,14 +34,12 @@ const ATTEMPTS_MAX = 3;
 export class LogFile {
   readonly places: Places;
   readonly #salvages: boolean;
-  #state: LogState | null = null;
-  #salvaged: SalvagedLog | null = null;
-  #marks = new ReadMarks();
+  #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
   #stamp: FileStamp | null = null;
   #problem: SessionError | null = null;
-  #running: Promise<boolean> | null = null;
-  #next: Promise<boolean> | null = null;
+  /** What changes what is known does so one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
   /** Whether a writer of this process holds the lock: then nobody else appends, and what is known is all there is. */
   held = false;
 
@@ -47,33 +50,34 @@ export class LogFile {
 
   /** What the log adds up to, as of the last `refresh`. */
   get head(): SessionHead {
-    return this.#salvaged?.head ?? this.state.head;
+    return this.#known.head;
   }
 
   /** Whether there was a file that could be read, as of the last `refresh`. */
   get known(): boolean {
-    return this.#state !== null || this.#salvaged !== null;
+    return this.#log !== null;
   }
 
-  /** What is known of the log, for the one who appends. */
+  /** What is known of a log that can be read as it is. */
   get state(): LogState {
-    if (this.#state === null) throw new StaleView("The log has not been read.");
-    return this.#state;
+    if (!(this.#log instanceof LogState)) throw new StaleView("The log has not been read.");
+    return this.#log;
   }
 
-  /** The lost entries that are shown as such. */
-  get salvaged(): SalvagedLog | null {
-    return this.#salvaged;
+  /** What cannot be read of the file. */
+  get damage(): readonly Damage[] {
+    if (this.#log instanceof SalvagedLog) return this.#log.damage;
+    return this.#problem instanceof SessionDamagedError ? readDamage(this.places.log) : [];
   }
 
   /** Whether what is known was read from a file that looked like this. */
-  isFresh(stats: Pick<Stats, "ino" | "size" | "mtimeMs">): boolean {
-    return this.held || isSame(this.#stamp, stats);
+  isFresh(stats: FileStamp): boolean {
+    return this.held || sameStamp(this.#stamp, stats);
   }
 
   /** What keeps the file from being read, as of the last `refresh`. */
   get problem(): SessionError | null {
-    return this.#salvaged === null ? this.#problem : null;
+    return this.#log === null ? this.#problem : null;
   }
 
   /**
@@ -81,279 +85,225 @@ export class LogFile {
    *
    * @throws {SessionError} `DAMAGED`, `NOT_A_SESSION` or `UNSUPPORTED_VERSION`.
    */
-  async refresh(): Promise<boolean> {
-    if (this.held) return true;
-    // A look that began earlier may have been too early for what this caller must see.
-    if (this.#running === null) return this.#start(() => this.#look());
-    this.#next ??= this.#running.then(
-      () => this.#startNext(),
-      () => this.#startNext(),
-    );
-    return this.#next;
-  }
-
-  /** Brings what is known up to a file that a writer has opened and locked; from then on the writer keeps it so. */
-  async hold(handle: FileHandle): Promise<void> {
-    await this.#exclusively(async () => {
-      await this.#update(await handle.stat(), handle);
-      this.#throwProblem();
-      this.held = true;
-      return true;
-    });
-  }
-
-  /** Forgets what is known, so that it is read from the log itself and not from its index. */
-  async reload(): Promise<void> {
-    if (this.held) return this.state.finder.distrustIndex();
-    await this.#exclusively(async () => {
-      const handle = await open(this.places.log, "r").catch(missingAsNull);
-      if (handle === null) throw new StaleView("The log's file is gone.");
-      try {
-        await this.#load(handle, stampOf(await handle.stat()), { useIndex: false });
-      } finally {
-        await handle.close();
+  refresh(): Promise<boolean> {
+    if (this.held) return Promise.resolve(true);
+    return this.#exclusively(async () => {
+      const stats = this.held ? null : statSync(this.places.log, { throwIfNoEntry: false });
+      const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
+      if (changed && !(await this.#withFile((fd) => this.#update(fd)))) {
+        this.#take(null, null, null);
+        return false;
       }
       this.#throwProblem();
       return true;
     });
   }
 
+  /** Brings what is known up to a file that a writer has opened and locked; from then on the writer keeps it so. */
+  async hold(fd: number): Promise<void> {
+    await this.#exclusively(async () => {
+      await this.#update(fd);
+      this.#throwProblem();
+      this.held = true;
+    });
+  }
+
+  /** Reads the log from its beginning, and not from its index. */
+  async reload(): Promise<void> {
+    await this.#exclusively(async () => {
+      const there = await this.#withFile((fd) => this.#load(fd, { useIndex: false }));
+      if (!there) throw new StaleView("The log's file is gone.");
+      this.#throwProblem();
+    });
+  }
+
   /** The session's id, from the first line alone; null for a file that is not one, or not readable. */
-  async identify(): Promise<string | null> {
-    if (this.#state !== null) return this.#state.head.header.id;
-    const handle = await open(this.places.log, "r").catch(() => null);
+  identify(): string | null {
+    if (this.#log !== null) return this.#log.head.header.id;
     try {
-      return handle === null ? null : (await readHeader(handle, this.places.log)).header.id;
+      return ifThere(() => withFile(this.places.log, (fd) => readHeader(fd, this.places.log).header.id));
     } catch {
       return null;
-    } finally {
-      await handle?.close();
     }
   }
 
-  /** Takes over how the file looks after a write of our own. */
-  settle(stats: Stats): void {
-    this.#stamp = stampOf(stats);
+  /** Takes over how the file looks after a write of our own; null makes it be read anew. */
+  settle(stats: Stats | null): void {
+    this.#stamp = stats === null ? null : stampOf(stats);
+  }
+
+  /** Takes over what another log adds up to, of which this file is a copy under another header. */
+  adopt({ point, identity }: LogState): void {
+    withFile(this.places.log, (fd) => {
+      const stats = fstatSync(fd);
+      const first = this.#start(fd, stats.ino);
+      const { header } = first.head;
+      const { head, end } = point;
+      const offset = end.offset - identity.headerEnd + first.identity.headerEnd;
+      const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
+      const copy = {
+        ...point,
+        end: { seq: end.seq, offset },
+        tail: end.seq === 0 ? first.tail : point.tail,
+        // A run of the source goes on there, or not at all.
+        head: { ...head, header, modifiedAt, openRuns: [] },
+      };
+      this.#take(new LogState(first.identity, copy, NO_INDEX), stats, null);
+    });
   }
 
   /** Keeps only what a listing needs. */
   slim(): void {
-    if (!this.held) this.#state?.slim();
+    if (!this.held && this.#log instanceof LogState) this.#log.slim();
   }
 
   /** The entry of that id, or null. Call `refresh` first. */
-  async getEntry(id: string): Promise<Entry | null> {
-    if (this.#salvaged !== null) return this.#salvaged.getEntry(id);
-    return this.#retrying(() => this.state.finder.find(id, this.state.end));
+  getEntry(id: string): Promise<Entry | null> {
+    return this.#ask((log) => log.find(id));
   }
 
   /** The path of a node; null for a fact, or when there is no such entry. Call `refresh` first. */
-  async path(id: string): Promise<PathSummary | null> {
-    if (this.#salvaged !== null) return this.#salvaged.path(id);
-    if (id === this.head.leafId) return this.head.path;
-    return this.#retrying(async () => (await this.state.finder.pathOf(id, this.state.end)) ?? null);
+  path(id: string): Promise<PathSummary | null> {
+    return this.#ask((log) => log.pathOf(id) ?? null);
   }
 
   /** All that was set on a path that ends in these settings. Call `refresh` first. */
-  async settings(last: SettingsNode): Promise<Settings> {
-    if (this.#salvaged !== null) return this.#salvaged.settings(last);
-    return this.#retrying(() => readSettings(last, (seq) => this.state.finder.settingsAt(seq, this.state.end)));
+  settings(last: SettingsNode): Promise<Settings> {
+    return readSettings(last, (seq) => this.#ask((log) => log.settingsAt(seq)));
   }
 
-  /** Opens the entries of a range. Call `refresh` first. */
-  async openRead(range: ReadRange): Promise<AsyncGenerator<Entry, undefined>> {
-    if (this.#salvaged !== null) return this.#salvaged.read(range);
-    return this.#retrying(() => openRead(this.state, this.#marks, range));
+  /** Opens the entries of a range; null is a moment to let others have a turn. Call `refresh` first. */
+  openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
+    return this.#ask((log) => (log instanceof LogState ? readLog(log, range) : log.read(range)));
   }
 
-  async #retrying<T>(task: () => Promise<T>): Promise<T> {
+  get #known(): LogState | SalvagedLog {
+    if (this.#log === null) throw new StaleView("The log has not been read.");
+    return this.#log;
+  }
+
+  async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await task();
+        return question(this.#known);
       } catch (error) {
-        if (!(error instanceof StaleView) || attempt === ATTEMPTS_MAX) throw error;
+        const reads = error instanceof WholeLogNeeded || error instanceof StaleView;
+        if (!reads || attempt === ATTEMPTS_MAX) throw error;
         await this.reload();
       }
     }
   }
 
-  #start(task: () => Promise<boolean>): Promise<boolean> {
-    this.#running = task().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
+  #exclusively<T>(task: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(task);
+    this.#turn = turn.catch(() => {});
+    return turn;
   }
 
-  /** Runs a task that changes what is known while no other does. */
-  async #exclusively(task: () => Promise<boolean>): Promise<void> {
-    while (this.#running !== null) await this.#running.catch(() => false);
-    await this.#start(task);
-  }
-
-  #startNext(): Promise<boolean> {
-    this.#next = null;
-    return this.refresh();
-  }
-
-  async #look(): Promise<boolean> {
-    const stats = await stat(this.places.log).catch(missingAsNull);
-    if (stats === null) {
-      this.#forget();
-      return false;
-    }
-    if (isSame(this.#stamp, stats)) {
-      this.#throwProblem();
-      return true;
-    }
-    const handle = await open(this.places.log, "r").catch(missingAsNull);
-    if (handle === null) {
-      this.#forget();
-      return false;
-    }
+  /** Opens the file for a task; false when there is none. */
+  async #withFile(task: (fd: number) => Promise<void>): Promise<boolean> {
+    const fd = ifThere(() => openSync(this.places.log, "r"));
+    if (fd === null) return false;
     try {
-      await this.#update(await handle.stat(), handle);
+      await task(fd);
     } finally {
-      await handle.close();
+      closeSync(fd);
     }
-    this.#throwProblem();
     return true;
   }
 
-  async #update(stats: Stats, handle: FileHandle): Promise<void> {
-    const stamp = stampOf(stats);
-    if (isSame(this.#stamp, stamp)) return;
-    const state = this.#state;
-    const grown = state !== null && state.identity.ino === stamp.ino && state.size < stamp.size;
-    if (grown && (await isUnchanged(handle, state)))
-      await this.#judge(handle, stamp, async () => {
+  async #update(fd: number): Promise<void> {
+    const stamp = stampOf(fstatSync(fd));
+    if (sameStamp(this.#stamp, stamp)) return;
+    const state = this.#log;
+    if (!(state instanceof LogState) || !hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
+    try {
+      await this.#judge(fd, () => {
         // The one thing of a log that changes in place; whoever appends first changes it.
-        if (state.head.header.version !== FORMAT_VERSION)
-          state.raise((await readHeader(handle, this.places.log)).header);
-        return foldTail(handle, state, stamp);
+        if (state.head.header.version !== FORMAT_VERSION) state.raise(readHeader(fd, this.places.log).header);
+        state.reach = null;
+        return foldRest(fd, state);
       });
-    else await this.#load(handle, stamp, { useIndex: true });
+    } catch (error) {
+      if (!(error instanceof WholeLogNeeded)) throw error;
+      await this.#load(fd, { useIndex: false });
+    }
   }
 
-  async #load(file: FileHandle, stamp: FileStamp, options: { readonly useIndex: boolean }): Promise<void> {
-    const small = stamp.size <= SMALL_FILE_BYTES;
-    const handle = small ? await readAhead(file, stamp.size) : file;
-    await this.#judge(handle, stamp, async () => {
-      const { header, end, check } = await readHeader(handle, this.places.log);
-      const identity = { places: this.places, header, ino: stamp.ino, headerEnd: end, headerCheck: check };
-      const head = emptyHead(header);
-      const start = options.useIndex && !small ? await startFromIndex(handle, identity, head, stamp) : null;
+  async #load(fd: number, { useIndex }: { readonly useIndex: boolean }): Promise<void> {
+    await this.#judge(fd, async () => {
+      const { ino, size } = fstatSync(fd);
+      const { identity, ...first } = this.#start(fd, ino);
+      const start = useIndex && size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
       try {
-        if (start !== null) return await foldTail(handle, new LogState(identity, start), stamp);
+        if (start !== null) return await foldRest(fd, new LogState(identity, start.point, start.reach));
       } catch (error) {
         // The log itself has the last word on whether it is damaged.
-        if (!(error instanceof SessionDamagedError || error instanceof StaleView)) throw error;
+        if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
       }
-      return foldTail(handle, new LogState(identity, await startFromHeader(handle, identity, head)), stamp);
+      return foldRest(fd, new LogState(identity, first, null));
     });
+  }
+
+  /** Which log an open file is, and where its first entry stands. */
+  #start(fd: number, ino: number): LogPoint & { readonly identity: LogIdentity } {
+    const { header, end, check, tail } = readHeader(fd, this.places.log);
+    const identity = { places: this.places, ino, headerEnd: end, headerCheck: check };
+    return { identity, end: { seq: 0, offset: end }, lines: 1, tail, head: emptyHead(header), settings: [] };
   }
 
   /**
    * Takes over what the task finds, or what it finds wrong with the file, so that the file is not read again until it
    * changes. Until then what was known before stays, for those who are reading.
    */
-  async #judge(handle: ByteSource, stamp: FileStamp, task: () => Promise<LogState>): Promise<void> {
-    let state: LogState | null = null;
-    let problem: SessionError | null = null;
-    let salvaged: SalvagedLog | null = null;
+  async #judge(fd: number, task: () => Promise<LogState>): Promise<void> {
+    const before = fstatSync(fd);
     try {
-      state = await task();
+      const state = await task();
+      // While others had a turn, a writer of this process may have appended: from here on nobody has one.
+      const stats = fstatSync(fd);
+      for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
+      this.#take(state, stats, null);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
-      problem = error;
-      if (this.#salvages && error instanceof SessionDamagedError)
-        salvaged = await salvage(handle, this.places.log, stamp).catch(() => null);
+      const salvages = this.#salvages && error instanceof SessionDamagedError;
+      this.#take(salvages ? trySalvage(fd, this.places.log, before) : null, before, error);
     }
-    if (this.#state?.identity !== state?.identity) this.#marks = new ReadMarks();
-    this.#state = state;
+  }
+
+  #take(log: LogState | SalvagedLog | null, stats: Stats | null, problem: SessionError | null): void {
+    if (log instanceof LogState && stats !== null) log.touch(new Date(stats.mtimeMs).toISOString());
+    this.#log = log;
     this.#problem = problem;
-    this.#salvaged = salvaged;
-    this.#stamp = stamp;
+    this.settle(stats);
   }
 
   #throwProblem(): void {
     if (this.problem !== null) throw this.problem;
   }
+}
 
-  #forget(): void {
-    this.#state = null;
-    this.#salvaged = null;
-    this.#stamp = null;
-    this.#problem = null;
+/** Whether the file is the log as it was, and more. */
+function hasGrown({ identity, size, tail }: LogState, stamp: FileStamp, fd: number): boolean {
+  if (identity.ino !== stamp.ino || size >= stamp.size) return false;
+  return readTail(fd, size, tail.length)?.equals(tail) === true;
+}
+
+/** Folds what the file has more. */
+async function foldRest(fd: number, state: LogState): Promise<LogState> {
+  let groups = 0;
+  for (const lines of readLines(fd, state.size, fstatSync(fd).size)) {
+    if (groups > 0) await giveTurn();
+    state.fold(lines);
+    groups += 1;
   }
-}
-
-/** The time that a file system gives, as entries write it. */
-export function timeOf(ms: number): string {
-  return new Date(ms).toISOString();
-}
-
-/** How a file looks. */
-export function stampOf({ ino, size, mtimeMs }: Pick<Stats, "ino" | "size" | "mtimeMs">): FileStamp {
-  return { ino, size, mtimeMs };
-}
-
-function isSame(stamp: FileStamp | null, { ino, size, mtimeMs }: FileStamp): boolean {
-  return stamp !== null && stamp.size === size && stamp.mtimeMs === mtimeMs && stamp.ino === ino;
-}
-
-/** Reads and folds what the file has more. */
-async function foldTail(handle: ByteSource, state: LogState, stamp: FileStamp): Promise<LogState> {
-  for await (const lines of readLines(handle, state.size, stamp.size)) await state.fold(lines);
-  state.touch(timeOf(stamp.mtimeMs));
   return state;
 }
 
-/** Whether the log still ends, where it ended, in the bytes that it ended in. */
-async function isUnchanged(handle: ByteSource, { size, tail }: LogState): Promise<boolean> {
-  return tail.equals(await readChunk(handle, size - tail.length, tail.length));
-}
-
-async function startFromHeader(handle: ByteSource, { headerEnd }: LogIdentity, head: SessionHead): Promise<LogStart> {
-  const at = Math.max(0, headerEnd - CHECK_BYTES);
-  return {
-    head,
-    end: { seq: 0, offset: headerEnd },
-    lines: 1,
-    settings: [],
-    tail: await readChunk(handle, at, headerEnd - at),
-    index: INDEX_TO_REPLACE,
-  };
-}
-
-/** Where the index lets a fold begin; null when it is missing, or not of this file as it is now. */
-async function startFromIndex(
-  handle: ByteSource,
-  identity: LogIdentity,
-  { header }: SessionHead,
-  stamp: FileStamp,
-): Promise<LogStart | null> {
-  const last = await readLastBlock(identity.places.index);
-  if (last === null) return null;
-  const { block, end, size, rest } = last;
-  if (block.headerCheck !== identity.headerCheck || block.stamp.ino !== stamp.ino || block.end.offset > stamp.size)
+function trySalvage(fd: number, path: string, stamp: FileStamp): SalvagedLog | null {
+  try {
+    return salvage(fd, path, stamp);
+  } catch {
     return null;
-  // A file that was left at this size and has another time, or is shorter, was changed in place, wherever.
-  if (stamp.size < rest.size || (stamp.size === rest.size && !isSame(rest, stamp))) return null;
-  const at = Math.max(0, block.end.offset - CHECK_BYTES);
-  const tail = await readChunk(handle, at, block.end.offset - at);
-  if (checksum(tail) !== block.check || tail.at(-1) !== 10) return null;
-  return {
-    head: headOf(block, header, timeOf(stamp.mtimeMs)),
-    end: block.end,
-    lines: block.lines,
-    settings: block.settings ?? [],
-    tail,
-    index: { at: end, size },
-  };
-}
-
-/** For a call that fails because a file is missing: null. */
-export function missingAsNull(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-  throw error;
+  }
 }

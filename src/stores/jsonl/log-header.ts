@@ -2,10 +2,10 @@ import { basename } from "node:path";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
-import { checksum } from "./index-block.ts";
+import { checksum, TAIL_BYTES } from "./log-index.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
-import { type ByteSource, readChunk } from "./read-lines.ts";
+import { readChunk } from "./read-lines.ts";
 
 const FIRST_BYTES = 16 * 1024;
 /** A character of a header takes at most six bytes. */
@@ -18,6 +18,8 @@ export interface LogHeader {
   readonly end: number;
   /** A checksum of the line that stays the same when its version is raised in place. */
   readonly check: number;
+  /** Its last bytes. */
+  readonly tail: Buffer;
   /** Of a line of an earlier version: the byte that has to be another for this one; null where that is not enough. */
   readonly versionAt: number | null;
 }
@@ -28,22 +30,23 @@ export interface LogHeader {
  * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later version.
  * @throws {SessionDamagedError} when the line is that of a session, but cannot be read.
  */
-export async function readHeader(source: ByteSource, path: string): Promise<LogHeader> {
-  const line = await readFirstLine(source);
+export function readHeader(fd: number, path: string): LogHeader {
+  const line = readFirstLine(fd);
   const header = parseHeader(line, path);
   const raised = header.version === FORMAT_VERSION ? null : raiseLine(line, header);
   return {
     header,
     end: line.offset + line.length,
     check: checksum(raised?.bytes ?? line.bytes),
+    tail: line.bytes.subarray(-TAIL_BYTES),
     versionAt: raised?.versionAt ?? null,
   };
 }
 
 /** The first line of a file, as far as a header can reach. */
-export async function readFirstLine(source: ByteSource): Promise<RawLine> {
+export function readFirstLine(fd: number): RawLine {
   for (let size = FIRST_BYTES; ; size = LINE_BYTES_MAX) {
-    const chunk = await readChunk(source, 0, size);
+    const chunk = readChunk(fd, 0, size);
     const newline = chunk.indexOf(NEWLINE);
     if (newline >= 0) return { offset: 0, length: newline + 1, bytes: chunk.subarray(0, newline) };
     if (chunk.length < size || size === LINE_BYTES_MAX) return { offset: 0, length: chunk.length, bytes: chunk };

@@ -1,54 +1,53 @@
+import { closeSync, fstatSync, openSync } from "node:fs";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
+import type { StoredEntry } from "../../session/append-plan.ts";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
-import { EntryFinder } from "./entry-finder.ts";
-import { type Anchor, hashId } from "./entry-run.ts";
-import { type BlockCut, checksum, CHECK_BYTES } from "./index-block.ts";
-import type { LogIdentity } from "./log-access.ts";
+import { Anchors } from "./anchors.ts";
+import { type Anchor, type IndexReach, type LogIdentity, type LogPoint, TAIL_BYTES } from "./log-index.ts";
 import { parseLine, type RawLine } from "./log-line.ts";
-import { INDEX_UNKNOWN, type IndexEnd, PendingIndex } from "./pending-index.ts";
+import { PathCache } from "./path-cache.ts";
+import { countLines, readLines } from "./read-lines.ts";
 
-/** How many entries that are not in the index are remembered of a log that is not in use. */
-const RESTING_ENTRIES_MAX = 4096;
+const SPANS_MAX = 8;
 
-type Paths = Map<string, PathSummary | null>;
+/** What is known of a log does not fit its file any more: it must be loaded anew. */
+export class StaleView extends Error {}
 
-/** Where a fold of a log begins. */
-export interface LogStart {
-  readonly head: SessionHead;
-  readonly end: Anchor;
-  /** How many lines come before, the header's included. */
-  readonly lines: number;
-  /** What the settings of the head lead to. */
-  readonly settings: readonly SettingsNode[];
-  /** The last bytes before. */
-  readonly tail: Buffer;
-  readonly index: IndexEnd;
-}
+/** Thrown where the whole log must be read, as it was begun from its index. */
+export class WholeLogNeeded extends Error {}
 
-/** What a log adds up to as far as it has been read, and what was learned on the way. */
+/**
+ * What a log adds up to as far as it has been read. One that was read from its beginning is `whole`: it finds entries by
+ * id and the paths of nodes. One that was begun from the index has the head, and reads ranges.
+ */
 export class LogState {
   readonly identity: LogIdentity;
-  finder: EntryFinder;
-  pending: PendingIndex;
+  /** How far the index reaches; null where others may have written to it. */
+  reach: IndexReach | null;
+  #anchors!: Anchors;
+  #settings: SettingsTable;
+  #paths = new PathCache();
+  /** The positions of all entries; null where the log was not read from its beginning. */
+  #ids: Map<string, number> | null = null;
+  #spans: { readonly from: number; readonly to: number; readonly entries: readonly Entry[] }[] = [];
   #head: SessionHead;
   #end: number;
   #lines: number;
   #tail: Buffer;
-  /** The settings that are known with all that they lead to: those of the last step that needed it. */
-  #knownSettings: SettingsNode | null = null;
 
-  constructor(identity: LogIdentity, start: LogStart) {
+  constructor(identity: LogIdentity, point: LogPoint, reach: IndexReach | null) {
     this.identity = identity;
-    this.finder = new EntryFinder(identity, tableOf(start.settings), { empty: start.end.seq === 0 });
-    this.pending = new PendingIndex(start.end, start.index);
-    this.#head = start.head;
-    this.#end = start.end.offset;
-    this.#lines = start.lines;
-    this.#tail = start.tail;
-    if (start.head.leafId !== null) this.finder.addPath(start.head.leafId, start.head.path);
+    this.reach = reach;
+    this.#settings = tableOf(point.settings);
+    this.#head = point.head;
+    this.#end = point.end.offset;
+    this.#lines = point.lines;
+    this.#tail = point.tail;
+    this.#startAtEnd();
   }
 
   get head(): SessionHead {
@@ -65,155 +64,206 @@ export class LogState {
     return this.#end;
   }
 
-  /** The last bytes before the end, by which it is known again. */
+  /** The last bytes of the last line, by which it is known again. */
   get tail(): Buffer {
     return this.#tail;
   }
 
-  /** Where the index could be written up to. */
-  get cut(): BlockCut {
-    const settings = this.finder.settings.chainOf(this.#head.path.settings) ?? [];
-    const check = checksum(this.#tail);
-    return {
-      ...{ end: this.end, lines: this.#lines, head: this.#head, check },
-      ...(settings.length === 0 ? {} : { settings }),
-    };
+  get anchors(): Anchors {
+    return this.#anchors;
   }
 
-  /** Whether it is known, without reading anything, that no entry has that id. */
-  surelyLacks(id: string): boolean {
-    return this.finder.surelyLacks(id, this.#end);
+  /** What an index says of the log's present end. */
+  get point(): LogPoint {
+    const settings = this.#settings.chainOf(this.#head.path.settings) ?? [];
+    return { end: this.end, lines: this.#lines, tail: this.#tail, head: this.#head, settings };
   }
 
   /** Folds whole lines that follow. @throws {SessionDamagedError} at the first that cannot follow. */
-  async fold(lines: readonly RawLine[]): Promise<void> {
+  fold(lines: readonly RawLine[]): void {
     for (const line of lines) {
       const entries = parseLine(line, this.#head.version);
       if (typeof entries === "string") throw this.#damage(line, entries);
-      if (!this.#foldAtLeaf(line, entries)) await this.#foldLine(line, entries);
+      let head = this.#head;
+      for (const entry of entries) {
+        if (this.#ids?.has(entry.id) ?? this.#paths.get(entry.id) !== undefined)
+          throw this.#damage(line, `the id ${show(entry.id)} stands before it already`);
+        const path = this.#pathAfter(head, entry, line);
+        head = stepHead(head, entry, path, head.updatedAt);
+        this.learn({ entry, path: isNode(entry) ? path : null });
+      }
+      this.advance(line, head);
     }
   }
 
-  /** Takes over a line that was written, with what it makes of the head. */
-  advance(line: RawLine, entries: readonly Entry[], head: SessionHead): void {
-    this.finder.add(line, entries);
-    for (const { id } of entries) this.pending.add(hashId(id), line.offset);
+  /** Takes over an entry of the next line. */
+  learn({ entry, path }: StoredEntry): void {
+    this.#ids?.set(entry.id, entry.seq);
+    if (path === null) return;
+    this.#paths.set(entry.id, path);
+    this.#settings.add(path.settings);
+  }
+
+  /** Takes over the next line, whose entries were learned, with what it makes of the head. */
+  advance({ offset, length, bytes }: RawLine, head: SessionHead): void {
+    this.#anchors.add({ seq: this.#head.version, offset });
     this.#head = head;
-    this.#end = line.offset + line.length;
+    this.#end = offset + length;
     this.#lines += 1;
-    this.#tail = tailOf(this.#tail, line.bytes);
-    if (this.pending.isCutDue(this.#end)) this.pending.cut(this.cut);
+    // A copy, so that neither a long line nor the piece that was read stays in memory.
+    this.#tail = Buffer.from(bytes.subarray(-TAIL_BYTES));
   }
 
   /** Takes over the header of another version that the log's first line has now. */
   raise(header: SessionHeader): void {
-    this.#head = { ...this.#head, header };
+    this.#head = freezeDeep({ ...this.#head, header });
   }
 
   /** Sets the time of the last append, which the file system knows. */
   touch(updatedAt: string): void {
-    if (this.#head.updatedAt !== updatedAt) this.#head = { ...this.#head, updatedAt };
+    this.#head = freezeDeep(this.#head.updatedAt === updatedAt ? this.#head : { ...this.#head, updatedAt });
   }
 
-  /** Lets go of what can be found out again. */
+  /** Keeps only what a listing needs. */
   slim(): void {
-    const settings = this.finder.settings.chainOf(this.#head.path.settings) ?? [];
-    this.finder = new EntryFinder(this.identity, tableOf(settings), { empty: false });
-    this.#knownSettings = null;
-    if (this.#head.leafId !== null) this.finder.addPath(this.#head.leafId, this.#head.path);
-    // Where the index ends, and what it lacks, is found out when it is written.
-    if (this.pending.run.hashes.length > RESTING_ENTRIES_MAX) this.pending = new PendingIndex(this.end, INDEX_UNKNOWN);
+    this.#settings = tableOf(this.point.settings);
+    this.#spans = [];
+    this.#startAtEnd();
   }
 
-  /** Folds a single entry of which nothing has to be looked up, as nearly all are; else does nothing. */
-  #foldAtLeaf(line: RawLine, entries: readonly Entry[]): boolean {
-    const entry = entries[0] as Entry;
-    if (entries.length > 1 || entry.type === "leaf" || this.finder.mayHold(entry.id)) return false;
-    if (!isNode(entry)) this.advance(line, entries, stepHead(this.#head, entry, EMPTY_PATH, this.#head.updatedAt));
-    else if (entry.parentId === this.#head.leafId && this.#canStep(entry)) {
-      const path = stepPath(this.#head.path, entry, this.#head.header, this.finder.settings.at);
-      this.finder.addPath(entry.id, path);
-      if (entry.type === "variables") this.#knownSettings = path.settings;
-      this.advance(line, entries, stepHead(this.#head, entry, path, this.#head.updatedAt));
-    } else return false;
-    return true;
+  /** The entry of that id, or null. @throws {WholeLogNeeded} */
+  find(id: string): Entry | null {
+    const seq = this.#seqOf(id);
+    if (seq === undefined) return null;
+    const entry = this.#entryAt(seq);
+    if (entry?.id !== id) throw new StaleView("The log is not what it was.");
+    return entry;
   }
 
-  /** Whether nothing has to be read to add an entry at the leaf. */
-  #canStep({ type }: Entry): boolean {
-    const { settings } = this.#head.path;
-    return type !== "variables" || settings === this.#knownSettings || this.finder.settings.chainOf(settings) !== null;
+  /** An entry and the path that it ends, or null. @throws {WholeLogNeeded} */
+  findStored(id: string): StoredEntry | null {
+    const entry = this.find(id);
+    return entry === null ? null : { entry, path: this.pathOf(id) ?? null };
   }
 
-  async #foldLine(line: RawLine, entries: readonly Entry[]): Promise<void> {
-    const own: Paths | null = entries.length === 1 ? null : new Map();
-    let head = this.#head;
-    for (const entry of entries) {
-      if (await this.#holds(entry.id, own))
-        throw this.#damage(line, `the id ${show(entry.id)} stands before it already`);
-      const path = await this.#pathAfter(head, entry, line, own);
-      own?.set(entry.id, isNode(entry) ? path : null);
-      if (isNode(entry)) this.finder.addPath(entry.id, path);
-      head = stepHead(head, entry, path, head.updatedAt);
-    }
-    this.advance(line, entries, head);
+  /** The path of the node of that id; null for a fact, undefined when there is no such entry. @throws {WholeLogNeeded} */
+  pathOf(id: string | null): PathSummary | null | undefined {
+    if (id === this.#head.leafId) return this.#head.path;
+    const known = this.#paths.get(id);
+    if (known !== undefined || id === null) return known;
+    const seq = this.#seqOf(id);
+    if (seq === undefined) return undefined;
+    // The line that is being folded: its nodes are known.
+    if (seq >= this.#head.version) return null;
+    const found = this.find(id) as Entry;
+    return isNode(found) ? this.#walk(found) : null;
+  }
+
+  /** What the `variables` node at a position holds. @throws {WholeLogNeeded} */
+  readonly settingsAt = (seq: number): SettingsNode => {
+    if (this.#ids === null && !this.#settings.has(seq)) throw new WholeLogNeeded();
+    return this.#settings.at(seq);
+  };
+
+  /** Knows of what comes before the end only the head. */
+  #startAtEnd(): void {
+    this.#ids = this.#head.version === 0 ? new Map() : null;
+    this.#anchors = new Anchors({ seq: 0, offset: this.identity.headerEnd });
+    this.#anchors.add(this.end);
+    this.#paths = new PathCache();
+    if (this.#head.leafId !== null) this.#paths.set(this.#head.leafId, this.#head.path);
+  }
+
+  #seqOf(id: string): number | undefined {
+    if (this.#ids === null) throw new WholeLogNeeded();
+    return this.#ids.get(id);
   }
 
   /** The path that a step with this entry leads to. */
-  async #pathAfter(head: SessionHead, entry: Entry, line: RawLine, own: Paths | null): Promise<PathSummary> {
+  #pathAfter(head: SessionHead, entry: Entry, line: RawLine): PathSummary {
+    const pathOf = (id: string | null): PathSummary | null | undefined =>
+      id === head.leafId ? head.path : this.pathOf(id);
     if (isNode(entry)) {
-      const parent = await this.#pathOf(head, entry.parentId, own);
+      const parent = pathOf(entry.parentId);
       if (parent === undefined) throw this.#damage(line, `its parent ${show(entry.parentId)} does not stand before it`);
       if (parent === null) throw this.#damage(line, `its parent ${show(entry.parentId)} is a fact, not a node`);
-      if (entry.type === "variables") await this.finder.learn(parent.settings, this.end);
-      return stepPath(parent, entry, head.header, this.finder.settings.at);
+      return stepPath(parent, entry, head.header, this.settingsAt);
     }
     if (entry.type !== "leaf") return EMPTY_PATH;
-    const target = await this.#pathOf(head, entry.targetId, own);
-    if (target === undefined)
-      throw this.#damage(line, `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`);
-    if (target === null)
-      throw this.#damage(line, `it moves the leaf to ${show(entry.targetId)}, which is a fact, not a node`);
-    return target;
+    const target = pathOf(entry.targetId);
+    if (target) return target;
+    const problem = target === null ? "is a fact, not a node" : "does not stand before it";
+    throw this.#damage(line, `it moves the leaf to ${show(entry.targetId)}, which ${problem}`);
   }
 
-  async #pathOf(head: SessionHead, id: string | null, own: Paths | null): Promise<PathSummary | null | undefined> {
-    if (id === head.leafId) return head.path;
-    const known = own?.get(id as string) ?? this.finder.knownPath(id);
-    if (known !== undefined || id === null) return known;
-    return own?.has(id) ? null : this.finder.pathOf(id, this.end);
+  /** The path of a node: steps down from the nearest ancestor whose path is known, or from the root. */
+  #walk(last: Entry): PathSummary {
+    const nodes = [last];
+    let path: PathSummary | undefined;
+    for (let node = last; ; nodes.push(node)) {
+      path = this.#paths.get(node.parentId);
+      if (path !== undefined) break;
+      const parent = this.find(node.parentId as string);
+      // A parent stands before its child, so that the walk ends.
+      if (parent === null || parent.seq >= node.seq) throw new StaleView("The log is not what it was.");
+      node = parent;
+    }
+    for (const entry of nodes.reverse()) {
+      path = stepPath(path, entry, this.#head.header, this.settingsAt);
+      this.#paths.set(entry.id, path);
+    }
+    return path;
   }
 
-  async #holds(id: string, own: Paths | null): Promise<boolean> {
-    if (own?.has(id)) return true;
-    return this.finder.mayHold(id) && (await this.finder.find(id, this.end)) !== null;
+  #entryAt(seq: number): Entry | undefined {
+    const from = this.#anchors.before(seq);
+    const to = this.#anchors.after(seq + 1)?.offset ?? this.#end;
+    const known = this.#spans.find((span) => span.from === from.offset && span.to === to);
+    if (known !== undefined) return known.entries[seq - from.seq];
+    const entries: Entry[] = [];
+    const fd = openLog(this.identity);
+    try {
+      for (const lines of readLines(fd, from.offset, to)) {
+        for (const line of lines) {
+          const parsed = parseLine(line, from.seq + entries.length);
+          if (typeof parsed === "string") throw damageAt(fd, this.identity, line, parsed);
+          for (const entry of parsed) entries.push(entry);
+        }
+      }
+    } finally {
+      closeSync(fd);
+    }
+    this.#spans = [{ from: from.offset, to, entries }, ...this.#spans.slice(0, SPANS_MAX - 1)];
+    return entries[seq - from.seq];
   }
 
-  #damage(line: RawLine, reason: string): SessionDamagedError {
-    return new SessionDamagedError({
-      path: this.identity.places.log,
-      line: this.#lines + 1,
-      offset: line.offset,
-      reason,
-    });
+  #damage({ offset }: RawLine, reason: string): SessionDamagedError {
+    return new SessionDamagedError({ path: this.identity.places.log, line: this.#lines + 1, offset, reason });
   }
+}
+
+/** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
+export function openLog({ places, ino }: LogIdentity): number {
+  let fd: number;
+  try {
+    fd = openSync(places.log, "r");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw new StaleView("The log's file is gone.", { cause });
+    throw cause;
+  }
+  if (fstatSync(fd).ino === ino) return fd;
+  closeSync(fd);
+  throw new StaleView("Another file is in the log's place.");
+}
+
+/** The error for a line that was met while reading, not while counting lines. */
+export function damageAt(fd: number, { places }: LogIdentity, line: RawLine, reason: string): SessionDamagedError {
+  const before = countLines(fd, line.offset);
+  return new SessionDamagedError({ path: places.log, line: before + 1, offset: line.offset, reason });
 }
 
 function tableOf(nodes: readonly SettingsNode[]): SettingsTable {
   const table = new SettingsTable();
   for (const node of nodes) table.add(node);
   return table;
-}
-
-/** The last bytes of a log after a line. */
-function tailOf(before: Buffer, line: Buffer): Buffer {
-  const end = Buffer.allocUnsafe(CHECK_BYTES);
-  const length = Math.min(line.length, CHECK_BYTES - 1);
-  line.copy(end, CHECK_BYTES - 1 - length, line.length - length);
-  end[CHECK_BYTES - 1] = 10;
-  const missing = CHECK_BYTES - 1 - length;
-  if (missing === 0) return end;
-  const kept = Math.min(missing, before.length);
-  before.copy(end, missing - kept, before.length - kept);
-  return end.subarray(missing - kept);
 }

@@ -1,110 +1,286 @@
+import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { promisify } from "node:util";
+import { narrowPrivateFile } from "../../internal/private-file.ts";
+import { type Found, planNow, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
-import { SessionBusyError } from "../../session/errors.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { FORMAT_VERSION } from "../../session/header.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { LockedQueue } from "./locked-queue.ts";
-import { type AppendJob, LogAppender, type WriteOptions } from "./log-appender.ts";
+import { freezeHead } from "../rows/entry-state.ts";
+import { readToken } from "./file-leases.ts";
+import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
+import { readHeader } from "./log-header.ts";
+import { INDEXED_BYTES_MIN, isLineDue, writeIndex } from "./log-index.ts";
+import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
+import { type LogState, WholeLogNeeded } from "./log-state.ts";
+import { copyLog, replaceFile, setTime, type WriteOptions, writeAll } from "./new-file.ts";
 import type { Places } from "./places.ts";
-import { asStoreError } from "./store-failure.ts";
+import { asStoreError, storeFailed } from "./store-failure.ts";
 
-interface TaskJob {
-  readonly task: () => Promise<void>;
+const datasync = promisify(fdatasync);
+
+/** An append that someone waits for. */
+interface AppendJob {
+  readonly drafts: readonly CheckedDraft[];
+  readonly options: AppendOptions;
+  readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: unknown) => void;
 }
-
-type Job = AppendJob | TaskJob;
 
 /** Appends to one session's file, in turn with other processes. */
 export class LogWriter {
   readonly file: LogFile;
-  readonly #appender: LogAppender;
-  readonly #queue: LockedQueue<Job>;
+  readonly #sessionId: string;
+  readonly #options: WriteOptions;
+  readonly #turns: LockedTurns;
+  #waiting: AppendJob[] = [];
+  /** The file, while its lock is held. */
+  #fd: number | null = null;
+  #sizeAtBegin = 0;
+  /** Whether something may stand after the last whole line. */
+  #torn = false;
 
-  /** `leaseToken` finds the token of the session's live lease; it is asked under the lock. */
-  constructor(file: LogFile, sessionId: string, options: WriteOptions, leaseToken: () => Promise<number | null>) {
+  constructor(file: LogFile, sessionId: string, options: WriteOptions) {
     this.file = file;
-    this.#appender = new LogAppender(file, sessionId, options, leaseToken);
-    this.#queue = new LockedQueue(
-      file.places.lock,
-      {
-        begin: () => this.#appender.begin(),
-        run: (jobs) => this.#run(jobs),
-        end: () => this.#appender.end(),
-        refuse: (job, error) => job.reject(asStoreError(error)),
-        busy: ({ pid, host }) => new SessionBusyError(sessionId, `process ${pid} on ${host}`),
-      },
-      options,
-    );
+    this.#sessionId = sessionId;
+    this.#options = options;
+    this.#turns = new LockedTurns(file.places.lock, {
+      lockTimeoutMs: options.lockTimeoutMs,
+      begin: () => this.#begin(),
+      end: () => this.detach(),
+      busy: ({ pid, host }) => new SessionBusyError(sessionId, `process ${pid} on ${host}`),
+    });
   }
 
   append(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    if (this.#queue.ready && this.#appender.ready) {
+    if (this.#fd !== null && this.#turns.ready && this.#options.durability === "flush") {
       try {
-        const result = this.#appender.appendNow(drafts, options);
-        if (result !== null) {
-          this.#queue.used({ more: this.#appender.indexIsDue });
+        const result = this.#appendNow(drafts, options);
+        if (typeof result !== "string") {
+          this.#turns.used();
           return Promise.resolve(result);
         }
       } catch (error) {
-        return Promise.reject(error);
+        return Promise.reject(asStoreError(error));
       }
     }
-    return new Promise((resolve, reject) => this.#queue.push({ drafts, options, resolve, reject }));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ drafts, options, resolve, reject });
+      if (this.#waiting.length === 1) this.#appendLater();
+    });
   }
 
   /** Runs a task while no process appends to the file. */
   exclusively<T>(task: (places: Places) => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) =>
-      this.#queue.push({ task: () => task(this.file.places).then(resolve), reject }),
-    );
+    return this.#turns.run(async () => {
+      if (this.#fd === null) await this.#begin();
+      return task(this.file.places);
+    });
   }
 
-  /** Closes the file within a task that moves it away. */
-  async detach(): Promise<void> {
-    await this.#appender.end();
+  /** Closes the file: before its lock is let go, and within a task that moves it away. */
+  detach(): void {
+    if (this.#fd === null) return;
+    try {
+      const { state } = this.file;
+      if (state.size !== this.#sizeAtBegin) this.#writeIndex({ resting: true });
+      const stats = fstatSync(this.#fd);
+      this.file.settle(stats.size === state.size ? stats : null);
+    } catch {
+      this.file.settle(null);
+    }
+    this.#letGo();
   }
 
   /** Finishes what is queued and lets go of the file. */
   close(): Promise<void> {
-    return this.#queue.close();
+    return this.#turns.close();
   }
 
-  async #run(jobs: readonly Job[]): Promise<() => void> {
-    const done: (() => void)[] = [];
-    const settle = (): void => {
-      for (const tell of done) tell();
-    };
-    for (let next = 0; next < jobs.length; ) {
-      // A task may have moved the file away.
-      if (!this.#appender.ready && !(await this.#reopen(jobs.slice(next)))) return settle;
-      const job = jobs[next] as Job;
-      const group = appendsFrom(jobs, next);
-      next += Math.max(1, group.length);
-      if ("task" in job) await job.task().catch(job.reject);
-      else done.push(...(await this.#appender.appendGroup(group)));
-    }
-    if (this.#appender.indexIsDue) await this.#appender.writeIndex();
-    return settle;
-  }
-
-  async #reopen(jobs: readonly Job[]): Promise<boolean> {
+  /** Opens the file, once its lock is held, and reads what others have appended. @throws {SessionNotFoundError} */
+  async #begin(): Promise<void> {
+    const { log } = this.file.places;
+    let fd: number;
     try {
-      await this.#appender.begin();
-      return true;
-    } catch (error) {
-      for (const job of jobs) job.reject(error);
-      return false;
+      fd = openSync(log, "r+");
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw new SessionNotFoundError(this.#sessionId);
+      throw storeFailed(`${log} could not be opened for writing`, cause);
     }
+    try {
+      await this.file.hold(fd);
+      narrowPrivateFile(log);
+      this.#sizeAtBegin = this.file.state.size;
+      this.#torn = fstatSync(fd).size > this.#sizeAtBegin;
+      this.#fd = fd;
+    } catch (error) {
+      this.file.held = false;
+      closeSync(fd);
+      throw asStoreError(error);
+    }
+  }
+
+  #letGo(): void {
+    this.file.held = false;
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+
+  #appendLater(): void {
+    this.#turns
+      .run(() => this.#appendWaiting())
+      .then(
+        (settle) => settle(),
+        (error: unknown) => {
+          for (const job of this.#waiting.splice(0)) job.reject(asStoreError(error));
+        },
+      );
+  }
+
+  /** Does the appends that wait; with `fsync`, one for all of them. Gives what tells those who wait. */
+  async #appendWaiting(): Promise<() => void> {
+    const jobs = this.#waiting.splice(0);
+    const done: (() => void)[] = [];
+    const failed: (() => void)[] = [];
+    let sizeBefore: number | null = null;
+    for (const { drafts, options, resolve, reject } of jobs) {
+      try {
+        if (this.#fd === null) await this.#begin();
+        sizeBefore ??= this.file.state.size;
+        const result = await this.#appendSoon(drafts, options);
+        done.push(() => resolve(result));
+      } catch (error) {
+        failed.push(() => reject(asStoreError(error)));
+      }
+    }
+    try {
+      if (this.#options.durability === "fsync" && this.#fd !== null && this.file.state.size !== sizeBefore)
+        await datasync(this.#fd);
+    } catch (cause) {
+      const error = this.#undo(sizeBefore as number, cause);
+      // What is known has more than the file now.
+      this.file.settle(null);
+      this.#letGo();
+      return () => {
+        for (const job of jobs) job.reject(error);
+      };
+    }
+    return () => {
+      for (const tell of [...done, ...failed]) tell();
+    };
+  }
+
+  async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+    for (;;) {
+      const result = this.#appendNow(drafts, options);
+      if (result === "whole log needed") await this.file.reload();
+      else if (result === "version to be raised") await this.#raiseVersion();
+      else return result;
+    }
+  }
+
+  /** Appends at once, or says what must come first; then nothing is done. */
+  #appendNow(
+    drafts: readonly CheckedDraft[],
+    options: AppendOptions,
+  ): AppendResult | "whole log needed" | "version to be raised" {
+    const { state, places } = this.file;
+    const { head } = state;
+    const now = this.#options.clock();
+    try {
+      const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(places.lease, now);
+      const input = { head, drafts, options, leaseToken, now: now.toISOString() };
+      const { plan } = planNow(input, (wanted) => lookUp(state, wanted));
+      if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
+      if (head.header.version !== FORMAT_VERSION) return "version to be raised";
+      const line = this.#lineOf(plan.added.map(({ entry }) => entry));
+      this.#write(line, now);
+      for (const stored of plan.added) state.learn(stored);
+      freezeHead(plan.head, head);
+      state.advance({ offset: state.size, length: line.length, bytes: line.subarray(0, -1) }, plan.head);
+      if (isLineDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
+      return { version: plan.head.version, entries: plan.entries, head: plan.head };
+    } catch (error) {
+      if (error instanceof WholeLogNeeded) return "whole log needed";
+      throw error;
+    }
+  }
+
+  /** Writes a line at the log's end, or leaves it as it was. */
+  #write(line: Buffer, now: Date): void {
+    const fd = this.#fd as number;
+    const { size } = this.file.state;
+    try {
+      writeAll(fd, line, size);
+      // What a crash left after the last whole line may be longer than this one.
+      if (this.#torn) ftruncateSync(fd, size + line.length);
+      this.#torn = false;
+      setTime(fd, now);
+    } catch (cause) {
+      throw this.#undo(size, cause);
+    }
+  }
+
+  /** Takes away what was written after an offset. */
+  #undo(size: number, cause: unknown): SessionError {
+    try {
+      ftruncateSync(this.#fd as number, size);
+      this.#torn = false;
+    } catch {
+      this.#torn = true;
+    }
+    return storeFailed(`${this.file.places.log} could not be appended to, and is as it was`, cause);
+  }
+
+  /** Gives a log of an earlier version the present one, before anything of the present one is in it. */
+  async #raiseVersion(): Promise<void> {
+    const fd = this.#fd as number;
+    const { state, places } = this.file;
+    // Another process may have done it already: what is known of the file may be older than its first line.
+    const { header, versionAt } = readHeader(fd, places.log);
+    const raised = { ...header, version: FORMAT_VERSION } as const;
+    if (header.version !== FORMAT_VERSION && versionAt === null) {
+      await replaceFile(places.log, (to) => copyLog(state, state.end.seq, raised, to), this.#options);
+      this.#letGo();
+      return this.#begin();
+    }
+    if (versionAt !== null) writeSync(fd, String(FORMAT_VERSION), versionAt);
+    if (this.#options.durability === "fsync") await datasync(fd);
+    state.raise(raised);
+  }
+
+  /** An index that cannot be written is left as it is, since it only saves time. */
+  #writeIndex({ resting }: { readonly resting: boolean }): void {
+    const { state } = this.file;
+    try {
+      if (state.size <= INDEXED_BYTES_MIN) return;
+      const how = { reach: state.reach, resting };
+      state.reach = writeIndex(state.identity, this.#fd as number, state.point, how);
+    } catch {
+      state.reach = { offset: state.size, end: 0, length: 0 };
+    }
+  }
+
+  #lineOf(entries: readonly Entry[]): Buffer {
+    try {
+      const line = Buffer.from(formatLine(entries));
+      if (line.length <= LINE_BYTES_MAX) return line;
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+    }
+    throw new SessionError(
+      "TOO_LARGE",
+      `An append to session ${this.#sessionId} takes more than ${LINE_BYTES_MAX} bytes; append the entries in parts.`,
+    );
   }
 }
 
-/** The appends that follow each other from a place in the queue on. */
-function appendsFrom(jobs: readonly Job[], from: number): AppendJob[] {
-  const appends: AppendJob[] = [];
-  for (let at = from; at < jobs.length; at++) {
-    const job = jobs[at] as Job;
-    if ("task" in job) break;
-    appends.push(job);
-  }
-  return appends;
+function lookUp(state: LogState, { ids, settings }: Wanted): Found {
+  const found = ids.map((id) => [id, state.findStored(id)] as const);
+  return {
+    entries: new Map(found.flatMap(([id, stored]) => (stored === null ? [] : [[id, stored] as const]))),
+    settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])),
+  };
 }

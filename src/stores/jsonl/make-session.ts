@@ -1,4 +1,3 @@
-import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { planFirst } from "../../session/append-plan.ts";
@@ -8,44 +7,34 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
-import { copyLog } from "./copy-log.ts";
+import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
-import { makeFile } from "./new-file.ts";
+import { copyLog, makeFile, writeLines } from "./new-file.ts";
 import { sessionFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { writeLines } from "./write-lines.ts";
 
-/** Makes a session's file. Call it under the directory's lock. */
+/**
+ * Makes a session's file, of the name that it has unless another path in the directory is given. Call it under the
+ * directory's lock.
+ */
 export async function createSession(
   files: SessionFiles,
   header: SessionHeader,
   drafts: readonly CheckedDraft[],
-  options: { readonly maxOpenPerUser?: number },
+  { maxOpenPerUser, path }: { readonly maxOpenPerUser?: number; readonly path?: string },
 ): Promise<SessionHead> {
   await checkFree(files, header.id);
-  await checkOpen(files, header.userId, options.maxOpenPerUser);
-  const path = join(files.options.directory, sessionFileName(header));
-  await makeLog(files, path, header, drafts);
-  return readNew(files, path, header.id);
-}
-
-/** Makes a session's file of any name in the directory. Call it under the directory's lock. */
-export async function createSessionAt(
-  files: SessionFiles,
-  path: string,
-  header: SessionHeader,
-  drafts: readonly CheckedDraft[],
-): Promise<SessionHead> {
-  await checkFree(files, header.id);
-  await makeLog(files, path, header, drafts);
-  try {
-    await files.live.open(path);
-    return ((await files.live.find(header.id)) as LogFile).head;
-  } catch (error) {
-    await unlink(path).catch(() => {});
-    throw error;
-  }
+  await checkOpen(files, header.userId, maxOpenPerUser);
+  const { added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
+  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
+  const target = path ?? join(files.options.directory, sessionFileName(header));
+  await makeFile(target, (fd) => writeLines(fd, lines), files.options);
+  return openNew(target, async () => {
+    const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+    await file.refresh();
+    return file;
+  });
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
@@ -62,22 +51,18 @@ export async function forkSession(
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
-  const forked = presentHeader(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
+  const { state } = source;
+  const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
-  await makeFile(path, (handle) => copyLog(source.state, version, forked, handle), files.options);
-  return readNew(files, path, header.id);
-}
-
-async function makeLog(
-  files: SessionFiles,
-  path: string,
-  header: SessionHeader,
-  drafts: readonly CheckedDraft[],
-): Promise<void> {
-  const now = files.now().toISOString();
-  const { added } = planFirst(emptyHead(header), drafts, now);
-  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
-  await makeFile(path, (handle) => writeLines(handle, lines), files.options);
+  const whole = version === state.end.seq;
+  await makeFile(path, (fd) => copyLog(state, version, forked, fd), files.options);
+  return openNew(path, async () => {
+    const file = files.live.expect(path, header.id);
+    // The source may have grown while it was copied.
+    if (whole && version === state.end.seq) file.adopt(state);
+    else await file.refresh();
+    return file;
+  });
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
@@ -85,14 +70,10 @@ function presentHeader(header: SessionHeader): SessionHeader {
   return { ...header, version: FORMAT_VERSION };
 }
 
-/** Reads a file that was just made, so that what is known of it is what is in it. */
-async function readNew(files: SessionFiles, path: string, sessionId: string): Promise<SessionHead> {
-  const file = files.live.expect(path, sessionId);
+async function openNew(path: string, open: () => Promise<LogFile>): Promise<SessionHead> {
   try {
-    await file.refresh();
-    return file.head;
+    return (await open()).head;
   } catch (error) {
-    files.live.forget(file);
     await unlink(path).catch(() => {});
     throw error;
   }
@@ -103,7 +84,7 @@ async function lastEntry(source: LogFile, sourceId: string, at: string | null | 
   if (at === null) return null;
   if (at === undefined) {
     const last = await source.openRead({ after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true });
-    for await (const entry of last) return entry;
+    for (const entry of last) return entry;
     return null;
   }
   const entry = await source.getEntry(at);
@@ -113,7 +94,7 @@ async function lastEntry(source: LogFile, sourceId: string, at: string | null | 
 
 async function checkFree(files: SessionFiles, id: string): Promise<void> {
   const { generation } = files.lock;
-  if (!(await files.live.has(id, generation)) && !(await files.trash.has(id, generation))) return;
+  if (!files.live.has(id, generation) && !files.trash.has(id, generation)) return;
   throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
 }
 

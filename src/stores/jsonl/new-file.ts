@@ -1,19 +1,29 @@
-import { type FileHandle, link, readdir, rename, stat, unlink } from "node:fs/promises";
+import { closeSync, fsync, futimesSync, openSync, writeSync } from "node:fs";
+import { link, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { openPrivateFile } from "../../internal/private-file.ts";
+import { promisify } from "node:util";
+import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { WriteOptions } from "./log-appender.ts";
-import { missingAsNull } from "./log-file.ts";
-import { exists } from "./session-directory.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import { formatLine, parseLine } from "./log-line.ts";
+import { damageAt, type LogState, openLog } from "./log-state.ts";
 import { INDEX_FOLDER } from "./places.ts";
-import { storeFailed } from "./store-failure.ts";
-import { syncDirectoryOf } from "./sync-directory.ts";
+import { giveTurn, readChunk, readLines } from "./read-lines.ts";
+import { missingAsNull, storeFailed } from "./store-failure.ts";
 
+const PIECE_BYTES = 1024 * 1024;
 /** How old something half made must be to belong to nobody. */
 const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
-type WriteFile = (handle: FileHandle) => Promise<void>;
+/** How a store writes. */
+export interface WriteOptions {
+  readonly durability: "flush" | "fsync";
+  readonly lockTimeoutMs: number;
+  readonly clock: () => Date;
+}
+
+type WriteFile = (fd: number) => Promise<void>;
 
 /**
  * Makes a file that is there with all its content, or not at all, and never in place of another. Call it under the
@@ -38,13 +48,13 @@ async function putFile(
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
-    const handle = await openPrivateFile(temporary, "wx");
+    const fd = openSync(temporary, "wx", PRIVATE_FILE_MODE);
     try {
-      await write(handle);
-      if (options.setsTimes) await handle.utimes(options.clock(), options.clock());
-      if (options.durability === "fsync") await handle.sync();
+      await write(fd);
+      setTime(fd, options.clock());
+      if (options.durability === "fsync") await promisify(fsync)(fd);
     } finally {
-      await handle.close();
+      closeSync(fd);
     }
     await put(temporary, path);
     if (options.durability === "fsync") await syncDirectoryOf(path);
@@ -52,6 +62,18 @@ async function putFile(
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
   } finally {
     await unlink(temporary).catch(() => {});
+  }
+}
+
+async function publish(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path);
+  } catch (cause) {
+    const taken = (cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path));
+    if (taken)
+      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`, { cause });
+    // Where a file cannot have two names, the directory's lock keeps others from making the same one now.
+    await rename(temporary, path);
   }
 }
 
@@ -67,14 +89,84 @@ export async function removeHalfMade(directory: string): Promise<void> {
   }
 }
 
-async function publish(temporary: string, path: string): Promise<void> {
-  try {
-    await link(temporary, path);
-  } catch (cause) {
-    const taken = (cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path));
-    if (taken)
-      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`, { cause });
-    // Where a file cannot have two names, the directory's lock keeps others from making the same one now.
-    await rename(temporary, path);
+/** Makes sure that a file's name survives a power cut, where the system can do that. */
+export async function syncDirectoryOf(path: string): Promise<void> {
+  const handle = await open(dirname(path), "r").catch(() => null);
+  // Some systems cannot sync a directory; there, nothing more can be done.
+  await handle?.sync().catch(() => {});
+  await handle?.close();
+}
+
+/** Whether a file is there. */
+export async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(missingAsNull)) !== null;
+}
+
+/**
+ * Gives a file the time of an append, so that whoever looks at it sees the one that its writer told. Half a millisecond
+ * more, as the system may round it down.
+ */
+export function setTime(fd: number, time: Date): void {
+  const seconds = (time.getTime() + 0.5) / 1000;
+  futimesSync(fd, seconds, seconds);
+}
+
+/** Writes all of the bytes, at an offset or after what was written last, or throws. */
+export function writeAll(fd: number, bytes: Buffer, at: number | null = null): void {
+  const count = writeSync(fd, bytes, 0, bytes.length, at);
+  if (count !== bytes.length) throw new Error(`only ${count} of ${bytes.length} bytes could be written`);
+}
+
+/** Writes lines in large pieces. */
+export async function writeLines(fd: number, lines: Iterable<string>): Promise<void> {
+  let text = "";
+  for (const line of lines) {
+    text += `${line}\n`;
+    if (text.length < PIECE_BYTES) continue;
+    writeAll(fd, Buffer.from(text));
+    text = "";
+    await giveTurn();
   }
+  writeAll(fd, Buffer.from(text));
+}
+
+/** Writes a log that begins with another header and has the first entries of this one, as many as `version` says. */
+export async function copyLog(state: LogState, version: number, header: SessionHeader, to: number): Promise<void> {
+  writeAll(to, Buffer.from(`${JSON.stringify(header)}\n`));
+  const from = openLog(state.identity);
+  try {
+    const { offset, rest } = endOf(state, version, from);
+    for (let at = state.identity.headerEnd; at < offset; ) {
+      const chunk = readChunk(from, at, Math.min(PIECE_BYTES, offset - at));
+      if (chunk.length === 0) throw new Error(`${state.identity.places.log} is shorter than it was`);
+      writeAll(to, chunk);
+      at += chunk.length;
+      if (at < offset) await giveTurn();
+    }
+    if (rest !== null) writeAll(to, rest);
+  } finally {
+    closeSync(from);
+  }
+}
+
+/** Where the whole lines of the first entries end, and the line of those that are only a part of the next one. */
+function endOf(
+  { end, anchors, identity }: LogState,
+  version: number,
+  from: number,
+): { readonly offset: number; readonly rest: Buffer | null } {
+  if (version === end.seq) return { offset: end.offset, rest: null };
+  let { seq, offset } = anchors.before(version);
+  for (const lines of readLines(from, offset, end.offset)) {
+    for (const line of lines) {
+      if (seq === version) return { offset, rest: null };
+      const entries = parseLine(line, seq);
+      if (typeof entries === "string") throw damageAt(from, identity, line, entries);
+      if (seq + entries.length > version)
+        return { offset, rest: Buffer.from(formatLine(entries.slice(0, version - seq))) };
+      seq += entries.length;
+      offset = line.offset + line.length;
+    }
+  }
+  throw new Error(`${identity.places.log} is shorter than it was`);
 }

@@ -1,135 +1,128 @@
-import type { FileHandle } from "node:fs/promises";
+import { closeSync } from "node:fs";
 import type { Entry } from "../../session/entry.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import type { Anchor } from "./entry-run.ts";
-import { damageAt, openLog, StaleView } from "./log-access.ts";
+import { type Anchor, readAnchors } from "./log-index.ts";
 import { countEntries, parseLine } from "./log-line.ts";
-import type { LogState } from "./log-state.ts";
-import { readLines, readLinesBackward } from "./read-lines.ts";
+import { damageAt, type LogState, openLog, StaleView } from "./log-state.ts";
+import { giveTurn, readLines, readLinesBackward } from "./read-lines.ts";
+import { asStoreError } from "./store-failure.ts";
 
-/** How many entries are skipped one by one, rather than loading an index, to come to the first that is asked for. */
-const SKIP_ENTRIES_MAX = 4096;
-const MARKS_MAX = 8;
-
-/** Places where reads have ended, as the next one often goes on there. */
-export class ReadMarks {
-  #marks: Anchor[] = [];
-
-  add(mark: Anchor): void {
-    this.#marks = [mark, ...this.#marks.filter(({ seq }) => seq !== mark.seq)].slice(0, MARKS_MAX);
-  }
-
-  all(): readonly Anchor[] {
-    return this.#marks;
-  }
-}
+/** How many entries are skipped one by one, rather than reading the index, to come to the first that is asked for. */
+const SKIP_ENTRIES_MAX = 1024;
 
 /**
- * Opens the entries of a range, in the order that it asks for. What is appended meanwhile is not among them.
+ * Opens the entries of a range, in the order that it asks for. What is appended meanwhile is not among them. Null is a
+ * moment to let others have a turn.
  *
  * @throws {StaleView} when another file is in the log's place.
  */
-export async function openRead(
-  state: LogState,
-  marks: ReadMarks,
-  range: ReadRange,
-): Promise<AsyncGenerator<Entry, undefined>> {
-  const { end, identity } = state;
+export function readLog(state: LogState, range: ReadRange): Generator<Entry | null, undefined> {
   const low = Math.max(0, range.after + 1);
-  const high = Math.min(range.before, end.seq);
+  const high = Math.min(range.before, state.end.seq);
   const left = Math.min(range.limit, high - low);
   if (left <= 0) return nothing();
-  const start = range.reverse ? await startAfter(state, marks, high) : await startBefore(state, marks, low);
-  const handle = await openLog(identity);
-  const read = { handle, path: identity.places.log, start, low, high, left, marks };
-  return range.reverse ? backward(read, identity.headerEnd) : forward(read, end.offset);
+  const fd = openLog(state.identity);
+  try {
+    return readEntries(state, fd, {
+      low,
+      high,
+      left,
+      reverse: range.reverse,
+      start: startOf(state, fd, low, high, range),
+    });
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
 }
+
+function* nothing(): Generator<null, undefined> {}
 
 /** A read that is under way. */
 interface Read {
-  readonly handle: FileHandle;
-  readonly path: string;
-  readonly start: Anchor;
   /** The first position, and the one after the last. */
   readonly low: number;
   readonly high: number;
   /** How many entries at most, and at least one. */
   readonly left: number;
-  readonly marks: ReadMarks;
+  readonly reverse: boolean;
+  /** Where it begins, before the first entry or, in reverse, after the last. */
+  readonly start: Anchor;
 }
 
-async function* nothing(): AsyncGenerator<Entry, undefined> {}
-
-async function* forward(read: Read, end: number): AsyncGenerator<Entry, undefined> {
-  let { seq } = read.start;
+function* readEntries(
+  state: LogState,
+  fd: number,
+  { low, high, reverse, start, ...read }: Read,
+): Generator<Entry | null, undefined> {
+  const { identity, size } = state;
   let { left } = read;
+  let { seq } = start;
+  const groups = reverse ? readLinesBackward(fd, start.offset, identity.headerEnd) : readLines(fd, start.offset, size);
   try {
-    for await (const lines of readLines(read.handle, read.start.offset, end)) {
+    for (const lines of groups) {
       for (const line of lines) {
         const count = countEntries(line);
-        if (typeof count === "number" && seq + count <= read.low) {
-          seq += count;
-          continue;
-        }
-        const entries = parseLine(line, seq);
-        if (typeof entries === "string") throw await damageAt(read.handle, read.path, line, entries);
+        if (typeof count === "string") throw damageAt(fd, identity, line, count);
+        const from = reverse ? seq - count : seq;
+        seq = reverse ? from : from + count;
+        if (from >= high || from + count <= low) continue;
+        const entries = parseLine(line, from);
+        if (typeof entries === "string") throw damageAt(fd, identity, line, entries);
+        if (reverse) entries.reverse();
         for (const entry of entries) {
-          if (entry.seq < read.low) continue;
+          if (entry.seq < low || entry.seq >= high) continue;
+          // The next read often goes on where this one ends.
+          if (left === 1) state.anchors.add({ seq: from, offset: line.offset });
           yield entry;
-          if (--left > 0) continue;
-          read.marks.add({ seq, offset: line.offset });
-          return;
+          if (--left === 0) return;
         }
-        seq += entries.length;
       }
+      yield null;
     }
   } finally {
-    await read.handle.close();
+    closeSync(fd);
   }
   throw new StaleView("The log is shorter than it was.");
 }
 
-async function* backward(read: Read, downTo: number): AsyncGenerator<Entry, undefined> {
-  let { seq } = read.start;
-  let { left } = read;
-  try {
-    for await (const lines of readLinesBackward(read.handle, read.start.offset, downTo)) {
-      for (const line of lines) {
-        const count = countEntries(line);
-        const entries = typeof count === "number" && seq - count >= read.high ? null : parseLine(line, 0);
-        if (typeof entries === "string") throw await damageAt(read.handle, read.path, line, entries);
-        const end = seq;
-        seq -= entries?.length ?? (count as number);
-        for (const [index, entry] of (entries ?? []).reverse().entries()) {
-          (entry as { seq: number }).seq = end - 1 - index;
-          if (entry.seq >= read.high) continue;
-          yield entry;
-          if (--left > 0) continue;
-          read.marks.add({ seq: end, offset: line.offset + line.length });
-          return;
-        }
-      }
-    }
-  } finally {
-    await read.handle.close();
+/** A place to begin at, not far before the first entry or, in reverse, after the last. */
+function startOf(state: LogState, fd: number, low: number, high: number, { reverse }: ReadRange): Anchor {
+  const nearest = (): Anchor => (reverse ? (state.anchors.after(high) ?? state.end) : state.anchors.before(low));
+  if (Math.abs(nearest().seq - (reverse ? high : low)) > SKIP_ENTRIES_MAX) {
+    for (const anchor of readAnchors(state.identity, fd)) if (anchor.offset <= state.size) state.anchors.add(anchor);
   }
-  throw new StaleView("The log is not as long as it was.");
+  return nearest();
 }
 
-async function startBefore(
-  { identity, finder, pending, end }: LogState,
-  marks: ReadMarks,
-  seq: number,
-): Promise<Anchor> {
-  const known = [{ seq: 0, offset: identity.headerEnd }, pending.run.anchorBefore(seq), ...marks.all()];
-  const before = known.filter((place): place is Anchor => place !== null && place.seq <= seq);
-  const nearest = before.reduce((a, b) => (b.seq > a.seq ? b : a));
-  return seq - nearest.seq > SKIP_ENTRIES_MAX ? finder.anchorBefore(seq, end) : nearest;
-}
-
-async function startAfter({ finder, pending, end }: LogState, marks: ReadMarks, seq: number): Promise<Anchor> {
-  const known = [end, pending.run.anchorAfter(seq), ...marks.all()];
-  const after = known.filter((place): place is Anchor => place !== null && place.seq >= seq);
-  const nearest = after.reduce((a, b) => (b.seq < a.seq ? b : a));
-  return nearest.seq - seq > SKIP_ENTRIES_MAX ? finder.anchorAfter(seq, end) : nearest;
+/** The entries of a read that is opened at its first step; what goes wrong in a step becomes a `SessionError`. */
+export function iterateRead(open: () => Promise<Generator<Entry | null> | null>): AsyncIterableIterator<Entry> {
+  let inner: Generator<Entry | null> | null | undefined;
+  const step = (): Promise<IteratorResult<Entry>> => {
+    try {
+      const result = inner?.next();
+      if (result === undefined || result.done === true) return Promise.resolve({ done: true, value: undefined });
+      if (result.value === null) return giveTurn().then(step);
+      return Promise.resolve(result as IteratorResult<Entry>);
+    } catch (error) {
+      return Promise.reject(asStoreError(error));
+    }
+  };
+  return {
+    next: () =>
+      inner !== undefined
+        ? step()
+        : open().then((opened) => {
+            inner = opened;
+            return step();
+          }),
+    async return() {
+      inner?.return(undefined);
+      inner = null;
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }

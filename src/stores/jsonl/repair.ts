@@ -1,16 +1,15 @@
-import { type FileHandle, open, rename, unlink } from "node:fs/promises";
+import { closeSync, fstatSync, fsyncSync, openSync } from "node:fs";
+import { rename, unlink } from "node:fs/promises";
 import { resolve } from "node:path";
-import { openPrivateFile } from "../../internal/private-file.ts";
+import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
-import { stampOf } from "./log-file.ts";
+import { syncDirectoryOf, writeAll, writeLines } from "./new-file.ts";
 import { placesOf } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
-import { syncDirectoryOf } from "./sync-directory.ts";
-import { writeAll, writeLines } from "./write-lines.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -37,45 +36,45 @@ export async function repairFile(path: string): Promise<RepairReport> {
   const holder = await lock.acquire(LOCK_TIMEOUT_MS);
   if (holder !== null) throw new SessionBusyError(path, `process ${holder.pid} on ${holder.host}`);
   try {
-    const handle = await open(places.log, "r");
+    const fd = openSync(places.log, "r");
     try {
-      const log = await salvage(handle, places.log, stampOf(await handle.stat()));
+      const log = salvage(fd, places.log, fstatSync(fd));
       const report = { path: places.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
       if (log.damage.length === 0) return report;
-      const sideFile = await keepBytes(handle, places.log, log.damage);
+      const sideFile = keepBytes(fd, places.log, log.damage);
       await rewrite(places.log, log);
       await unlink(places.index).catch(() => {});
       return { ...report, sideFile };
     } finally {
-      await handle.close();
+      closeSync(fd);
     }
   } finally {
     await lock.release();
   }
 }
 
-async function keepBytes(handle: FileHandle, path: string, damage: readonly Damage[]): Promise<string | null> {
+function keepBytes(fd: number, path: string, damage: readonly Damage[]): string | null {
   const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
   if (pieces.size === 0) return null;
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
-  const side = await openPrivateFile(sideFile, "wx");
+  const side = openSync(sideFile, "wx", PRIVATE_FILE_MODE);
   try {
-    for (const [offset, length] of pieces) await writeAll(side, await readChunk(handle, offset, length));
-    await side.sync();
+    for (const [offset, length] of pieces) writeAll(side, readChunk(fd, offset, length));
+    fsyncSync(side);
   } finally {
-    await side.close();
+    closeSync(side);
   }
   return sideFile;
 }
 
 async function rewrite(path: string, { head, entries }: SalvagedLog): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`;
-  const file = await openPrivateFile(temporary, "w");
+  const file = openSync(temporary, "w", PRIVATE_FILE_MODE);
   try {
     await writeLines(file, [JSON.stringify(head.header), ...entries.map((entry) => formatEntry(stored(entry)))]);
-    await file.sync();
+    fsyncSync(file);
   } finally {
-    await file.close();
+    closeSync(file);
   }
   await rename(temporary, path);
   await syncDirectoryOf(path);

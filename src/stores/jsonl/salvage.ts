@@ -1,19 +1,20 @@
-import { open } from "node:fs/promises";
+import { fstatSync } from "node:fs";
 import { basename } from "node:path";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
 import { createHeader, type SessionHeader } from "../../session/header.ts";
 import { isSessionId } from "../../session/id.ts";
-import type { Settings, SettingsNode, SettingsTable } from "../../session/settings.ts";
+import type { SettingsNode, SettingsTable } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import type { FileStamp } from "./index-block.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
+import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
-import { type ByteSource, readLines } from "./read-lines.ts";
-import { recoverLine, type RecoveredItem } from "./recover-line.ts";
-import { relink, type RelinkedLog } from "./relink.ts";
+import { readLines } from "./read-lines.ts";
+import { type RecoveredItem, recoverLine, relink, type RelinkedLog } from "./relink.ts";
+import { withFile } from "./store-failure.ts";
 
 /** One place where a file cannot be read as it is. */
 export interface Damage {
@@ -50,35 +51,35 @@ export class SalvagedLog {
       const target = entry.type === "leaf" ? entry.targetId : entry.id;
       head = stepHead(head, entry, paths.get(target ?? "") ?? emptyHead(header).path, updatedAt);
     }
-    this.head = head;
+    this.head = freezeDeep(head);
   }
 
-  getEntry(id: string): Entry | null {
+  find(id: string): Entry | null {
     return this.entries[this.#positions.get(id) ?? -1] ?? null;
   }
 
-  path(id: string): PathSummary | null {
+  pathOf(id: string): PathSummary | null {
     return this.#paths.get(id) ?? null;
   }
 
-  settings(last: SettingsNode): Settings {
-    return this.#settings.read(last);
+  settingsAt(seq: number): SettingsNode {
+    return this.#settings.at(seq);
   }
 
-  async *read({ after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry, undefined> {
+  *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
     const range = this.entries.slice(Math.max(0, after + 1), Math.max(0, before));
     yield* (reverse ? range.reverse() : range).slice(0, limit);
   }
 }
 
 /** Reads all that can be read of a damaged file. The file is not touched. */
-export async function salvage(handle: ByteSource, path: string, stamp: FileStamp): Promise<SalvagedLog> {
+export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog {
   const damage: Damage[] = [];
-  const first = await readFirstLine(handle);
+  const first = readFirstLine(fd);
   const whole = first.length > first.bytes.length;
   const items: RecoveredItem[] = [];
   let line = 1;
-  for await (const lines of readLines(handle, whole ? first.length : 0, stamp.size)) {
+  for (const lines of readLines(fd, whole ? first.length : 0, stamp.size)) {
     for (const raw of lines) items.push(...recoverLine(raw, ++line));
   }
   const header = salvageHeader(first, path, items, damage);
@@ -87,14 +88,8 @@ export async function salvage(handle: ByteSource, path: string, stamp: FileStamp
 }
 
 /** What cannot be read of a file. */
-export async function readDamage(path: string): Promise<readonly Damage[]> {
-  const handle = await open(path, "r");
-  try {
-    const { ino, size, mtimeMs } = await handle.stat();
-    return (await salvage(handle, path, { ino, size, mtimeMs })).damage;
-  } finally {
-    await handle.close();
-  }
+export function readDamage(path: string): readonly Damage[] {
+  return withFile(path, (fd) => salvage(fd, path, fstatSync(fd)).damage);
 }
 
 /** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */

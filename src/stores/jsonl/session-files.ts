@@ -1,12 +1,18 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { makePrivateDirectory } from "../../internal/private-file.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import { DirectoryLock } from "./directory-lock.ts";
-import { readToken } from "./lease-file.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import type { DamagedSession, SessionPage, SessionQuery } from "../../session/store.ts";
+import { readLease } from "./file-leases.ts";
+import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
-import type { WriteOptions } from "./log-appender.ts";
 import { LogWriter } from "./log-writer.ts";
-import { TRASH_FOLDER } from "./places.ts";
+import type { WriteOptions } from "./new-file.ts";
+import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { SessionDirectory } from "./session-directory.ts";
+import { storeFailed } from "./store-failure.ts";
 
 /** How a directory of session files is kept. */
 export interface SessionFilesOptions extends WriteOptions {
@@ -21,14 +27,25 @@ export class SessionFiles {
   readonly options: SessionFilesOptions;
   readonly live: SessionDirectory;
   readonly trash: SessionDirectory;
-  readonly lock: DirectoryLock;
+  /** Lets one caller at a time, of all processes, change which sessions the directory has. */
+  readonly lock: LockedTurns;
+  readonly #lockPath: string;
   readonly #writers = new Map<LogFile, LogWriter>();
 
   constructor(options: SessionFilesOptions) {
+    const { directory, lockTimeoutMs } = options;
     this.options = options;
-    this.live = new SessionDirectory(options.directory, options);
-    this.trash = new SessionDirectory(join(options.directory, TRASH_FOLDER), options);
-    this.lock = new DirectoryLock(options.directory, options);
+    this.live = new SessionDirectory(directory, options);
+    this.trash = new SessionDirectory(join(directory, TRASH_FOLDER), options);
+    this.#lockPath = join(directory, INDEX_FOLDER, "directory.lock");
+    this.lock = new LockedTurns(this.#lockPath, {
+      lockTimeoutMs,
+      busy: ({ pid, host }) =>
+        new SessionError(
+          "SESSION_BUSY",
+          `${directory} is in use by process ${pid} on ${host}; try again when it is done.`,
+        ),
+    });
   }
 
   /** The store's clock. */
@@ -47,6 +64,17 @@ export class SessionFiles {
     );
   }
 
+  /** Changes which sessions there are, or what is kept beside them, while no other process does. */
+  async change<T>(task: () => Promise<T>): Promise<T> {
+    this.checkWritable();
+    try {
+      await makePrivateDirectory(dirname(this.#lockPath));
+    } catch (cause) {
+      throw storeFailed(`${dirname(this.#lockPath)} could not be made`, cause);
+    }
+    return this.lock.run(task);
+  }
+
   /** The file of a session, and who writes to it. @throws {SessionNotFoundError} */
   async writerOf(sessionId: string): Promise<LogWriter> {
     const file = await this.live.find(sessionId);
@@ -57,9 +85,7 @@ export class SessionFiles {
   writerTo(file: LogFile): LogWriter {
     const known = this.#writers.get(file);
     if (known !== undefined) return known;
-    const sessionId = file.head.header.id;
-    const leaseToken = (): Promise<number | null> => readToken(file.places.lease, this.now());
-    const writer = new LogWriter(file, sessionId, this.options, leaseToken);
+    const writer = new LogWriter(file, file.head.header.id, this.options);
     this.#writers.set(file, writer);
     return writer;
   }
@@ -71,6 +97,32 @@ export class SessionFiles {
     this.trash.changed();
     await writer?.close();
     this.#writers.delete(file);
+  }
+
+  /** One page of the sessions that a query asks for. Files that cannot be read are on the first page. */
+  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
+    const { heads, damaged } = await this.find(query);
+    const placed = heads.map((head) => ({ ...listPosition(head), head }));
+    const matching = after === null ? placed : placed.filter((place) => compareForListing(place, after) > 0);
+    matching.sort(compareForListing);
+    // Of a file that cannot be read nobody knows whose it is, so it is not shown to one user among many.
+    const shown = after === null && query.userId === undefined ? damaged : [];
+    return { items: matching.slice(0, limit).map(({ head }) => head), damaged: shown };
+  }
+
+  /** All the sessions that a query asks for, and the files that cannot be read. */
+  async find(query: SessionQuery): Promise<{ heads: SessionHead[]; damaged: DamagedSession[] }> {
+    const listed = await (query.deleted === true ? this.trash : this.live).list();
+    const running = query.runs === "running";
+    // Who has a session is asked below, and only of those that are left.
+    const asked = { ...query, isHeld: () => running };
+    const asksHolder = running || query.runs === "interrupted";
+    const heads = listed.flatMap(({ head, file }) => {
+      if (head === null || !matchesQuery(head, asked)) return [];
+      const held = asksHolder && readLease(file.places.lease, head.header.id, this.now()) !== null;
+      return held === running ? [head] : [];
+    });
+    return { heads, damaged: listed.flatMap(({ damaged }) => damaged ?? []) };
   }
 
   async close(): Promise<void> {

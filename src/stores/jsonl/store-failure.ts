@@ -1,5 +1,6 @@
+import { closeSync, openSync } from "node:fs";
 import { SessionError } from "../../session/errors.ts";
-import { StaleView } from "./log-access.ts";
+import { StaleView } from "./log-state.ts";
 
 /** The error for something that the file system would not do. */
 export function storeFailed(what: string, cause: unknown): SessionError {
@@ -14,22 +15,43 @@ export function asStoreError(error: unknown): unknown {
   const fromSystem = error instanceof Error && !(error instanceof SessionError) && "syscall" in error;
   if (!fromSystem) return error;
   const { code, path } = error as NodeJS.ErrnoException;
-  if (code === "ENOTDIR" && path !== undefined)
-    return new SessionError(
-      "STORE_FAILED",
-      `${path} is no directory, or lies in none; name a directory for the store.`,
-      {
-        cause: error,
-      },
-    );
+  if (code === "ENOTDIR" && path !== undefined) {
+    const message = `${path} is no directory, or lies in none; name a directory for the store.`;
+    return new SessionError("STORE_FAILED", message, { cause: error });
+  }
   return storeFailed("The store's files could not be used", error);
 }
 
 /** Runs a task; what the file system or a changing file makes of it becomes a `SessionError`. */
-export async function guarded<T>(task: () => Promise<T>): Promise<T> {
+export async function guarded<T>(task: () => T | Promise<T>): Promise<T> {
   try {
     return await task();
   } catch (error) {
     throw asStoreError(error);
+  }
+}
+
+/** For a call that fails because a file is missing: null. */
+export function missingAsNull(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+  throw error;
+}
+
+/** What a call of the file system gives, or null when a file is missing. */
+export function ifThere<T>(task: () => T): T | null {
+  try {
+    return task();
+  } catch (error) {
+    return missingAsNull(error);
+  }
+}
+
+/** Opens a file for reading, runs a task, and closes it. */
+export function withFile<T>(path: string, task: (fd: number) => T): T {
+  const fd = openSync(path, "r");
+  try {
+    return task(fd);
+  } finally {
+    closeSync(fd);
   }
 }

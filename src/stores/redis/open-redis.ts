@@ -52,7 +52,8 @@ export async function openRedis(url: string): Promise<RedisConnection> {
   };
 }
 
-async function loadRedis(): Promise<typeof import("redis")> {
+/** The `redis` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+export async function loadRedis(): Promise<typeof import("redis")> {
   try {
     return await import("redis");
   } catch (cause) {

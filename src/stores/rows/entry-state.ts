@@ -17,24 +17,24 @@ export interface EntryState {
   /** The head's `updatedAt`. */
   readonly at: string;
   /** The head's `modifiedAt`, where it is not `at`. */
-  readonly modified?: string;
-  readonly depth?: number;
+  readonly modified?: string | undefined;
+  readonly depth?: number | undefined;
   /** The path's turn count, where it is not the depth. */
-  readonly turns?: number;
-  readonly usage?: UsageState;
-  readonly cost?: number;
-  readonly compaction?: string;
-  readonly model?: readonly [provider: string, modelId: string];
-  readonly thinking?: string;
-  readonly settings?: number | SettingsState | Settings;
+  readonly turns?: number | undefined;
+  readonly usage?: UsageState | undefined;
+  readonly cost?: number | undefined;
+  readonly compaction?: string | undefined;
+  readonly model?: readonly [provider: string, modelId: string] | undefined;
+  readonly thinking?: string | undefined;
+  readonly settings?: number | SettingsState | Settings | undefined;
   /** Where the head's leaf is, unless it is this entry. */
-  readonly leaf?: number | null;
-  readonly facts?: number | FactsState;
+  readonly leaf?: number | null | undefined;
+  readonly facts?: number | FactsState | undefined;
   /** The head's message count, usage and cost, where they are not those of the leaf's path. */
-  readonly messages?: number;
-  readonly spent?: UsageState;
-  readonly spentCost?: number;
-  readonly closed?: true;
+  readonly messages?: number | undefined;
+  readonly spent?: UsageState | undefined;
+  readonly spentCost?: number | undefined;
+  readonly closed?: true | undefined;
 }
 
 /** A `SettingsNode` at the row that holds it. Rows of the first schema hold all settings there. */
@@ -48,12 +48,12 @@ type UsageState = readonly (number | null)[];
 
 /** The part of a head that few entries change. */
 export interface FactsState {
-  readonly status?: SessionStatus;
-  readonly reason?: string;
-  readonly name?: string;
-  readonly firstMessage?: string;
-  readonly openRuns?: readonly (OpenRun | string)[];
-  readonly undone?: readonly string[];
+  readonly status?: SessionStatus | undefined;
+  readonly reason?: string | undefined;
+  readonly name?: string | undefined;
+  readonly firstMessage?: string | undefined;
+  readonly openRuns?: readonly (OpenRun | string)[] | undefined;
+  readonly undone?: readonly string[] | undefined;
 }
 
 /** A head, and the rows that hold its parts. */
@@ -66,17 +66,25 @@ export interface HeadPlace {
 /** The state of a new entry, as JSON. `next` is the head after it, `before` the one before. */
 export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
   const { head, leafSeq, factsSeq } = next;
-  const state: Mutable<EntryState> = { at: head.updatedAt };
-  if (head.modifiedAt !== head.updatedAt) state.modified = head.modifiedAt;
-  if (path !== null) Object.assign(state, pathState(path, entry.seq));
-  if (leafSeq !== entry.seq) state.leaf = leafSeq;
-  if (factsSeq !== before.factsSeq) state.facts = factsOf(head);
-  else if (factsSeq !== null) state.facts = factsSeq;
-  if (head.messageCount !== head.path.turnCount) state.messages = head.messageCount;
-  if (!sameUsage(head.usage, head.path.usage)) state.spent = usageState(head.usage);
-  if (head.cost !== head.path.cost) state.spentCost = head.cost;
-  if (head.closed) state.closed = true;
-  return JSON.stringify(state);
+  return JSON.stringify({
+    at: head.updatedAt,
+    modified: head.modifiedAt === head.updatedAt ? undefined : head.modifiedAt,
+    ...(path === null ? null : pathState(path, entry.seq)),
+    leaf: leafSeq === entry.seq ? undefined : leafSeq,
+    facts: factsSeq === before.factsSeq ? (factsSeq ?? undefined) : factsOf(head),
+    ...totalsState(head),
+  } satisfies EntryState);
+}
+
+/** A head by itself, with all of its parts but the settings: in their place stands where they are. */
+export function headState(head: SessionHead): EntryState {
+  return {
+    at: head.updatedAt,
+    modified: head.modifiedAt,
+    ...pathState(head.path, -1),
+    facts: factsOf(head),
+    ...totalsState(head),
+  };
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -171,28 +179,40 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
 
 /** The fields of a state that tell the path which ends at `seq`. */
 export function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
-  const { settings } = path;
-  const state: Mutable<Omit<EntryState, "at">> = { depth: path.depth };
-  if (path.turnCount !== path.depth) state.turns = path.turnCount;
-  if (!sameUsage(path.usage, NO_USAGE)) state.usage = usageState(path.usage);
-  if (path.cost !== 0) state.cost = path.cost;
-  if (path.compactionId !== null) state.compaction = path.compactionId;
-  if (path.model !== null) state.model = [path.model.provider, path.model.modelId];
-  if (path.thinkingLevel !== "off") state.thinking = path.thinkingLevel;
-  if (settings !== null) state.settings = settings.seq === seq ? settingsState(settings) : settings.seq;
-  return state;
+  const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
+  return {
+    depth,
+    turns: turnCount === depth ? undefined : turnCount,
+    usage: sameUsage(usage, NO_USAGE) ? undefined : usageState(usage),
+    cost: cost === 0 ? undefined : cost,
+    compaction: compactionId ?? undefined,
+    model: model === null ? undefined : [model.provider, model.modelId],
+    thinking: thinkingLevel === "off" ? undefined : thinkingLevel,
+    settings: settings?.seq === seq ? settingsState(settings) : settings?.seq,
+  };
 }
 
 /** The part of a head that few entries change. */
 export function factsOf(head: SessionHead): FactsState {
-  const facts: Mutable<FactsState> = {};
-  if (head.status !== "active") facts.status = head.status;
-  if (head.statusReason !== null) facts.reason = head.statusReason;
-  if (head.name !== null) facts.name = head.name;
-  if (head.firstMessage !== null) facts.firstMessage = head.firstMessage;
-  if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
-  if (head.undone.length > 0) facts.undone = head.undone;
-  return facts;
+  const { status, statusReason, name, firstMessage, openRuns, undone } = head;
+  return {
+    status: status === "active" ? undefined : status,
+    reason: statusReason ?? undefined,
+    name: name ?? undefined,
+    firstMessage: firstMessage ?? undefined,
+    openRuns: openRuns.length === 0 ? undefined : openRuns,
+    undone: undone.length === 0 ? undefined : undone,
+  };
+}
+
+/** What a head sums up over all branches, where that is not what its path does. */
+function totalsState({ path, messageCount, usage, cost, closed }: SessionHead): Omit<EntryState, "at"> {
+  return {
+    messages: messageCount === path.turnCount ? undefined : messageCount,
+    spent: sameUsage(usage, path.usage) ? undefined : usageState(usage),
+    spentCost: cost === path.cost ? undefined : cost,
+    closed: closed ? true : undefined,
+  };
 }
 
 function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
@@ -223,5 +243,3 @@ export function sameUsage(a: Usage, b: Usage): boolean {
   for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;
   return true;
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -26,9 +26,11 @@ export class CheckpointRows {
 
   async save(checkpoint: Checkpoint): Promise<void> {
     const { id, sessionId, createdAt } = checkpoint;
+    // Held, so that no purge takes the session away between the look at it and the row that refers to it.
+    const held = `${this.#key}${this.#database.dialect.forUpdate}`;
     const saved = await this.#database.change(
       `INSERT INTO ${this.#table} (session_key, id, created_at, body)
-       SELECT own.key, ?, ?, ? FROM (${this.#key}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
+       SELECT own.key, ?, ?, ? FROM (${held}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
       [id, createdAt, JSON.stringify(checkpoint), sessionId],
     );
     if (saved > 0) return;

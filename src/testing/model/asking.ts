@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "../../agent/model.ts";
-import { PartialReply } from "../../agent/collect-reply.ts";
-import { ModelError } from "../../agent/model-error.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "../../agent/model/model.ts";
+import { PartialReply } from "../../agent/model/collect-reply.ts";
+import { ModelError } from "../../agent/model/model-error.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { Content, ContentPart, Message } from "../../session/message.ts";

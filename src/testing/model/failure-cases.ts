@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Model } from "../../agent/model.ts";
-import { ModelError } from "../../agent/model-error.ts";
+import type { Model } from "../../agent/model/model.ts";
+import { ModelError } from "../../agent/model/model-error.ts";
 import type { ModelCase, ModelSubject } from "../model-case.ts";
 import { askInPieces, hello } from "./asking.ts";
 

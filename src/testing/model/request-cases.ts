@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ModelRequest } from "../../agent/model.ts";
+import type { ModelRequest } from "../../agent/model/model.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Model, ModelReply, ModelRequest } from "../../agent/model.ts";
+import type { Model, ModelReply, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";
 import { ask, askInPieces, checkReply, joinPieces, orderTools, saidIn, whereIsIt } from "./asking.ts";

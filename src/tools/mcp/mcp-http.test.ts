@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { Server as Mcp } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { ToolContent, ToolContext } from "../../agent/tool.ts";
+import type { ToolContent, ToolContext } from "../../agent/tools/tool.ts";
 import { Session } from "../../session/session.ts";
 import { type McpTools, mcpTools, openMcpTools } from "./index.ts";
 

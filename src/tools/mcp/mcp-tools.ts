@@ -1,5 +1,5 @@
-import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tool.ts";
-import { isToolEffects, type ToolEffects } from "../../agent/tool-effects.ts";
+import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tools/tool.ts";
+import { isToolEffects, type ToolEffects } from "../../agent/tools/tool-effects.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { askMcp, type McpClient, mcpFailure } from "./mcp-sdk.ts";

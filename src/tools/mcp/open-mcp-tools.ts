@@ -1,4 +1,4 @@
-import type { Tool } from "../../agent/tool.ts";
+import type { Tool } from "../../agent/tools/tool.ts";
 import { connectMcp, type McpClient, type McpConnection, type McpServer } from "./mcp-sdk.ts";
 import { listMcpTools, type McpToolList, type McpToolsOptions, type RefusedTool } from "./mcp-tools.ts";
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ToolContent } from "../../agent/tool.ts";
+import type { ToolContent } from "../../agent/tools/tool.ts";
 import type { ContentPart } from "../../session/message.ts";
 
 /** The most base64 characters of images and files in one result; more would not fit into an entry of a session. */

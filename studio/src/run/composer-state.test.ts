@@ -13,7 +13,7 @@ test("starts a run where nothing goes on, and has a say in one that does", () =>
 test.for([
   [{ ...active, status: "suspended" }, idle, catalogue, /suspended/],
   [{ ...active, status: "closed" }, idle, catalogue, /closed/],
-  [{ ...active, running: { runId: "r", here: false } }, idle, catalogue, /has this session/],
+  [{ ...active, running: { runId: "r" } }, idle, catalogue, /has this session/],
   [active, idle, { agents: [], models: [], groups: [], hasPlace: false }, /no agent/],
 ] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
   expect(composerState(session, run, offered, false, true)).toMatchObject({

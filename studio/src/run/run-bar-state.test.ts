@@ -8,12 +8,10 @@ const open = (state: "requested" | "started" | "parked" | "answered", more: obje
   openRuns: [{ runId: "r", state, ...more }],
 });
 
-test("says who is at work, here or on another server, and that it can be stopped", () => {
-  const here = { ...open("started"), running: { runId: "r", here: true } };
-  expect(barOf(here, "r", quiet)).toMatchObject({ text: "clerk is working …", cancels: "r", goesOn: false });
-  const there = { ...here, running: { runId: "r", here: false } };
-  expect(barOf(there, "r", quiet)?.text).toBe("clerk is working on another server …");
-  expect(barOf(here, "r", { ...quiet, asks: true })?.text).toMatch(/waits for your approval/);
+test("says who is at work, and that it can be stopped", () => {
+  const working = { ...open("started"), running: { runId: "r" } };
+  expect(barOf(working, "r", quiet)).toMatchObject({ text: "clerk is working …", cancels: "r", goesOn: false });
+  expect(barOf(working, "r", { ...quiet, asks: true })?.text).toMatch(/waits for your approval/);
   expect(barOf(open("requested"), "r", quiet)?.text).toMatch(/waits its turn/);
 });
 

@@ -31,7 +31,7 @@ export function barOf(
     if (run?.cancelled === true) return bar("The run is being stopped …");
     if (run?.state === "requested") return bar("The run waits its turn …");
     if (asks) return bar(waits);
-    return bar(`${who} is working${running?.here === false ? " on another server" : ""} …`);
+    return bar(`${who} is working …`);
   }
   if (run === undefined || status === "closed" || status === "expired") return null;
   switch (run.state) {

@@ -70,12 +70,12 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
     });
   }, [client, sessionId, id, end, setProblem, returns]);
 
-  const elsewhere = session.running !== null && !session.running.here;
+  const unfollowed = session.running !== null && id === null;
   useEffect(() => {
-    if (!elsewhere) return;
+    if (!unfollowed) return;
     const timer = setInterval(() => latest.current.reload(), LOOK_MS);
     return () => clearInterval(timer);
-  }, [elsewhere]);
+  }, [unfollowed]);
 
   const took = (run: RunView): void => {
     begin(run.runId);

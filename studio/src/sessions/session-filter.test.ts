@@ -16,7 +16,7 @@ test("asks the server for what it can answer, and for nothing when there is no f
 test("sorts out itself what runs and what was interrupted, among what a search found", () => {
   const openRuns = [{ runId: "r", state: "started" }] as const;
   const interrupted = { status: "active", running: null, openRuns } as const;
-  const running = { ...interrupted, running: { runId: "r", here: false } };
+  const running = { ...interrupted, running: { runId: "r" } };
   expect([interrupted, running].map((session) => isShown(session, "running"))).toEqual([false, true]);
   expect([interrupted, running].map((session) => isShown(session, "interrupted"))).toEqual([true, false]);
   expect(isShown(interrupted, "all")).toBe(true);

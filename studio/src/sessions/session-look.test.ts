@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { markOf, titleOf } from "./session-look.ts";
 
 test("calls a session by what its runs wait for, or what its status says", () => {
-  const running = { runId: "r", here: true };
+  const running = { runId: "r" };
   const having = (state: "requested" | "started" | "parked" | "answered") => [{ runId: "r", state }];
   expect(markOf({ status: "active", running, openRuns: having("started") })).toBe("running");
   expect(markOf({ status: "active", running: null, openRuns: having("started") })).toBe("interrupted");

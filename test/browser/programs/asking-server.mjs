@@ -2,11 +2,17 @@
 // JSON. Only reading runs unasked; where its tools act, commands can reach everything. `ask_helper` runs an agent itself.
 // node asking-server.mjs <path> <port>
 import { fileURLToPath } from "node:url";
-import { createAgent, defineTool } from "../../../dist/agent/index.js";
-import { createServer } from "../../../dist/http/index.js";
-import { GroupSession, RoundRobinTurnManager, SessionManager, workspaceTools } from "../../../dist/index.js";
-import { registerSandboxBackend } from "../../../dist/session/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import {
+  createAgent,
+  defineTool,
+  GroupSession,
+  registerSandboxBackend,
+  RoundRobinTurnManager,
+  SessionManager,
+  workspaceTools,
+} from "skein";
+import { createServer } from "skein/http";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", port = "0"] = process.argv.slice(2);
 
@@ -15,7 +21,7 @@ registerSandboxBackend("open", () => ({
   open: () => Promise.reject(new Error("There is nothing to run it in.")),
 }));
 
-/** @type {import("../../../dist/agent/index.js").Model} */
+/** @type {import("skein").Model} */
 const obedient = {
   provider: "obedient",
   id: "obedient",

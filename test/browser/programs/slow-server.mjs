@@ -3,16 +3,15 @@
 // node slow-server.mjs <path> <port> <seconds that its clock is ahead>
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createAgent } from "../../../dist/agent/index.js";
-import { createServer } from "../../../dist/http/index.js";
-import { GroupSession, RoundRobinTurnManager, SessionManager } from "../../../dist/index.js";
-import { offline } from "../../../dist/models/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createAgent, GroupSession, RoundRobinTurnManager, SessionManager } from "skein";
+import { createServer } from "skein/http";
+import { offline } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", port = "0", aheadSeconds = "0"] = process.argv.slice(2);
 const PAUSE_MS = 100;
 
-/** @type {(word: string, words: number) => import("../../../dist/agent/index.js").Model} */
+/** @type {(word: string, words: number) => import("skein").Model} */
 const slow = (word, words) => ({
   provider: "slow",
   id: "slow",
@@ -26,7 +25,7 @@ const slow = (word, words) => ({
   },
 });
 
-/** @type {(name: string, word: string, words: number) => import("../../../dist/agent/index.js").Agent} */
+/** @type {(name: string, word: string, words: number) => import("skein").Agent} */
 const agentOf = (name, word, words) =>
   createAgent({ name, prompt: "Talk.", model: slow(word, words), builtInTools: false });
 

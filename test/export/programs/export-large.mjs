@@ -1,6 +1,6 @@
 // Exports the only session of a directory and prints how many characters came out; run it with little memory.
-import { exportSession } from "../../../dist/export/index.js";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+import { exportSession } from "skein";
+import { openJsonlStore } from "skein/jsonl";
 
 const [directory = "", id = "", wanted] = process.argv.slice(2);
 const format = wanted === "markdown" ? "markdown" : "jsonl";

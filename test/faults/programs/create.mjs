@@ -2,7 +2,7 @@
 // that it was let make.
 // node create.mjs <address> <tag> <sessions>
 import { createInterface } from "node:readline";
-import { createHeader } from "../../../dist/session/header.js";
+import { createHeader } from "skein";
 import { openAt } from "./open-at.mjs";
 
 const [address = "", tag = "", sessions = "0"] = process.argv.slice(2);

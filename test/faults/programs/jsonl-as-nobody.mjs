@@ -1,7 +1,7 @@
 // Tries every kind of write as a user without rights, and prints the codes of the errors as one line of JSON.
 // node jsonl-as-nobody.mjs <directory>
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
-import { createHeader } from "../../../dist/session/index.js";
+import { openJsonlStore } from "skein/jsonl";
+import { createHeader } from "skein";
 
 const [directory = ""] = process.argv.slice(2);
 if (process.getuid?.() === 0) process.setuid?.(65534);

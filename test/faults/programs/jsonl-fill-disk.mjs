@@ -1,7 +1,7 @@
 // Appends to session `a` until the file system refuses, and prints what happened as one line of JSON.
 // node jsonl-fill-disk.mjs <directory> <durability>
 import { readFileSync } from "node:fs";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
+import { openJsonlStore } from "skein/jsonl";
 
 const [directory = "", durability] = process.argv.slice(2);
 const store = await openJsonlStore({ directory, durability: durability === "fsync" ? "fsync" : "flush" });

@@ -1,7 +1,7 @@
 // Opens each store whose address it reads, makes a session there, appends one entry, and prints "done" or the error.
 // node open.mjs <session>
 import { createInterface } from "node:readline";
-import { createHeader } from "../../../dist/session/header.js";
+import { createHeader } from "skein";
 import { openAt } from "./open-at.mjs";
 
 const [session = ""] = process.argv.slice(2);

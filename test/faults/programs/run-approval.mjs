@@ -1,15 +1,14 @@
 // Runs a session in a file up to calls that need approval, approves the second of them, leaves input, and waits.
 // node run-approval.mjs <path>
 import { writeSync } from "node:fs";
-import { runSessionLoop } from "../../../dist/agent/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { Session } from "../../../dist/session/index.js";
+import { runSessionLoop, Session } from "skein";
+import { scripted } from "skein/offline";
 
 const [path = ""] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 const call = (/** @type {string} */ id) => ({ id, name: "pay", arguments: "{}" });
 
-/** @type {import("../../../dist/agent/index.js").Tool} */
+/** @type {import("skein").Tool} */
 const pay = {
   schema: { name: "pay", description: "Pays.", parameters: { type: "object" } },
   check: (value) => ({ ok: true, value }),

@@ -2,17 +2,16 @@
 // node run-claim.mjs <file|jsonl|sqlite> <path> <start | session id> <file of effects>
 import { appendFileSync, writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { resumeSession, runSessionLoop } from "../../../dist/agent/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { Session } from "../../../dist/session/index.js";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { resumeSession, runSessionLoop, Session } from "skein";
+import { scripted } from "skein/offline";
+import { openJsonlStore } from "skein/jsonl";
+import { openSqliteStore } from "skein/sqlite";
 
 const [kind = "", path = "", sessionId = "", effects = ""] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 const schema = (/** @type {string} */ name) => ({ name, description: name, parameters: { type: "object" } });
 
-/** @type {import("../../../dist/agent/index.js").Tool[]} */
+/** @type {import("skein").Tool[]} */
 const tools = [
   {
     schema: schema("wait"),

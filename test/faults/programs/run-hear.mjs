@@ -1,16 +1,15 @@
 // Runs or resumes a session of a store, prints what happens, and ends. Calls that run leave a line too.
 // node run-hear.mjs <path of the database> <start | session id> <milliseconds until it parks, or never>
 import { writeSync } from "node:fs";
-import { resumeSession, runSessionLoop } from "../../../dist/agent/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { Session } from "../../../dist/session/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { resumeSession, runSessionLoop, Session } from "skein";
+import { scripted } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", sessionId = "", afterMs = "never"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 const store = await openSqliteStore({ path });
 
-/** @type {import("../../../dist/agent/index.js").Tool} */
+/** @type {import("skein").Tool} */
 const pay = {
   schema: { name: "pay", description: "Pays.", parameters: { type: "object" } },
   check: (value) => ({ ok: true, value }),

@@ -1,59 +1,17 @@
-// Goes on with every run of a store that waits for someone, until it is killed or its standard input ends. Each call that
-// has an effect leaves a line in a file: run, round and tool.
+// Goes on with every run of a store that waits for someone, until it is killed or its standard input ends.
 // node run-worker.mjs <address> <file of effects> <rounds>
 // Prints "begin <run>", "row <run>", "end <run> <status>" and, for what must never be, "wrong <sentence>".
-import { appendFileSync, writeSync } from "node:fs";
+import { writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { createAgent, defineTool } from "../../../dist/agent/index.js";
-import { SessionManager } from "../../../dist/lifecycle/index.js";
+import { SessionManager } from "skein";
+import { countingAgent } from "./counting-agent.mjs";
 import { openAt } from "./open-at.mjs";
 
 const [address = "", effects = "", rounds = "3"] = process.argv.slice(2);
 const lookEveryMs = 20;
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
-/**
- * What a model would do: in each round it looks, notes and pays, and calls are named alike in all of them.
- * @type {import("../../../dist/agent/index.js").Model}
- */
-const model = {
-  provider: "torture",
-  id: "counting",
-  async complete({ messages }) {
-    const said = messages.slice(messages.findLastIndex(({ role }) => role === "user"));
-    const round = said.filter(({ role }) => role === "assistant").length;
-    await wait(Math.random() * 10);
-    if (round >= Number(rounds)) return { role: "assistant", content: "done" };
-    const call = (/** @type {string} */ name) => ({ id: name, name, arguments: JSON.stringify({ round }) });
-    return { role: "assistant", content: null, toolCalls: ["look", "note", "pay"].map(call) };
-  },
-};
-
-/**
- * @param {string} name
- * @param {object} more
- */
-const tool = (name, more = {}) =>
-  defineTool({
-    name,
-    description: name,
-    parameters: { type: "object", properties: { round: { type: "integer" } }, required: ["round"] },
-    async execute({ round }, { runId }) {
-      if (name !== "look") appendFileSync(effects, `${runId} ${round} ${name}\n`);
-      await wait(Math.random() * 10);
-      return "ok";
-    },
-    ...more,
-  });
-
-const agent = createAgent({
-  name: "worker",
-  prompt: "",
-  model,
-  builtInTools: false,
-  tools: [tool("look", { idempotent: true }), tool("note"), tool("pay", { exclusive: true, needsApproval: true })],
-});
-
+const agent = countingAgent({ effects, rounds: Number(rounds) });
 const store = await openAt(address);
 const manager = new SessionManager({ store });
 /** @type {Set<string>} */
@@ -93,7 +51,7 @@ async function goOn(sessionId) {
   }
 }
 
-/** @param {import("../../../dist/agent/index.js").SessionRun} run */
+/** @param {import("skein").SessionRun} run */
 async function tellRows(run) {
   for await (const { type } of run)
     if (type === "round-finished" || type === "tool-finished") print(`row ${run.runId}`);

@@ -1,12 +1,10 @@
 // Keeps a run of calls and results, and prints the id of each row that was acknowledged.
 // node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
-import { openRunSink } from "../../../dist/agent/open-run-sink.js";
-import { resumeSession } from "../../../dist/agent/resume-session.js";
-import { Session } from "../../../dist/session/session.js";
-import { Transcript } from "../../../dist/session/transcript.js";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { openRunSink } from "../../../src/agent/persist/open-run-sink.ts";
+import { resumeSession, Session, Transcript } from "../../../src/index.ts";
+import { openJsonlStore } from "../../../src/stores/jsonl/index.ts";
+import { openSqliteStore } from "../../../src/stores/sqlite/index.ts";
 
 const [kind = "", path = "", id = "", mode = "start"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);

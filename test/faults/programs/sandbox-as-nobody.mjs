@@ -2,7 +2,7 @@
 // SKEIN_HOME=<directory that anyone may write to> node sandbox-as-nobody.mjs
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { localBackend } from "../../../dist/sandboxes/local/index.js";
+import { localBackend } from "skein/sandbox";
 
 if (process.getuid?.() === 0) {
   process.setgid?.(65534);

@@ -1,8 +1,8 @@
 // Opens a local sandbox, writes a file, records it, says its id, and then holds it until it is killed.
 // node sandbox-hold.mjs <path of the registry's file>
 import { writeSync } from "node:fs";
-import { localBackend } from "../../../dist/sandboxes/local/index.js";
-import { PersistentSandboxRegistry } from "../../../dist/sandboxes/persistent-sandbox-registry.js";
+import { localBackend } from "skein/sandbox";
+import { PersistentSandboxRegistry } from "skein/sandbox";
 
 const [path = ""] = process.argv.slice(2);
 const sandbox = await localBackend.open({ env: { FROM: "another process" } });

@@ -1,6 +1,6 @@
 // Records sandboxes in a registry, one after the other.
 // node sandbox-record.mjs <path of the registry's file> <name> <count>
-import { PersistentSandboxRegistry } from "../../../dist/sandboxes/persistent-sandbox-registry.js";
+import { PersistentSandboxRegistry } from "skein/sandbox";
 
 const [path = "", name = "", count = "0"] = process.argv.slice(2);
 const registry = new PersistentSandboxRegistry({ path });

@@ -1,7 +1,7 @@
 // Opens a database as a user without rights and tries every kind of write; prints what happened as one line of JSON.
 // node sqlite-as-nobody.mjs <path>
-import { createHeader } from "../../../dist/session/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createHeader } from "skein";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = ""] = process.argv.slice(2);
 if (process.getuid?.() === 0) process.setuid?.(65534);
@@ -14,7 +14,7 @@ const codeOf = async (call) => {
     return /** @type {{ code?: string }} */ (error).code;
   }
 };
-/** @type {import("../../../dist/session/index.js").SessionStore | undefined} */
+/** @type {import("skein").SessionStore | undefined} */
 let store;
 const opened = await codeOf(async () => {
   store = await openSqliteStore({ path });

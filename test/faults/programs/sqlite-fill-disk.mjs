@@ -1,6 +1,6 @@
 // Appends to a session until there is no more room, and prints what happened as one line of JSON.
 // node sqlite-fill-disk.mjs <path> <session>
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", session = ""] = process.argv.slice(2);
 const store = await openSqliteStore({ path });

@@ -1,7 +1,7 @@
 // Opens a session's file, appends once, says so, and then holds it until it is killed.
 // node tree-hold.mjs <path>
 import { writeSync } from "node:fs";
-import { SessionTree } from "../../../dist/index.js";
+import { SessionTree } from "skein";
 
 const [path = ""] = process.argv.slice(2);
 const tree = await SessionTree.open(path);

@@ -7,15 +7,15 @@ import { join } from "node:path";
 import {
   createAgent,
   createHeader,
+  exportJsonl,
   openSessionWriter,
   openStore,
   Session,
   SessionManager,
   SessionTree,
-} from "../../../dist/index.js";
-import { offline } from "../../../dist/models/index.js";
-import { PersistentSandboxRegistry } from "../../../dist/sandboxes/persistent-sandbox-registry.js";
-import { exportJsonl } from "../../../dist/tree/export-lineage.js";
+} from "skein";
+import { offline } from "skein/offline";
+import { PersistentSandboxRegistry } from "skein/sandbox";
 
 const [directory = ""] = process.argv.slice(2);
 const message = /** @type {const} */ ({ role: "user", content: "A word for nobody else." });

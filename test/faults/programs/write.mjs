@@ -5,7 +5,7 @@
 // "wrong <sentence>".
 import { writeSync } from "node:fs";
 import { setImmediate as turn, setTimeout as wait } from "node:timers/promises";
-import { createHeader } from "../../../dist/session/header.js";
+import { createHeader } from "skein";
 import { openAt } from "./open-at.mjs";
 
 const [address = "", sessionNames = "", tag = "", appends = "0", lanes = "1"] = process.argv.slice(2);

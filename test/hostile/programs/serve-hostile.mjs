@@ -3,16 +3,10 @@
 // node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  createAgent,
-  GroupSession,
-  RoundRobinTurnManager,
-  SessionManager,
-  workspaceTools,
-} from "../../../dist/index.js";
-import { createServer, openTokenFile } from "../../../dist/http/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createAgent, GroupSession, RoundRobinTurnManager, SessionManager, workspaceTools } from "skein";
+import { createServer, openTokenFile } from "skein/http";
+import { scripted } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 const [directory = ""] = process.argv.slice(2);
 const workingDir = join(directory, "work");
@@ -25,7 +19,7 @@ const FIXTURES = { maxSessionsPerUser: 40, maxTurnsPerSession: 3000 };
 
 /**
  * Does what it is told: `call <tool> <arguments>` calls a tool, `wait` waits until it is stopped, anything else is heard.
- * @type {import("../../../dist/models/index.js").ScriptedReply}
+ * @type {import("skein/offline").ScriptedReply}
  */
 const reply = ({ messages }, { signal }) => {
   const last = messages.at(-1);

@@ -1,7 +1,7 @@
 // Serves sessions of a SQLite file to many users; their tokens are what `server-support.ts` would make of their names.
 // node serve-limited.mjs <path> <users>
-import { createServer } from "../../../dist/http/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createServer } from "skein/http";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", users = "1"] = process.argv.slice(2);
 const store = await openSqliteStore({ path });

@@ -1,13 +1,13 @@
 // Serves sessions of a SQLite file with an agent that looks, then pays once it may, then says so.
 // node serve-runs.mjs <path> <port>
-import { createAgent } from "../../../dist/agent/index.js";
-import { createServer } from "../../../dist/http/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createAgent } from "skein";
+import { createServer } from "skein/http";
+import { scripted } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", port = "0"] = process.argv.slice(2);
 
-/** @returns {import("../../../dist/agent/index.js").Tool} */
+/** @returns {import("skein").Tool} */
 const toolOf = (/** @type {string} */ name, /** @type {boolean} */ asks) => ({
   schema: { name, description: `Does ${name}.`, parameters: { type: "object" } },
   check: (value) => ({ ok: true, value }),
@@ -15,7 +15,7 @@ const toolOf = (/** @type {string} */ name, /** @type {boolean} */ asks) => ({
   execute: () => `${name} done`,
 });
 
-/** @type {import("../../../dist/models/index.js").ScriptedReply} */
+/** @type {import("skein/offline").ScriptedReply} */
 const reply = ({ messages }) => {
   const last = messages.at(-1);
   if (last?.role === "tool" && last.name === "pay") return "Paid.";

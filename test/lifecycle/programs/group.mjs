@@ -2,10 +2,9 @@
 // node group.mjs <jsonl or sqlite> <directory> <run or resume> <seconds that the clock is ahead> <who hangs, or nobody>
 import { writeSync } from "node:fs";
 import { join } from "node:path";
-import { GroupSession } from "../../../dist/group/index.js";
-import { SessionManager } from "../../../dist/lifecycle/index.js";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { GroupSession, SessionManager } from "skein";
+import { openJsonlStore } from "skein/jsonl";
+import { openSqliteStore } from "skein/sqlite";
 
 const [kind = "", directory = "", mode = "", ahead = "0", hangs = ""] = process.argv.slice(2);
 const clock = () => new Date(Date.now() + Number(ahead) * 1000);

@@ -1,9 +1,9 @@
 // Does one thing with the runs of session "s", as a process of its own: runs.mjs <directory> <what> [<argument>].
 import { once } from "node:events";
 import { join } from "node:path";
-import { createAgent, defineTool, SessionManager } from "../../../dist/index.js";
-import { scripted } from "../../../dist/models/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { createAgent, defineTool, SessionManager } from "skein";
+import { scripted } from "skein/offline";
+import { openSqliteStore } from "skein/sqlite";
 
 const [directory = "", what = "", argument = ""] = process.argv.slice(2);
 const store = await openSqliteStore({ path: join(directory, "skein.db") });
@@ -23,7 +23,7 @@ const pay = defineTool({
   },
 });
 const call = { id: "c1", name: "pay", arguments: "{}" };
-/** @type {Record<string, import("../../../dist/models/index.js").ScriptedReply[]>} */
+/** @type {Record<string, import("skein/offline").ScriptedReply[]>} */
 const replies = {
   short: ["Done."],
   paying: [{ role: "assistant", content: null, toolCalls: [call], stopReason: "tool_calls" }, "Done."],

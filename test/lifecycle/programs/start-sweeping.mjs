@@ -1,6 +1,6 @@
 // Starts the timer of a manager and does nothing else, so that it ends at once unless the timer keeps it alive.
-import { SessionManager } from "../../../dist/lifecycle/index.js";
-import { openMemoryStore } from "../../../dist/stores/memory/index.js";
+import { SessionManager } from "skein";
+import { openMemoryStore } from "skein/memory";
 
 const manager = new SessionManager({ store: openMemoryStore() });
 manager.start();

@@ -2,9 +2,9 @@
 // node sweep.mjs <jsonl or sqlite> <directory>
 import { once } from "node:events";
 import { join } from "node:path";
-import { SessionManager } from "../../../dist/lifecycle/index.js";
-import { openJsonlStore } from "../../../dist/stores/jsonl/index.js";
-import { openSqliteStore } from "../../../dist/stores/sqlite/index.js";
+import { SessionManager } from "skein";
+import { openJsonlStore } from "skein/jsonl";
+import { openSqliteStore } from "skein/sqlite";
 
 const [kind = "", directory = ""] = process.argv.slice(2);
 const store = await (kind === "jsonl"

@@ -1,20 +1,26 @@
 import type { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
+import { giveAnswer } from "../../../workers/inner-answers.ts";
+import { LiveHearer } from "../../../workers/live-hearer.ts";
+import { ringNext, runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { AnswerRequest, RunView } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
-import type { Caller, ServerRuns, ServerServices } from "../server-services.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
 import { EventStreams } from "./event-streams.ts";
-import { draining, requestRun, writableHead } from "./request-run.ts";
+import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { runEvent } from "./run-event-schemas.ts";
 import { followRun } from "./run-feed.ts";
-import { RunHost } from "./run-host.ts";
 import * as schemas from "./run-schemas.ts";
 import { findRun, listOpenRuns, listSessionRuns, readRun, storyAbout } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
+import { liveFrame } from "./wire-event.ts";
+
+/** How long whoever stops a run waits for its end. */
+const END_MS = 2000;
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const ASKED = { 202: { description: "The run, which goes on by itself.", schema: schemas.runView } } as const;
@@ -24,17 +30,16 @@ const streamOf = (data: string, schema: z.ZodType) =>
     200: { description: `Server-Sent Events; the data of each is ${data}.`, contentType: "text/event-stream", schema },
   }) as const;
 
-/** Adds the routes of runs and of live events; what comes back is for whoever shuts the server down. */
-export function mountRuns(app: ServerApp, services: ServerServices): ServerRuns {
-  const host = new RunHost(services, app.limits.maxRunsPerUser);
-  mountAsking(app, services, host);
+/** Adds the routes of runs and of live events. */
+export function mountRuns(app: ServerApp, services: ServerServices): void {
+  mountAsking(app, services);
   mountListing(app, services);
-  mountSaying(app, services, host);
-  mountStreams(app, services, host);
-  return host;
+  mountSaying(app, services);
+  mountStreams(app, services);
 }
 
-function mountAsking(app: ServerApp, services: ServerServices, host: RunHost): void {
+function mountAsking(app: ServerApp, services: ServerServices): void {
+  const backlog = new Backlog(services.store, app.limits.maxWaiting);
   route(app, {
     method: "post",
     path: "/api/sessions/:id/runs",
@@ -43,13 +48,13 @@ function mountAsking(app: ServerApp, services: ServerServices, host: RunHost): v
       "Asks for a run of a session by an agent or a group. Under the same runId, or Idempotency-Key, it is the same run.",
     needs: "run",
     body: schemas.runRequest,
-    problems: [502],
+    problems: [503],
     content: true,
     answers: ASKED,
     async handle({ param, body, caller, request: { headers } }) {
       const sessionId = param("id");
       const request = { ...body, ...keyOf(headers, body.runId) };
-      const runId = await requestRun(services, host, { sessionId, request, caller });
+      const runId = await requestRun(services, backlog, { sessionId, request, caller });
       return asked(await viewOf(services, sessionId, runId, caller));
     },
   });
@@ -57,9 +62,8 @@ function mountAsking(app: ServerApp, services: ServerServices, host: RunHost): v
     method: "post",
     path: "/api/sessions/:id/recover",
     operationId: "recoverSession",
-    summary: "Goes on with the run of a session that was interrupted, or begins the one that waits.",
+    summary: "Lets a worker go on with the run of a session that was interrupted, or begin the one that waits.",
     needs: "run",
-    problems: [502],
     body: schemas.emptyRequest,
     answers: { ...ASKED, 204: { description: "No run of the session could go on." } },
     async handle({ param, caller }) {
@@ -69,9 +73,10 @@ function mountAsking(app: ServerApp, services: ServerServices, host: RunHost): v
       if (openRuns.length === 0) return noContent();
       const lease = await services.store.leaseOf(sessionId);
       if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
-      host.checkRoom(caller.userId);
-      const held = await host.takeUp(sessionId, { any: true });
-      return held === null ? noContent() : asked(await viewOf(services, sessionId, held.runId, caller));
+      const due = await services.manager.due(sessionId);
+      if (due === null) return noContent();
+      await services.bell.ring(sessionId, { runner: await runnerOf(services.store, due.head, due.run) });
+      return asked(await viewOf(services, sessionId, due.run.runId, caller));
     },
   });
 }
@@ -105,7 +110,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
   });
 }
 
-function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): void {
+function mountSaying(app: ServerApp, services: ServerServices): void {
   const { manager } = services;
   /** A route that says something to a run and answers with how that stands then. */
   const add = <Body>(
@@ -134,8 +139,8 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
       const { runId } = await viewOf(services, sessionId, param("runId"), caller);
       const { reason } = body;
       if (await manager.cancel(sessionId, { runId, ...(reason === undefined ? {} : { reason }) }, as)) {
-        await host.get(runId)?.ended;
-        await host.ring(sessionId);
+        await ringFree(services, sessionId);
+        await untilEnded(services, sessionId, runId);
       }
       return runId;
     },
@@ -148,8 +153,7 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
       needs: "approve",
       body: schemas.answerRequest,
     },
-    ({ param, body, as }, sessionId) =>
-      answerQuestion(services, host, { sessionId, question: param("question"), body, as }),
+    ({ param, body, as }, sessionId) => answerQuestion(services, { sessionId, question: param("question"), body, as }),
   );
   for (const kind of ["steer", "followUp"] as const) {
     add(
@@ -180,10 +184,9 @@ function mountSaying(app: ServerApp, services: ServerServices, host: RunHost): v
   }
 }
 
-/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its process knows. */
+/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its worker knows. */
 async function answerQuestion(
-  { manager, store }: ServerServices,
-  host: RunHost,
+  services: ServerServices,
   {
     sessionId,
     question,
@@ -191,27 +194,44 @@ async function answerQuestion(
     as,
   }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
 ): Promise<string> {
+  const { manager, store, bell } = services;
   const { approve, reason, note } = body;
   const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };
   try {
     await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
   } catch (error) {
-    const held = host.inSession(sessionId);
     const missing = error instanceof SessionError && error.code === "QUESTION_NOT_FOUND";
-    if (!missing || held === null || !held.asks(question)) throw error;
-    await (approve ? held.run.approve(question) : held.run.deny(question, reason));
-    return held.runId;
+    if (!missing || (await store.leaseOf(sessionId)) === null) throw error;
+    const runId = await giveAnswer(bell, { sessionId, question, approve, reason });
+    if (runId === null) throw error;
+    return runId;
   }
-  await host.ring(sessionId);
+  await ringFree(services, sessionId);
   const asked = await store.getEntry(sessionId, question);
   return asked?.type === "approval" ? asked.runId : "";
 }
 
-function mountStreams(app: ServerApp, services: ServerServices, host: RunHost): void {
-  const { store, drain } = services;
+/** Rings for a session that nobody has: whoever has it hears what is said by the log. */
+async function ringFree({ store, bell, report }: ServerServices, sessionId: string): Promise<void> {
+  if ((await store.leaseOf(sessionId)) !== null) return;
+  await ringNext({ store, bell, leaseMs: 0 }, sessionId).catch(report);
+}
+
+/** Waits a little for the end of a run that was told to stop. */
+async function untilEnded({ store }: ServerServices, sessionId: string, runId: string): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head?.openRuns.some((run) => run.runId === runId) !== true) return;
+  const watch = store.watch(sessionId, { after: head.version - 1, signal: AbortSignal.timeout(END_MS) });
+  for await (const entry of watch) if (entry.type === "run" && entry.runId === runId) return;
+}
+
+function mountStreams(app: ServerApp, services: ServerServices): void {
+  const { store, drain, bell } = services;
   const streams = new EventStreams(app.limits);
   const watches = new SessionWatches(store, services.report);
+  const live = new LiveHearer(bell, liveFrame, services.report);
   drain.addEventListener("abort", () => streams.close(), { once: true });
+  drain.addEventListener("abort", () => live.close(), { once: true });
   route(app, {
     method: "get",
     path: "/api/sessions/:id/runs/:runId/events",
@@ -227,7 +247,7 @@ function mountStreams(app: ServerApp, services: ServerServices, host: RunHost): 
       const runId = param("runId");
       const head = await visibleHead(services, param("id"), caller);
       const first = await findRun(services, head, runId);
-      const init = { ...storyAbout(services, head), store, watches, live: host.live, head, runId, first };
+      const init = { ...storyAbout(services, head), store, watches, live, head, runId, first };
       const source = await followRun(init, request.headers.get("last-event-id"));
       return source === null ? noContent() : streams.open(source, request, admission);
     },

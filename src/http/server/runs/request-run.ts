@@ -2,23 +2,25 @@ import { statusError } from "../../../session/append-guard.ts";
 import { show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import { requestIdOf } from "../../../session/open-runs.ts";
+import type { SessionStore } from "../../../session/store.ts";
 import type { RunRequest } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
-import type { RunHost } from "./run-host.ts";
+
+/** For how long it is known how many wait. */
+const COUNTED_MS = 250;
 
 /**
- * Asks for a run on a caller's behalf, and takes it up here if nobody has its session; its id. The same request again is the
- * same run, whatever holds by now. One that is refused has changed nothing.
+ * Asks for a run on a caller's behalf, and tells those who could run it; its id. The same request again is the same run,
+ * whatever holds by now. One that is refused has changed nothing.
  */
 export async function requestRun(
   services: ServerServices,
-  host: RunHost,
+  backlog: Backlog,
   { sessionId, request, caller }: { sessionId: string; request: RunRequest; caller: Caller },
 ): Promise<string> {
-  const { manager, store, drain, report } = services;
-  const { ifBusy = "reject" } = request;
+  const { manager, store, bell, drain, report } = services;
   const head = await visibleHead(services, sessionId, caller);
   const entry = request.runId === undefined ? null : await store.getEntry(sessionId, requestIdOf(request.runId));
   const earlier = entry?.type === "run_request" ? entry : null;
@@ -26,21 +28,47 @@ export async function requestRun(
   if (earlier === null) {
     if (drain.aborted) throw draining();
     if (head.status !== "active") throw statusError(sessionId, head.status);
-    const givesWay = ifBusy === "interrupt" && host.inSession(sessionId) !== null;
-    if (ifBusy !== "enqueue" && !givesWay) host.checkRoom(caller.userId);
+    await backlog.check();
   }
   const { agent: _agent, ...rest } = request;
   const { runId } = await manager.request(sessionId, { ...rest, ...who }, { actor: caller });
-  try {
-    await host.takeUp(sessionId);
-  } catch (error) {
-    if (ifBusy !== "reject") report(error);
-    else {
-      await manager.cancel(sessionId, { runId }, { actor: caller });
-      throw error;
-    }
-  }
+  const runner = who.agent ?? request.group ?? "";
+  // What is on record is found by the next sweep where nobody hears of it now.
+  await bell.ring(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
   return runId;
+}
+
+/** What waits to be taken up, as the log has it. */
+export class Backlog {
+  readonly #store: SessionStore;
+  readonly #max: number;
+  #countedMs = Number.NEGATIVE_INFINITY;
+  #waiting = 0;
+
+  constructor(store: SessionStore, max: number) {
+    this.#store = store;
+    this.#max = max;
+  }
+
+  /** @throws {HttpError} `OVERLOADED` where as many wait as may. */
+  async check(): Promise<void> {
+    const nowMs = performance.now();
+    if (nowMs - this.#countedMs > COUNTED_MS) {
+      this.#countedMs = nowMs;
+      this.#waiting = await this.#store.count({ dueBefore: new Date().toISOString() });
+    }
+    if (this.#waiting >= this.#max) {
+      throw new HttpError("OVERLOADED", `${this.#max} runs wait to begin already; try again later.`, {
+        headers: { "retry-after": "5" },
+      });
+    }
+    this.#waiting += 1;
+  }
+
+  /** Who has many that wait lets others go first. */
+  priorityOf({ header: { userId } }: SessionHead): Promise<number> {
+    return this.#store.count({ runs: "requested", ...(userId === null ? {} : { userId }) });
+  }
 }
 
 /** A session that a caller may write to. @throws {SessionError} with what its status is. */
@@ -57,7 +85,7 @@ export function draining(): HttpError {
 
 /** Who is to answer, by name: the first agent unless another or a group is named, or another was asked before. */
 function whoIsAsked(
-  { agents, groups, models }: ServerServices,
+  { agents, groups, models, roster }: ServerServices,
   { agent, group, model }: RunRequest,
   before: string | null,
 ): { readonly agent?: string } {
@@ -67,12 +95,13 @@ function whoIsAsked(
   if (group === undefined) {
     const [first = null] = agents.keys();
     const name = agent ?? before ?? first;
-    if (name !== null && agents.has(name)) return { agent: name };
+    if (name !== null && (agents.has(name) || roster.workers.some((worker) => worker.agents.includes(name))))
+      return { agent: name };
     throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
   }
   if (agent !== undefined || model !== undefined) {
     throw new HttpError("INVALID_REQUEST", "A group answers with its own agents and models; leave those out.");
   }
-  if (!groups.has(group)) throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${show(group)}.`);
-  return {};
+  if (groups.has(group) || roster.workers.some((worker) => worker.groups.includes(group))) return {};
+  throw new HttpError("GROUP_NOT_FOUND", `The server has no group ${show(group)}.`);
 }

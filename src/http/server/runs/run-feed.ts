@@ -1,8 +1,9 @@
 import type { SessionHead } from "../../../session/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
+import type { EventPlace } from "../../../workers/live-event.ts";
+import type { LiveHearer } from "../../../workers/live-hearer.ts";
 import { HttpError } from "../http-error.ts";
 import type { FrameSource } from "./event-streams.ts";
-import type { EventPlace, LiveEvents } from "./live-events.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
 import type { EntryReader, SessionWatches } from "./session-watches.ts";
 import { frameOf } from "./wire-event.ts";
@@ -11,7 +12,7 @@ import { frameOf } from "./wire-event.ts";
 export interface FeedInit extends StoryAbout {
   readonly store: SessionStore;
   readonly watches: SessionWatches;
-  readonly live: LiveEvents;
+  readonly live: LiveHearer;
   readonly head: SessionHead;
   readonly runId: string;
   /** The position of the run's first entry. */
@@ -19,7 +20,7 @@ export interface FeedInit extends StoryAbout {
 }
 
 /**
- * The events of a run after an id, or from its beginning: what lasts from the log, and between it what is told live here.
+ * The events of a run after an id, or from its beginning: what lasts from the log, and between it what is told live.
  * Null when the run has ended there.
  *
  * An id is `seq.claim.delta`: the entry that the event is made from, or the run's last entry when it was told live, the
@@ -50,7 +51,7 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
 }
 
 function placeOf(id: string): EventPlace & { readonly claim: number } {
-  const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,15})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
+  const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,16})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
   if (seq === undefined || claim === undefined || delta === undefined) throw unknownId();
   return { seq, claim, delta };
 }
@@ -81,7 +82,7 @@ class RunFeed implements FrameSource {
   }
 
   attach(wake: () => void): () => void {
-    const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init.runId, wake)];
+    const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init, wake)];
     return () => {
       for (const end of detach) end();
     };
@@ -107,12 +108,12 @@ class RunFeed implements FrameSource {
 
   #live(upTo: number): string {
     let frames = "";
-    for (const { frame, ...place } of this.#init.live.after(this.#init.runId, this.#place)) {
+    for (const { text, ...place } of this.#init.live.after(this.#init, this.#place)) {
       if (place.seq > upTo) break;
       const before = place.seq === this.#place.seq ? this.#place.delta : 0;
       const count = place.delta - before - 1;
       if (count > 0) frames += frameOf({ type: "events-dropped", count, runId: this.#init.runId });
-      frames += this.#frame(place, frame);
+      frames += this.#frame(place, text);
     }
     return frames;
   }

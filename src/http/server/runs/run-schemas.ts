@@ -68,7 +68,7 @@ export const runView: z.ZodType<RunView> = named<RunView>(
     requestedAt: text.nullable(),
     startedAt: text.nullable(),
     endedAt: text.nullable(),
-    here: z.boolean(),
+    withoutWorker: z.boolean(),
     questions: z.array(question),
     problem: problem.nullable(),
   }),

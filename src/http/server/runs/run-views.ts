@@ -69,7 +69,7 @@ export async function listSessionRuns(services: ServerServices, head: SessionHea
 
 /** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
 export async function listOpenRuns(
-  { manager, isRunHere }: ServerServices,
+  { manager, roster }: ServerServices,
   query: ListRuns,
   as: { readonly actor: Caller },
 ): Promise<Page<RunView>> {
@@ -79,7 +79,7 @@ export async function listOpenRuns(
       ...run,
       status: state,
       endedAt: null,
-      here: isRunHere(run.runId),
+      withoutWorker: isWithoutWorker(roster, state, run),
       questions: questions.map((question) => ({
         ...(question as QuestionView),
         ...(expiresAt === undefined ? {} : { expiresAt }),
@@ -90,9 +90,10 @@ export async function listOpenRuns(
   };
 }
 
-async function viewOf({ store, isRunHere }: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
+async function viewOf({ store, roster }: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
   const { runId, request, end, error, startedAt, endedAt, questions } = story;
   const { id: sessionId, userId } = head.header;
+  const status = end ?? (await openStatus(store, sessionId, story));
   return {
     runId,
     sessionId,
@@ -100,15 +101,24 @@ async function viewOf({ store, isRunHere }: ServerServices, head: SessionHead, s
     agent: request?.agent ?? null,
     group: request?.group ?? null,
     model: request?.model ?? null,
-    status: end ?? (await openStatus(store, sessionId, story)),
+    status,
     by: request?.by ?? null,
     requestedAt: request?.timestamp ?? null,
     startedAt,
     endedAt,
-    here: isRunHere(runId),
+    withoutWorker: isWithoutWorker(roster, status, request),
     questions,
     problem: end === "failed" && error !== null ? recordedProblem(error) : null,
   };
+}
+
+function isWithoutWorker(
+  roster: ServerServices["roster"],
+  status: RunView["status"],
+  asked: { readonly agent?: string | null; readonly group?: string | null } | null,
+): boolean {
+  if (status !== "requested" && status !== "interrupted") return false;
+  return roster.lacks(asked?.agent ?? asked?.group ?? "");
 }
 
 async function openStatus(

@@ -1,16 +1,16 @@
 import type { RunError } from "../../../agent/run-error.ts";
 import type { JsonObject } from "../../../internal/json.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
-import { problemOf, recordedProblem } from "../problem.ts";
+import { recordedProblem } from "../problem.ts";
 
-/** An event as it is sent: an error in it names nothing of the server. */
-export function wireEvent(event: WireRunEvent): WireRunEvent {
-  if (!("error" in event) || event.error === undefined) return event;
-  const { code, detail: message } = problemOf(event.error.cause);
-  return message === event.error.message ? event : { ...event, error: { code, message } };
+/** An event that was told live as a part of a stream: an error in it names nothing of the server. */
+export function liveFrame(event: WireRunEvent): string {
+  return frameOf(
+    "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event,
+  );
 }
 
-/** How a run failed, from what its log has of it. */
+/** How a run failed, from what its log or an event has of it. */
 export function recordedError(recorded: unknown): RunError {
   const { code, detail: message } = recordedProblem(recorded);
   const known = (recorded ?? {}) as { readonly message?: unknown; readonly details?: JsonObject };

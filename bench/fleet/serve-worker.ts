@@ -1,0 +1,43 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { type Agent, createAgent, SessionManager } from "skein";
+import { bullmqBell, inProcessBell, startWorker } from "skein/workers";
+import { openFleetStore, requestRuns, RUNNER } from "./fleet-store.ts";
+import type { WorkerInput, WorkerState } from "./worker-process.ts";
+
+/** How many runs are with the model of this process. */
+const asked = { now: 0, most: 0 };
+
+/** Runs what is asked for, for `startWorkerProcess`, until the process that started it is gone. */
+export async function serveWorker({ url, prefix, bell: whose, concurrency, modelMs }: WorkerInput): Promise<never> {
+  const manager = new SessionManager({ store: await openFleetStore(url, prefix) });
+  const bell = whose === "own" ? inProcessBell() : bullmqBell({ url });
+  const agents = [slowAgent(modelMs)];
+  const worker = await startWorker({ manager, bell, agents, concurrency, maxRunsPerUser: concurrency, sweepMs: 0 });
+  const answer = async (message: string | { readonly sessionIds: readonly string[] }): Promise<WorkerState | null> => {
+    if (typeof message === "string") return stateOf(worker.view.active);
+    await requestRuns(manager, bell, message.sessionIds);
+    return null;
+  };
+  process.on("message", (message: string) => void answer(message).then((reply) => process.send?.(reply)));
+  process.on("disconnect", () => process.exit(0));
+  process.send?.("ready");
+  return new Promise<never>(() => {});
+}
+
+function stateOf(active: number): WorkerState {
+  const { maxRSS } = process.resourceUsage();
+  return { active, most: asked.most, peakBytes: maxRSS * 1024, residentBytes: process.memoryUsage.rss() };
+}
+
+/** An agent whose model takes a while for one answer. */
+function slowAgent(modelMs: number): Agent {
+  const complete = async () => {
+    asked.now += 1;
+    asked.most = Math.max(asked.most, asked.now);
+    await pause(modelMs);
+    asked.now -= 1;
+    return { role: "assistant", content: "Done.", stopReason: "stop" } as const;
+  };
+  const model = { provider: "bench", id: "slow", complete };
+  return createAgent({ name: RUNNER, prompt: "Talk.", model, builtInTools: false });
+}

@@ -1,0 +1,191 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { createAgent, SessionManager } from "skein";
+import { bullmqBell, startWorker } from "skein/workers";
+import { atOnce, makeSessions, openFleetStore, requestRuns } from "../fleet/fleet-store.ts";
+import { startWorkerProcess, type WorkerInput } from "../fleet/worker-process.ts";
+import { formatBytes, formatCount, formatMs } from "../format.ts";
+import { type Contender, race } from "../race.ts";
+import { below, type Row } from "../row.ts";
+import type { Bench, Section } from "../section.ts";
+import { serverOf } from "../servers/server-kind.ts";
+import { medianMs, percentile } from "../statistics.ts";
+
+const section = "fleet";
+const MODEL_MS = 1000;
+const BELL_MS_MAX = 5;
+const LOOK_MS = 100;
+
+/** Many runs at once: on two workers that a bell on Redis tells, beside one process without a bell between. */
+export const fleetSection: Section = {
+  name: section,
+  async run(bench) {
+    const place = serverOf("redis");
+    if ("problem" in place) return [{ section, what: "all of it", measured: `not measured: ${place.problem}` }];
+    return [...(await loadRows(bench, place.url)), await bellRow(bench, place.url)];
+  },
+};
+
+/** What a load of runs came to. */
+interface Load {
+  readonly perSecond: number;
+  /** From each request to its start. */
+  readonly startMs: readonly number[];
+  /** Memory that the workers took at most beyond what they had, for each run that they had at most. */
+  readonly bytesPerRun: number;
+}
+
+async function loadRows({ sizes, progress }: Bench, url: string): Promise<Row[]> {
+  const runs = sizes.fleetRuns;
+  const own = { bell: "own", concurrency: runs } as const;
+  const shared = { bell: "shared", concurrency: runs / 2 } as const;
+  progress(`fleet: ${runs} runs in one process`);
+  const one = await measureLoad(url, [own], runs);
+  progress(`fleet: ${runs} runs on two workers`);
+  const two = await measureLoad(url, [shared, shared], runs);
+  const what = `${formatCount(runs)} runs at once, a model that takes ${formatMs(MODEL_MS)}, store and bell on Redis, two workers`;
+  const times = (load: Load, share: number): string => formatMs(percentile(load.startMs, share));
+  const start = (share: number): Row => ({
+    section,
+    what: `${what}, from the request to the start, p${share * 100}`,
+    measured: times(two, share),
+    against: `${times(one, share)} in one process`,
+    ratio: percentile(two.startMs, share) / percentile(one.startMs, share),
+  });
+  return [
+    {
+      section,
+      what: `${what}, runs that end in a second`,
+      measured: `${formatCount(Math.round(two.perSecond))} runs/s`,
+      against: `${formatCount(Math.round(one.perSecond))} runs/s in one process`,
+      ratio: two.perSecond / one.perSecond,
+    },
+    start(0.5),
+    start(0.99),
+    {
+      section,
+      what: `${what}, memory of a worker for each run that it has`,
+      measured: formatBytes(two.bytesPerRun),
+      against: `${formatBytes(one.bytesPerRun)} in one process`,
+      ratio: two.bytesPerRun / one.bytesPerRun,
+    },
+  ];
+}
+
+/** Asks for all runs at once; the times are those of the log. */
+async function measureLoad(
+  url: string,
+  kinds: readonly Pick<WorkerInput, "bell" | "concurrency">[],
+  runs: number,
+): Promise<Load> {
+  const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
+  await using store = await openFleetStore(url, prefix);
+  const manager = new SessionManager({ store });
+  const sessionIds = await makeSessions(manager, runs);
+  const workers = await Promise.all(
+    kinds.map((kind) => startWorkerProcess({ url, prefix, modelMs: MODEL_MS, ...kind })),
+  );
+  try {
+    const before = await Promise.all(workers.map((worker) => worker.state()));
+    await askFor(sessionIds);
+    const times = await timesOf(manager, sessionIds);
+    const after = await Promise.all(workers.map((worker) => worker.state()));
+    const grown = after.map(({ peakBytes, most }, index) => (peakBytes - (before[index]?.residentBytes ?? 0)) / most);
+    const spanMs = Math.max(...times.map(({ ended }) => ended)) - Math.min(...times.map(({ asked }) => asked));
+    return {
+      perSecond: (runs / spanMs) * 1000,
+      startMs: times.map(({ asked, started }) => started - asked),
+      bytesPerRun: grown.reduce((sum, bytes) => sum + bytes, 0) / grown.length,
+    };
+  } finally {
+    for (const worker of workers) await worker[Symbol.asyncDispose]();
+    await removeSessions(manager, sessionIds);
+  }
+
+  /** A bell of a worker's own can be rung in its process only. */
+  async function askFor(ids: readonly string[]): Promise<void> {
+    if (kinds[0]?.bell === "own") return workers[0]?.request(ids);
+    const bell = bullmqBell({ url });
+    await requestRuns(manager, bell, ids).finally(() => bell.close());
+  }
+}
+
+/** When a run was asked for, began and ended. */
+interface Times {
+  asked: number;
+  started: number;
+  ended: number;
+}
+
+async function timesOf({ store }: SessionManager, sessionIds: readonly string[]): Promise<Times[]> {
+  const all: Times[] = [];
+  await atOnce(sessionIds, async (id) => {
+    while (((await store.head(id))?.openRuns.length ?? 0) > 0) await pause(LOOK_MS);
+    const times: Times = { asked: Number.NaN, started: Number.NaN, ended: Number.NaN };
+    for await (const entry of store.read(id)) {
+      const at = Date.parse(entry.timestamp);
+      if (entry.type === "run_request") times.asked = at;
+      else if (entry.type === "run") times[entry.phase === "started" ? "started" : "ended"] = at;
+    }
+    all.push(times);
+  });
+  return all;
+}
+
+async function removeSessions({ store }: SessionManager, sessionIds: readonly string[]): Promise<void> {
+  await atOnce(sessionIds, async (id) => {
+    await store.delete(id);
+  });
+  await store.purge(new Date(Date.now() + 1).toISOString());
+}
+
+/** What the bell adds: from a ring to the model, against a claim of the same kind of run without a ring. */
+async function bellRow({ sizes, progress }: Bench, url: string): Promise<Row> {
+  progress("fleet: the bell");
+  await using store = await openFleetStore(url, `skein_bench_${randomUUID().slice(0, 8)}`);
+  const manager = new SessionManager({ store });
+  let heard = (): void => {};
+  const complete = async () => {
+    heard();
+    return { role: "assistant", content: "Done.", stopReason: "stop" } as const;
+  };
+  const model = { provider: "bench", id: "quick", complete };
+  // Nobody else listens for it.
+  const name = `talker-${randomUUID().slice(0, 8)}`;
+  const agent = createAgent({ name, prompt: "Talk.", model, builtInTools: false });
+  const bell = bullmqBell({ url });
+  await using _worker = await startWorker({ manager, bell, agents: [agent], sweepMs: 0, maxRunsPerUser: 1 });
+  await using _bell = { [Symbol.asyncDispose]: () => bell.close() };
+  let sessionId = "";
+  const contender = (begin: () => Promise<unknown>): Contender => ({
+    async prepare() {
+      ({ sessionId } = await manager.create({ userId: "ann" }));
+      await manager.request(sessionId, { agent: name, input: "Hello." });
+    },
+    async run() {
+      const called = new Promise<void>((resolve) => {
+        heard = resolve;
+      });
+      await Promise.all([begin(), called]);
+    },
+    async finish() {
+      await timesOf(manager, [sessionId]);
+      await removeSessions(manager, [sessionId]);
+    },
+  });
+  const samples = await race(
+    {
+      rung: contender(() => bell.ring(sessionId, { runner: name })),
+      direct: contender(() => manager.recover(sessionId, () => agent)),
+    },
+    { rounds: sizes.bellRounds, warmups: sizes.warmups },
+  );
+  const addedMs = medianMs(samples.rung) - medianMs(samples.direct);
+  return {
+    section,
+    what: `what a bell on Redis adds to a claim, median of ${sizes.bellRounds}`,
+    measured: formatMs(addedMs),
+    against: `${formatMs(medianMs(samples.direct))}, a claim without a bell`,
+    target: below(addedMs, BELL_MS_MAX, "ms"),
+  };
+}

@@ -1,0 +1,70 @@
+import { type LeaseInfo, type LeaseTable, SessionBusyError, SessionNotFoundError } from "skein";
+import { type Queries, select } from "./database.ts";
+
+interface LeaseRow {
+  readonly run_id: string;
+  readonly token: number;
+  readonly expires_ms: number;
+}
+
+const COLUMNS = "run_id, token, expires_ms";
+const KEY = "(SELECT key FROM skein.sessions WHERE id = $1 AND deleted_at IS NULL)";
+
+/** Leases in a table. Tokens come out of a sequence, so that a later holder has the larger one. */
+export class SessionLeases implements LeaseTable {
+  readonly #queries: Queries;
+
+  constructor(queries: Queries) {
+    this.#queries = queries;
+  }
+
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+    const now = Date.now();
+    const [taken] = await select<LeaseRow>(
+      this.#queries,
+      `INSERT INTO skein.leases (session_key, token, run_id, expires_ms)
+       SELECT key, nextval('skein.lease_tokens'), $2, $3 FROM skein.sessions WHERE id = $1 AND deleted_at IS NULL
+       ON CONFLICT (session_key) DO UPDATE
+         SET token = excluded.token, run_id = excluded.run_id, expires_ms = excluded.expires_ms
+         WHERE leases.expires_ms <= $4
+       RETURNING ${COLUMNS}`,
+      [sessionId, runId, now + ttlMs, now],
+    );
+    if (taken !== undefined) return infoOf(sessionId, taken);
+    const sessions = await select(this.#queries, `SELECT 1 WHERE ${KEY} IS NOT NULL`, [sessionId]);
+    if (sessions.length === 0) throw new SessionNotFoundError(sessionId);
+    const holder = await this.current(sessionId);
+    throw new SessionBusyError(sessionId, holder === null ? "a run that has just ended" : `run ${holder.runId}`);
+  }
+
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+    const now = Date.now();
+    const [row] = await select<LeaseRow>(
+      this.#queries,
+      `UPDATE skein.leases SET expires_ms = $3 WHERE session_key = ${KEY} AND token = $2 AND expires_ms > $4
+       RETURNING ${COLUMNS}`,
+      [sessionId, token, now + ttlMs, now],
+    );
+    return row === undefined ? null : infoOf(sessionId, row).expiresAt;
+  }
+
+  async release(sessionId: string, token: number): Promise<void> {
+    await select(this.#queries, `DELETE FROM skein.leases WHERE session_key = ${KEY} AND token = $2`, [
+      sessionId,
+      token,
+    ]);
+  }
+
+  async current(sessionId: string): Promise<LeaseInfo | null> {
+    const [row] = await select<LeaseRow>(
+      this.#queries,
+      `SELECT ${COLUMNS} FROM skein.leases WHERE session_key = ${KEY} AND expires_ms > $2`,
+      [sessionId, Date.now()],
+    );
+    return row === undefined ? null : infoOf(sessionId, row);
+  }
+}
+
+function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {
+  return { sessionId, runId: run_id, token, expiresAt: new Date(expires_ms).toISOString() };
+}

@@ -1,0 +1,93 @@
+import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../../session/compaction.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { SessionHooks } from "../../session/hooks.ts";
+import { addCost, addUsage } from "../../session/usage.ts";
+import type { SessionTree } from "../../tree/session-tree.ts";
+import type { Model } from "../model/model.ts";
+import { type Summary, spendingOf, summarize } from "./summarize.ts";
+import { tellsAnything } from "./summary-prompt.ts";
+import { loadTokenizer } from "./tokenizer.ts";
+
+/** How to compact a session. */
+export interface CompactOptions {
+  readonly model: Model;
+  readonly settings?: Partial<CompactionSettings>;
+  /** What the summary should look after in particular. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+  /** Handlers that run after the tree's own. */
+  readonly hooks?: SessionHooks | readonly SessionHooks[];
+}
+
+/**
+ * Replaces the older part of the context by a summary. The entry that does it, or null when there is nothing to
+ * summarise. The history itself stays, and `undoCompaction` brings it back into the context.
+ *
+ * @throws {SessionError} `SUMMARY_FAILED` or `CANCELLED`, with nothing appended; `CONFLICT` when the leaf moved meanwhile.
+ */
+export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
+  const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
+  const tokenizer = options.settings?.tokenizer ?? (await loadTokenizer());
+  const path = await tree.contextEntries();
+  const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
+  if (plan === null) return null;
+  const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });
+  const summary = given === null ? await summarizePlan(plan, options) : givenSummary(given.summary);
+  options.signal?.throwIfAborted();
+  const entry = await tree.appendIf(
+    {
+      type: "compaction",
+      summary: summary.text,
+      firstKeptEntryId: plan.firstKeptEntryId,
+      tokensBefore: plan.tokensBefore,
+      details: given?.details ?? plan.details,
+      ...spendingOf(summary),
+    },
+    async () => {
+      // Turns that came meanwhile are kept word for word, but on another branch the summary would be of the wrong story.
+      if (await tree.isActive(plan.firstKeptEntryId)) return;
+      throw new SessionError(
+        "CONFLICT",
+        `The leaf of session ${tree.id} moved to another branch while it was being compacted; nothing was changed.`,
+      );
+    },
+  );
+  await hooks.after("compact", { sessionId: tree.id, entry });
+  return entry;
+}
+
+/** The summary that a handler supplied. @throws {SessionError} `SUMMARY_FAILED` for an empty one. */
+export function givenSummary(text: string): Summary {
+  if (typeof text === "string" && text.trim() !== "") return { text };
+  throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
+}
+
+/** What a model writes in place of the part that a plan drops. */
+export async function summarizePlan(
+  plan: CompactionPlan,
+  { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,
+): Promise<Summary> {
+  const wishes = instructions === undefined ? {} : { instructions };
+  const parts: Summary[] = [];
+  if (tellsAnything(plan.summarize)) {
+    parts.push(
+      await summarize(
+        model,
+        { kind: "history", entries: plan.summarize, previousSummary: plan.previousSummary, ...wishes },
+        signal,
+      ),
+    );
+  } else if (plan.previousSummary !== null) parts.push({ text: plan.previousSummary });
+  if (tellsAnything(plan.turnPrefix)) {
+    const prefix = await summarize(model, { kind: "turn", entries: plan.turnPrefix, ...wishes }, signal);
+    parts.push({ ...prefix, text: `## The turn under way\n${prefix.text}` });
+  }
+  return parts.reduce((whole, part) => ({
+    text: `${whole.text}\n\n${part.text}`,
+    ...spendingOf({
+      ...(whole.usage === undefined ? part : { usage: addUsage(whole.usage, part.usage) }),
+      ...(whole.cost === undefined && part.cost === undefined ? {} : { cost: addCost(whole.cost ?? 0, part.cost) }),
+    }),
+  }));
+}

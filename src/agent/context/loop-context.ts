@@ -1,0 +1,147 @@
+import { uuidv7 } from "../../internal/uuid.ts";
+import {
+  type CompactionPlan,
+  type CompactionSettings,
+  prepareCompaction,
+  shouldCompact,
+} from "../../session/compaction.ts";
+import { acceptable, compactionMessage, compactionSummaryOf } from "../../session/context.ts";
+import type { Entry, EntryOf } from "../../session/entry.ts";
+import type { Message } from "../../session/message.ts";
+import { messageTokens } from "../../session/tokens.ts";
+import { type Row, Transcript } from "../../session/transcript.ts";
+
+type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
+
+/**
+ * What the next request of a run consists of: the agent's rows, what a compaction left of the past, and the run's own
+ * rows. A row costs the same whatever came before it; the messages of a request are put together when someone reads them.
+ */
+export class LoopContext {
+  readonly #instructions: readonly Message[];
+  #compaction: CompactionBody | null = null;
+  /** What came before the run, or what a compaction kept of it. */
+  #past: () => readonly Row[];
+  #own: Row[] = [];
+  /** Tokens up to the last answer that came with a count, and an estimate of what followed; null until it is asked for. */
+  #tokens: number | null = null;
+
+  constructor(instructions: readonly Message[], past: Transcript) {
+    this.#instructions = instructions;
+    const known = Transcript.compactionOf(past) ?? summaryAtStart(past);
+    this.#past = once(() => rowsFrom(past, known?.from ?? 0));
+    if (known === null) return;
+    const { id, summary, from } = known;
+    this.#compaction = {
+      type: "compaction",
+      id,
+      summary,
+      firstKeptEntryId: past.at(from)?.id ?? id,
+      tokensBefore: 0,
+    };
+  }
+
+  push(row: Row): void {
+    this.#own.push(row);
+    if (this.#tokens === null) return;
+    const counted = countedTokens(row.message);
+    this.#tokens = counted > 0 ? counted : this.#tokens + messageTokens(row.message);
+  }
+
+  /** The messages as they are now, read later or never. */
+  messages(): () => readonly Message[] {
+    const [instructions, compaction, past, own] = [this.#instructions, this.#compaction, this.#past, this.#own];
+    const count = own.length;
+    return once(() => [
+      ...instructions,
+      ...acceptable([
+        ...(compaction === null ? [] : [compactionMessage(compaction.summary)]),
+        ...past().map((row) => row.message),
+        ...own.slice(0, count).map((row) => row.message),
+      ]),
+    ]);
+  }
+
+  /** About how many tokens the next request takes. */
+  get tokens(): number {
+    this.#tokens ??= this.#countTokens();
+    return this.#tokens;
+  }
+
+  isFull(contextWindow: number, settings: Partial<CompactionSettings>): boolean {
+    return shouldCompact(this.tokens, contextWindow, settings);
+  }
+
+  /** What a compaction would drop and keep; null when there is nothing to summarise. */
+  plan(settings: Partial<CompactionSettings>): CompactionPlan | null {
+    const entries = [...this.#past(), ...this.#own].map(entryOf);
+    const path =
+      this.#compaction === null
+        ? entries
+        : [{ ...this.#compaction, parentId: null, seq: 0, timestamp: "" } as Entry, ...entries];
+    const plan = prepareCompaction(path, settings);
+    return plan === null ? null : { ...plan, tokensBefore: this.tokens };
+  }
+
+  /** Takes a summary in the place of what the plan drops. */
+  compact(
+    plan: CompactionPlan,
+    summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">,
+  ): CompactionBody {
+    // By place and not by id: nothing keeps a caller from saying the same row twice.
+    const rows = [...this.#past(), ...this.#own].slice(-plan.keep.length);
+    const { firstKeptEntryId, tokensBefore } = plan;
+    this.#compaction = { ...summary, type: "compaction", id: uuidv7(), firstKeptEntryId, tokensBefore };
+    this.#past = () => rows;
+    this.#own = [];
+    this.#tokens = this.#estimateTokens();
+    return this.#compaction;
+  }
+
+  #countTokens(): number {
+    const rows = [...this.#past(), ...this.#own];
+    // After a summary, the counts of answers may be from before it.
+    const last = this.#compaction === null ? rows.findLastIndex((row) => countedTokens(row.message) > 0) : -1;
+    if (last < 0) return this.#estimateTokens();
+    const since = rows.slice(last + 1).reduce((sum, row) => sum + messageTokens(row.message), 0);
+    return countedTokens((rows[last] as Row).message) + since;
+  }
+
+  #estimateTokens(): number {
+    const summary = this.#compaction === null ? [] : [compactionMessage(this.#compaction.summary)];
+    const messages = [...this.#instructions, ...summary, ...[...this.#past(), ...this.#own].map((row) => row.message)];
+    return messages.reduce((sum, message) => sum + messageTokens(message), 0);
+  }
+}
+
+function entryOf(row: Row): Entry {
+  return { type: "message", message: row.message, id: row.id, parentId: null, seq: 0, timestamp: "" };
+}
+
+function countedTokens(message: Message): number {
+  if (message.role !== "assistant" || message.usage === undefined) return 0;
+  if (message.stopReason === "aborted" || message.stopReason === "error") return 0;
+  const { totalTokens, inputTokens, outputTokens } = message.usage;
+  return totalTokens > 0 ? totalTokens : inputTokens + outputTokens;
+}
+
+/** The summary that a transcript begins with, as one that was read from a log does after a compaction; else null. */
+function summaryAtStart(past: Transcript): { id: string; summary: string; from: number } | null {
+  const first = past.at(0);
+  const summary = first === undefined ? null : compactionSummaryOf(first.message);
+  return first === undefined || summary === null ? null : { id: first.id, summary, from: 1 };
+}
+
+function rowsFrom(transcript: Transcript, from: number): Row[] {
+  const rows: Row[] = [];
+  for (let index = from; index < transcript.length; index++) rows.push(transcript.at(index) as Row);
+  return rows;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -1,0 +1,31 @@
+import type { Entry } from "../../session/entry.ts";
+import { fileOperations } from "../../session/file-operations.ts";
+import type { SessionTree } from "../../tree/session-tree.ts";
+import type { Model } from "../model/model.ts";
+import { spendingOf, summarize } from "./summarize.ts";
+
+/**
+ * Moves the leaf and writes there what happened on the branch that is left: everything below where the two paths part.
+ * The summary's entry, or null when nothing is left behind that could be told; the leaf moves then, too.
+ */
+export async function summarizeBranch(
+  tree: SessionTree,
+  entryId: string | null,
+  options: { readonly model: Model; readonly instructions?: string; readonly signal?: AbortSignal },
+): Promise<Entry | null> {
+  const left = await tree.getBranch();
+  const target = new Set(entryId === null ? [] : (await tree.getBranch(entryId)).map((entry) => entry.id));
+  const entries = left.filter((entry) => !target.has(entry.id));
+  if (!entries.some((entry) => entry.type === "message")) {
+    await tree.branch(entryId);
+    return null;
+  }
+  const { instructions, signal } = options;
+  const summary = await summarize(
+    options.model,
+    { kind: "branch", entries, ...(instructions === undefined ? {} : { instructions }) },
+    signal,
+  );
+  signal?.throwIfAborted();
+  return tree.branchWithSummary(entryId, summary.text, fileOperations(entries), spendingOf(summary));
+}

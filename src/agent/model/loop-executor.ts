@@ -1,0 +1,30 @@
+import type { Session } from "../../session/session.ts";
+import { collectReply } from "./collect-reply.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
+import type { Tool, ToolContext } from "../tools/tool.ts";
+
+/** Replaces how a loop asks for completions and runs tools. */
+export interface LoopExecutor {
+  complete(request: ModelRequest, options: { readonly signal: AbortSignal }): Promise<ModelReply>;
+  /**
+   * Runs a tool with checked arguments; the default is `tool.execute(args, context)`. What it returns or throws goes the way
+   * of a tool's own. `context.signal` aborts when the run is aborted and when the tool's time is over: nobody waits for the
+   * answer from then on.
+   */
+  dispatchTool?(session: Session, tool: Tool, args: unknown, context: ToolContext): unknown;
+  /** The tools to tell the model of; none or an empty list means the loop's own. */
+  toolSchemas?(): readonly ToolSchema[];
+}
+
+/** An executor that streams a model's answers to a listener; tools are run by `inner` where it is given. */
+export function streamingExecutor(
+  model: Model,
+  onEvent: (delta: ModelDelta) => void,
+  inner?: Pick<LoopExecutor, "dispatchTool" | "toolSchemas">,
+): LoopExecutor {
+  return {
+    complete: (request, { signal }) => collectReply(model, request, signal, onEvent),
+    ...(inner?.dispatchTool === undefined ? {} : { dispatchTool: inner.dispatchTool.bind(inner) }),
+    ...(inner?.toolSchemas === undefined ? {} : { toolSchemas: inner.toolSchemas.bind(inner) }),
+  };
+}

@@ -1,0 +1,65 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import type { AssistantMessage, Message, StopReason } from "../../session/message.ts";
+import type { ThinkingLevel } from "../../session/entry.ts";
+import type { Usage } from "../../session/usage.ts";
+
+/** A tool as a model is told of it. */
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: JsonObject;
+}
+
+/** What a model is asked, in no provider's dialect. */
+export interface ModelRequest {
+  readonly messages: readonly Message[];
+  readonly tools?: readonly ToolSchema[];
+  readonly toolChoice?: "auto" | "none" | "required" | { readonly name: string };
+  readonly thinkingLevel?: ThinkingLevel;
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  readonly stop?: readonly string[];
+  readonly providerOptions?: JsonValue;
+}
+
+/** A model's answer, with what it spent and why it stopped. */
+export type ModelReply = AssistantMessage;
+
+/** A piece of an answer that is still being written. */
+export type ModelDelta =
+  | { readonly type: "text-delta" | "thinking-delta"; readonly text: string }
+  | {
+      readonly type: "tool-call-delta";
+      readonly index: number;
+      readonly id?: string;
+      readonly name?: string;
+      readonly arguments?: string;
+    }
+  | {
+      readonly type: "finish";
+      readonly stopReason: StopReason;
+      readonly usage?: Usage;
+      /** The whole answer, where it holds more than the deltas show (signatures, a cost); else they are put together. */
+      readonly reply?: ModelReply;
+    };
+
+/**
+ * Answers requests.
+ *
+ * Every model keeps these promises; `skein/testing` checks each of them:
+ * - `complete` resolves to the whole answer; `stream` yields it piece by piece and ends with one `finish`.
+ * - A provider that gives no answer, or half of one, is a `ModelError` with a `kind`; a refusal is an answer, with the
+ *   stop reason `content_filter`.
+ * - An abort rejects at once with the signal's reason.
+ * - Nothing is tried twice: the loop is the one layer that retries.
+ * - The request is never changed. Its messages are acceptable to every provider: each tool call has its result.
+ */
+export interface Model {
+  readonly provider: string;
+  readonly id: string;
+  /** How many tokens a request and its answer may take together. */
+  readonly contextWindow?: number;
+  complete(request: ModelRequest, options?: { readonly signal?: AbortSignal }): Promise<ModelReply>;
+  stream?(request: ModelRequest, options?: { readonly signal?: AbortSignal }): AsyncIterable<ModelDelta>;
+}

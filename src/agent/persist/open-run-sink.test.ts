@@ -1,0 +1,357 @@
+import type { SessionHead } from "../../session/fold.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { assistant, calls, message, result, usage, user as said } from "../../../test/sample-log.ts";
+import { entriesOf, idsOf, nextTurn, openSink as open, sessionOf, typesOf } from "../../../test/sample-sink.ts";
+import { backends } from "../../../test/store-backends.ts";
+import { createHeader } from "../../session/header.ts";
+import { registerSandboxBackend } from "../../session/sandbox-backends.ts";
+import { Session } from "../../session/session.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { assistantRow, Transcript, userRow } from "../../session/transcript.ts";
+import { openMemoryStore } from "../../stores/memory/index.ts";
+import { checkHeadIsFold } from "../../testing/index.ts";
+import { SessionTree } from "../../tree/session-tree.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-sink-"));
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  vi.useRealTimers();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe.each(backends)("in a $name store", ({ open: openBackend }) => {
+  let store: SessionStore;
+  beforeEach(async () => {
+    store = await openBackend(directory);
+  });
+  afterEach(() => store.close());
+
+  test("a new session holds the inherited rows, the instructions and the start, then each row on the one before", async () => {
+    const user = sessionOf(userRow("one"), assistantRow([], "two"), userRow("three"));
+    const { sink, request, user: kept } = await open(store, user);
+    expect(kept).toBe(user);
+    const { id } = request.output;
+    expect(sink.sessionId).toBe(id);
+    expect(typesOf(await entriesOf(store, id))).toEqual(["message", "message", "message", "variables", "started"]);
+    const started = (await store.head(id)) as SessionHead;
+    expect((await store.settings(id, started.path)).systemPrompt).toBe("be brief");
+    const { runId } = request;
+    await sink.append([message("answer", calls("c1")), { type: "effect", runId, callId: "c1" }]);
+    await sink.append([message("result", result("c1"))]);
+    await sink.append([message("last", assistant("done", { usage: usage(3, 1) }))]);
+    expect(sink.origin()).toEqual({ store, sessionId: id, entryId: "last" });
+    await sink.end({ phase: "finished", usage: usage(3, 1) });
+    const head = await store.head(id);
+    expect(head).toMatchObject({ header: { lineage: request.output.lineage, forkedFrom: null }, openRuns: [] });
+    const entries = await entriesOf(store, id);
+    const messages = entries.filter(({ type }) => type === "message");
+    expect(messages.map((entry) => entry.id)).toEqual([...idsOf(user), "answer", "result", "last"]);
+    expect(entries.at(-1)).toMatchObject({ type: "run", phase: "finished", runId, usage: usage(3, 1) });
+    await checkHeadIsFold(store, id);
+  });
+
+  test("what the store holds already is forked and not written again", async () => {
+    const first = await open(store, sessionOf(userRow("one")));
+    const reply = assistantRow([], "two");
+    await first.sink.append([message(reply.id, reply.message)]);
+    await first.sink.end({ phase: "finished" });
+    const source = await store.head(first.request.output.id);
+    const question = userRow("three");
+    const turn = nextTurn(first.request.output, [reply], first.sink);
+    const user = Session.derive(turn, turn.transcript.append(question), { lineage: turn.lineage });
+
+    const { sink, request } = await open(store, user);
+    const head = await store.head(request.output.id);
+    expect(head?.header.forkedFrom).toMatchObject({ sessionId: first.request.output.id, entryId: reply.id });
+    const entries = await entriesOf(store, request.output.id);
+    const own = entries.slice(head?.header.forkedFrom?.version);
+    // The instructions are the same, so that they are not said again.
+    expect(typesOf(own)).toEqual(["message", "started"]);
+    expect(own[0]).toMatchObject({ id: question.id, parentId: reply.id });
+    expect(head?.openRuns).toEqual([{ runId: request.runId, state: "started" }]);
+    expect(await store.head(first.request.output.id)).toEqual(source);
+    await sink.end({ phase: "finished" });
+    await checkHeadIsFold(store, request.output.id);
+  });
+
+  test("an origin beside the leaf of its session becomes the leaf of the fork", async () => {
+    await store.create(createHeader({ id: "a", userId: "ann", cwd: "/project", metadata: { tag: 1 } }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
+    const tree = await SessionTree.on(store, "a");
+    const user = await tree.toSession();
+    await tree.branch("one");
+    await store.append("a", [message("side", assistant("side"))], { onto: "two" });
+    const { transcript } = user;
+    const beside = Session.of(
+      Transcript.withOrigin(transcript.append({ id: "side", message: assistant("side") }), {
+        store,
+        sessionId: "a",
+        entryId: "side",
+      }),
+    );
+    const { request, sink } = await open(store, beside, { systemPrompt: null });
+    const head = await store.head(request.output.id);
+    expect(head).toMatchObject({ leafId: "side", header: { userId: "ann", cwd: "/project", metadata: { tag: 1 } } });
+    await sink.append([message("mine", assistant("mine"))]);
+    const forked = await (await SessionTree.on(store, request.output.id)).toSession();
+    expect(idsOf(forked)).toEqual(["one", "two", "side", "mine"]);
+    await sink.abandon();
+  });
+
+  test("a session of the same id that says the same is forked too, and one that says something else is not", async () => {
+    const user = sessionOf(userRow("one"), assistantRow([], "two"));
+    const entries = user.transcript.rows.map(({ id, message: each }) => message(id, each));
+    await store.create(createHeader({ id: user.id }), { entries });
+    const same = await open(store, user);
+    expect((await store.head(same.request.output.id))?.header.forkedFrom?.sessionId).toBe(user.id);
+    const longer = await open(store, Session.of(user.transcript.append(userRow("three")), { id: user.id }));
+    expect((await store.head(longer.request.output.id))?.header.forkedFrom?.sessionId).toBe(user.id);
+    expect((await store.head(longer.request.output.id))?.path.turnCount).toBe(3);
+    await longer.sink.abandon();
+    await store.append(user.id, [message("more", said("more"))]);
+    const changed = Transcript.of(user.transcript.rows.map(({ id }) => ({ id, message: said("changed") })));
+    const forged = await open(
+      store,
+      Session.of(changed.append({ id: "more", message: said("more") }), { id: user.id }),
+    );
+    expect((await store.head(forged.request.output.id))?.header.forkedFrom).toBeNull();
+    await forged.sink.abandon();
+    const other = await open(store, user);
+    expect((await store.head(other.request.output.id))?.header.forkedFrom).toBeNull();
+    expect(typesOf(await entriesOf(store, other.request.output.id))).toEqual([
+      "message",
+      "message",
+      "variables",
+      "started",
+    ]);
+    await same.sink.abandon();
+    await other.sink.abandon();
+  });
+
+  test("a row that stands twice in a transcript is kept twice", async () => {
+    const one = sessionOf(userRow("one"));
+    const merged = Session.of(one.transcript.appendAll(one.transcript));
+    const created = await open(store, merged);
+    const tree = await SessionTree.on(store, created.request.output.id);
+    const twice = await tree.toSession();
+    expect(twice.transcript.toMessages()).toEqual(merged.transcript.toMessages());
+    expect(new Set(idsOf(twice)).size).toBe(2);
+    await created.sink.abandon();
+    const forked = await open(store, Session.of(twice.transcript.appendAll(twice.transcript)));
+    const again = await (await SessionTree.on(store, forked.request.output.id)).toSession();
+    expect(again.transcript.toMessages()).toEqual([
+      ...merged.transcript.toMessages(),
+      ...merged.transcript.toMessages(),
+    ]);
+    await forked.sink.abandon();
+  });
+
+  test("a session goes on where its own value stood, with what is new and nothing else", async () => {
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
+    const tree = await SessionTree.on(store, "a");
+    const value = await tree.toSession();
+    const question = userRow("three");
+    const user = Session.derive(value, value.transcript.append(question), { lineage: value.lineage });
+    const { sink, user: kept, request } = await open(tree, user);
+    expect(kept).toBe(user);
+    expect(sink.sessionId).toBe("a");
+    await sink.append([message("four", assistant("four"))]);
+    await sink.end({ phase: "finished" });
+    expect(typesOf(await tree.entries())).toEqual([
+      ...["message", "message", "message", "variables", "started", "message", "finished"],
+    ]);
+    expect(tree.leafId).toBe("four");
+    expect(await store.head(request.output.id)).toBeNull();
+    expect(await store.leaseOf("a")).toBeNull();
+  });
+
+  test("a session goes on by the ids of its rows where nothing says where they come from", async () => {
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
+    const tree = await SessionTree.on(store, "a");
+    const { transcript } = await tree.toSession();
+    const user = Session.of(Transcript.of(transcript).append({ id: "three", message: said("three") }), { id: "a" });
+    await tree.appendModelChange("p", "m");
+    const { sink } = await open({ store, sessionId: "a" }, user);
+    await sink.abandon();
+    expect(idsOf(await tree.toSession())).toEqual(["one", "two", "three"]);
+    // Someone else went on meanwhile: what comes from before that is another branch.
+    const late = Session.of(Transcript.of(transcript).append({ id: "late", message: said("late") }), { id: "a" });
+    const second = await open({ store, sessionId: "a" }, late);
+    await second.sink.append([message("answer", assistant("answer"))]);
+    await second.sink.end({ phase: "finished" });
+    expect(idsOf(await tree.toSession())).toEqual(["one", "two", "three"]);
+    expect((await tree.getBranch("answer")).filter(({ type }) => type === "message").map(({ id }) => id)).toEqual([
+      ...["one", "two", "late", "answer"],
+    ]);
+  });
+
+  test("a session that says something else comes first, and the run works on both", async () => {
+    registerSandboxBackend("sink-test", () => {
+      throw new Error("never opened");
+    });
+    const sandbox = { backend: "sink-test", spec: { workingDir: "/kept" }, handleId: "h" };
+    await store.create(createHeader({ id: "a", sandbox }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two", { usage: usage(5) }))]);
+    const question = Session.of(Transcript.of([userRow("three")]), { usage: usage(1) });
+    const first = await open({ store, sessionId: "a" }, question);
+    const tree = await SessionTree.on(store, "a");
+    expect(idsOf(first.user)).toEqual(["one", "two", ...idsOf(question)]);
+    expect(idsOf(await tree.toSession())).toEqual(idsOf(first.user));
+    expect(first.user).toMatchObject({ usage: usage(6), sandboxPlacement: sandbox });
+    expect(first.user.lineage).toMatchObject({ kind: "op_merge", parents: ["a", question.id] });
+    await first.sink.abandon();
+    const placed = Session.of(Transcript.of([userRow("four")])).to("sink-test", "/mine");
+    const second = await open(tree, placed);
+    expect(second.user.sandboxPlacement).toMatchObject({ spec: { workingDir: "/mine" } });
+    await second.sink.abandon();
+  });
+
+  test("a row that is there already, and said again, is another row", async () => {
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [message("one", said("one")), message("two", assistant("two"))]);
+    const again = Session.of(Transcript.of([userRow("zero"), { id: "one", message: said("one") }]));
+    const { sink, user } = await open({ store, sessionId: "a" }, again);
+    expect(user.transcript.toMessages().map(({ content }) => content)).toEqual(["one", "two", "zero", "one"]);
+    expect(idsOf(await (await SessionTree.on(store, "a")).toSession())).toEqual(idsOf(user));
+    await sink.abandon();
+  });
+
+  test("an empty session takes the user session as it is", async () => {
+    await store.create(createHeader({ id: "a" }));
+    const user = sessionOf(userRow("one"));
+    const { user: kept, sink } = await open({ store, sessionId: "a" }, user);
+    expect(kept).toBe(user);
+    expect(idsOf(await (await SessionTree.on(store, "a")).toSession())).toEqual(idsOf(user));
+    await sink.abandon();
+  });
+
+  test("another try of the same rows goes on from them, and takes the leaf along", async () => {
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [message("one", said("one"))]);
+    const tree = await SessionTree.on(store, "a");
+    const value = await tree.toSession();
+    const user = Session.derive(value, value.transcript.append({ id: "ask", message: said("ask") }), {});
+    const failed = await open(tree, user);
+    await failed.sink.append([message("bad", calls("c1"))]);
+    await failed.sink.end({ phase: "failed", error: "no" });
+    const retried = await open(tree, user);
+    await retried.sink.append([message("good", assistant("good"))]);
+    await retried.sink.end({ phase: "finished" });
+    expect(idsOf(await tree.toSession())).toEqual(["one", "ask", "good"]);
+    expect((await tree.entries()).filter(({ id }) => id === "ask")).toHaveLength(1);
+    expect((await tree.getEntry("bad"))?.parentId).toBeTruthy();
+  });
+
+  test("rows follow the run's own last row when someone moves the leaf", async () => {
+    await store.create(createHeader({ id: "a" }));
+    const tree = await SessionTree.on(store, "a");
+    const { sink } = await open(tree, sessionOf(userRow("one")));
+    await sink.append([message("call", calls("c1"))]);
+    const elsewhere = await SessionTree.on(store, "a");
+    await elsewhere.branch(null);
+    await elsewhere.appendMessage(said("new root"), { id: "root" });
+    await sink.append([message("result", result("c1")), { type: "custom", customType: "t", id: "note" }]);
+    await sink.append([message("done", assistant("done"))]);
+    await sink.end({ phase: "finished" });
+    expect((await elsewhere.getBranch("done")).map(({ id }) => id).slice(-4)).toEqual([
+      "call",
+      "result",
+      "note",
+      "done",
+    ]);
+    expect((await elsewhere.getLeaf())?.id).toBe("root");
+  });
+
+  test("a second run is refused before it writes anything, and free to go when the first lets go", async () => {
+    await store.create(createHeader({ id: "a" }));
+    const { sink } = await open({ store, sessionId: "a" }, sessionOf(userRow("one")));
+    const before = await store.head("a");
+    await expect(open({ store, sessionId: "a" }, sessionOf(userRow("two")))).rejects.toMatchObject({
+      code: "SESSION_BUSY",
+    });
+    expect(await store.head("a")).toEqual(before);
+    await sink.abandon();
+    expect(await store.head("a")).toEqual(before);
+    await sink.abandon();
+    await expect(sink.append([message("late", said("late"))])).rejects.toMatchObject({ code: "RUN_ENDED" });
+    await expect(sink.end({ phase: "finished" })).rejects.toMatchObject({ code: "RUN_ENDED" });
+    const next = await open({ store, sessionId: "a" }, sessionOf(userRow("two")));
+    // The run that was abandoned has no end of its own, and nobody else could give it one.
+    expect((await entriesOf(store, "a")).filter(({ type }) => type === "run")).toMatchObject([
+      { phase: "started" },
+      { phase: "failed" },
+      { phase: "started" },
+    ]);
+    await next.sink.end({ phase: "cancelled" });
+    expect(await store.head("a")).toMatchObject({ openRuns: [] });
+  });
+
+  test("a run that failed or was cancelled says so, and lets go", async () => {
+    const { sink, request } = await open(store, sessionOf(userRow("one")));
+    await sink.end({ phase: "failed", error: { code: "MODEL_FAILED" }, truncated: true });
+    const { id } = request.output;
+    expect((await entriesOf(store, id)).at(-1)).toMatchObject({
+      phase: "failed",
+      error: { code: "MODEL_FAILED" },
+      truncated: true,
+    });
+    expect(await store.leaseOf(id)).toBeNull();
+    expect(await store.head(id)).toMatchObject({ closed: false, openRuns: [] });
+  });
+
+  test("a run whose lease was taken over writes no more", async () => {
+    const { sink, request } = await open(store, sessionOf(userRow("one")));
+    const { id } = request.output;
+    // Nobody takes a live lease away; that of a session which is deleted ends.
+    await store.delete(id);
+    await store.undelete(id);
+    await using _other = await store.lease(id, "another-run", 60_000);
+    const before = await store.head(id);
+    await expect(sink.append([message("late", said("late"))])).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await expect(sink.end({ phase: "finished" })).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await store.head(id)).toEqual(before);
+    expect((await store.leaseOf(id))?.runId).toBe("another-run");
+  });
+
+  test("more rows than one append may carry are kept all the same", async () => {
+    await store.create(createHeader({ id: "a" }), { entries: [message("one", said("one"))] });
+    const rows = Array.from({ length: 10_050 }, (_, index) => ({ message: said(String(index)) }));
+    const { sink } = await open({ store, sessionId: "a" }, Session.of(Transcript.of(rows)));
+    expect((await store.head("a"))?.path.turnCount).toBe(10_051);
+    await sink.abandon();
+  });
+});
+
+test("a lease is renewed for as long as the run goes on, and runs out when nobody does", async () => {
+  vi.useFakeTimers();
+  const store = openMemoryStore({ clock: () => new Date() });
+  const { sink, request } = await open(store, sessionOf(userRow("one")));
+  await vi.advanceTimersByTimeAsync(10 * 60_000);
+  await sink.append([message("still here", assistant("yes"))]);
+  const { id } = request.output;
+  await sink.end({ phase: "finished" });
+  expect(vi.getTimerCount()).toBe(0);
+  const lost = await open(store, sessionOf(userRow("two")));
+  vi.setSystemTime(Date.now() + 31_000);
+  expect(await store.leaseOf(lost.request.output.id)).toBeNull();
+  await expect(lost.sink.append([message("late", said("late"))])).rejects.toMatchObject({ code: "LEASE_LOST" });
+  expect((await store.head(id))?.leafId).toBe("still here");
+});
+
+test.each([false, "", null, 7, {}])("%j is no place to keep a run", async (persist) => {
+  await expect(open(persist as never, sessionOf(userRow("one")))).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});
+
+test("a session that is not there cannot go on", async () => {
+  await expect(open({ store: openMemoryStore(), sessionId: "a" }, sessionOf(userRow("one")))).rejects.toMatchObject({
+    code: "SESSION_NOT_FOUND",
+  });
+});

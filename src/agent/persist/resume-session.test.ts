@@ -1,0 +1,304 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { assistant, calls, message, result, usage, user as said } from "../../../test/sample-log.ts";
+import { idsOf, openSink, sessionOf } from "../../../test/sample-sink.ts";
+import { backends } from "../../../test/store-backends.ts";
+import type { EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import type { Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import { registerSandboxBackend } from "../../session/sandbox-backends.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { Transcript, userRow } from "../../session/transcript.ts";
+import { openJsonlStore } from "../../stores/jsonl/index.ts";
+import { openMemoryStore } from "../../stores/memory/index.ts";
+import { openSessionWriter, SessionTree } from "../../tree/index.ts";
+import { resumeSession } from "./resume-session.ts";
+import { QUEUED_KEY, type ResumeState, resumeStateOf } from "./resume-state.ts";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-resume-"));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+/** The state of a session that holds these entries. */
+async function stateOf(...drafts: readonly EntryDraft[]): Promise<ResumeState> {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "a" }));
+  for (const draft of drafts) await store.append("a", [draft], { guard: { holds: true } });
+  const { user } = await resumeSession({ store, sessionId: "a" });
+  return resumeStateOf(user.transcript) as ResumeState;
+}
+
+const runId = "r1";
+const started: EntryDraft = { type: "run", runId, phase: "started" };
+const effect = (callId: string): EntryDraft => ({ type: "effect", runId, callId });
+const approval = (callId: string, decision?: EntryDraft & object): EntryDraft =>
+  ({ type: "approval", runId, callId, ...(decision === undefined ? {} : { decision }) }) as EntryDraft;
+const queued = (id: string, kind: "steer" | "followUp" = "steer"): EntryDraft => ({
+  type: "queued",
+  id,
+  runId,
+  kind,
+  content: `input ${id}`,
+});
+const delivered = (id: string): EntryDraft => ({
+  type: "message",
+  message: { role: "user", content: `input ${id}`, metadata: { [QUEUED_KEY]: id } },
+});
+
+describe.each(backends)("from a $name store", ({ open }) => {
+  let store: SessionStore;
+  beforeEach(async () => {
+    store = await open(directory);
+  });
+  afterEach(() => store.close());
+
+  test("gives the session with its identity, usage and instructions, and the next run goes on in it", async () => {
+    const { sink, request } = await openSink(store, sessionOf(userRow("one")), { systemPrompt: "be kind" });
+    const { id, lineage } = request.output;
+    await sink.append([message("call", { ...calls("c1"), usage: usage(4, 2), cost: 0.5 } as never)]);
+    await expect(resumeSession({ store, sessionId: id })).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await sink.abandon();
+
+    const { user, agent } = await resumeSession({ store, sessionId: id });
+    expect(user).toMatchObject({ id, lineage, usage: usage(4, 2), cost: 0.5 });
+    expect(idsOf(user)).toEqual([...idsOf(request.user), "call"]);
+    expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "be kind" }]);
+    expect(Transcript.originOf(user.transcript)).toMatchObject({ store, sessionId: id, length: 2 });
+
+    const next = await openSink({ store, sessionId: id }, user, { systemPrompt: "be kind" });
+    expect(next.user).toBe(user);
+    await next.sink.append([message("result", result("c1")), message("done", assistant("done"))]);
+    await next.sink.end({ phase: "finished" });
+    const again = await resumeSession({ store, sessionId: id }, { agentPrompt: "be quick" });
+    expect(idsOf(again.user)).toEqual([...idsOf(user), "result", "done"]);
+    expect(again.agent.transcript.toMessages()).toEqual([{ role: "system", content: "be quick" }]);
+    // Of the two runs, the first never ended by itself.
+    expect((await store.head(id))?.openRuns).toEqual([]);
+  });
+
+  test("lets one of two that found the same run interrupted go on, and the other resume anew", async () => {
+    const { sink, request } = await openSink(store, sessionOf(userRow("one")));
+    const { id: sessionId } = request.output;
+    await sink.append([message("call", calls("c1"))]);
+    await sink.abandon();
+    const [first, second] = [await resumeSession({ store, sessionId }), await resumeSession({ store, sessionId })];
+    // What is noted about the session meanwhile keeps nobody from going on with it.
+    await store.append(sessionId, [{ type: "label", targetId: "call", label: "here" }]);
+    const going = await openSink({ store, sessionId }, first.user);
+    await going.sink.append([message("result", result("c1"))]);
+    await going.sink.end({ phase: "finished" });
+    const head = await store.head(sessionId);
+    await expect(openSink({ store, sessionId }, second.user)).rejects.toMatchObject({
+      code: "CONFLICT",
+      message: expect.stringContaining("resume it again"),
+    });
+    expect([await store.head(sessionId), await store.leaseOf(sessionId)]).toEqual([head, null]);
+    const third = await resumeSession({ store, sessionId });
+    await (await openSink({ store, sessionId }, third.user)).sink.end({ phase: "finished" });
+  });
+
+  test("names what is missing", async () => {
+    await expect(resumeSession({ store, sessionId: "nobody" })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+});
+
+describe("from a file", () => {
+  test("goes on in the same file, after a run that failed in the middle", async () => {
+    const path = join(directory, "run.jsonl");
+    const first = await openSink(path, sessionOf(userRow("one")));
+    await expect(resumeSession(path)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await first.sink.append([
+      message("call", calls("c1")),
+      { type: "effect", runId: first.request.runId, callId: "c1" },
+    ]);
+    await first.sink.end({ phase: "failed", error: "the network is gone" });
+    const before = await readFile(`${path}.__partial__`);
+
+    const { user, agent } = await resumeSession(path);
+    expect(user.id).toBe(first.request.output.id);
+    expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "be brief" }]);
+    expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set(["c1"]));
+    expect(Transcript.originOf(user.transcript)).toBeNull();
+    const second = await openSink(path, user);
+    await second.sink.append([message("result", result("c1")), message("done", assistant("done"))]);
+    await second.sink.end({ phase: "finished" });
+    expect((await readFile(path)).subarray(0, before.length)).toEqual(before);
+    expect(idsOf((await resumeSession(path)).user)).toEqual([...idsOf(user), "result", "done"]);
+  });
+
+  test("is found by its id, and is busy while a writer or a run of a store has it", async () => {
+    const session = sessionOf(userRow("one"));
+    const writer = await openSessionWriter(session, { directory });
+    await writer.writeRow(userRow("one"));
+    await expect(resumeSession(session.id, { directory })).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await writer.close();
+    await using store = await openJsonlStore({ directory });
+    {
+      await using _lease = await store.lease(session.id, "r9", 60_000);
+      await expect(resumeSession(session.id, { directory })).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    }
+    // A tree shares its file, so that it keeps nobody from a resume.
+    await using tree = await SessionTree.open(writer.path);
+    await tree.setName("open");
+    const { user, agent } = await resumeSession(session.id, { directory });
+    expect([user.id, user.transcript.length]).toEqual([session.id, 1]);
+    expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "" }]);
+  });
+
+  test("a session without rows says nothing about others without rows", async () => {
+    const session = sessionOf();
+    await using writer = await openSessionWriter(session, { directory });
+    await writer.close();
+    expect((await resumeSession(session.id, { directory })).user.transcript.length).toBe(0);
+    expect(resumeStateOf(Transcript.empty)).toBeNull();
+  });
+});
+
+test("attaches to the sandbox that was recorded", async () => {
+  const attached: [string, SandboxSpec][] = [];
+  registerSandboxBackend("resume-test", () => ({
+    open: () => Promise.reject(new Error("a new one was opened")),
+    attach: async (id, spec) => {
+      attached.push([id, spec]);
+      return { id, spec, backend: "resume-test", closed: false, close: async () => {} } as Sandbox;
+    },
+  }));
+  const path = join(directory, "run.jsonl");
+  const user = sessionOf(userRow("one")).to("resume-test", "/w");
+  const { sink } = await openSink(path, user, { sandboxHandleId: "h-7" });
+  await sink.abandon();
+  await using resumed = (await resumeSession(path)).user;
+  expect((await resumed.requireSandbox()).id).toBe("h-7");
+  expect(attached).toEqual([["h-7", { workingDir: "/w" }]]);
+});
+
+describe("the state", () => {
+  test("of calls without a result tells which may have had their effect, and what a person said of them", async () => {
+    const state = await stateOf(
+      message("u", said("go")),
+      started,
+      message("a", calls("c1", "c2", "c3", "c4", "c5")),
+      effect("c1"),
+      effect("c2"),
+      message("t", result("c2")),
+      approval("c3"),
+      approval("c4"),
+      approval("c4", { approved: true } as never),
+      approval("c5", { approved: false, reason: "too much" } as never),
+    );
+    expect(state.effects).toEqual(new Set(["c1"]));
+    expect([...state.approvals].sort()).toEqual([
+      ["c3", { question: expect.any(String), decision: null }],
+      ["c4", { question: expect.any(String), decision: { approved: true } }],
+      ["c5", { question: null, decision: { approved: false, reason: "too much" } }],
+    ]);
+  });
+
+  test("keeps a decision though the call was asked about again, and takes nothing but a clear yes for one", async () => {
+    const yes = await stateOf(message("a", calls("c1")), approval("c1", { approved: true } as never), approval("c1"));
+    expect(yes.approvals.get("c1")).toMatchObject({ decision: { approved: true } });
+    const unclear = await stateOf(message("a", calls("c1")), approval("c1", "yes" as never));
+    expect(unclear.approvals.get("c1")).toMatchObject({ decision: { approved: false, reason: null } });
+  });
+
+  test("does not take the effect of an earlier call for that of a later one with the same id", async () => {
+    const state = await stateOf(
+      message("a1", calls("c1")),
+      effect("c1"),
+      message("t1", result("c1")),
+      message("a2", calls("c1")),
+    );
+    expect(state.effects).toEqual(new Set());
+  });
+
+  test.each([
+    ["takes what was done about a call on another branch for done", said("other branch"), ["c1"]],
+    ["does not take a call of a later answer on another branch for one of the same id on this", calls("c1"), []],
+  ])("%s", async (_behaviour, there, effects) => {
+    const store = openMemoryStore();
+    await store.create(createHeader({ id: "a" }));
+    const tree = await SessionTree.on(store, "a");
+    await tree.appendMessage(calls("c1"), { id: "root" });
+    await tree.appendMessage(there, { id: "left" });
+    await tree.append(effect("c1"));
+    await tree.append({ type: "run", runId, phase: "finished" });
+    await tree.branch("root");
+    const resumed = await resumeSession({ store, sessionId: "a" });
+    expect(resumeStateOf(resumed.user.transcript)?.effects).toEqual(new Set(effects));
+  });
+
+  test("finds an effect that is older than the end of another run", async () => {
+    const state = await stateOf(
+      message("a", calls("c1")),
+      effect("c1"),
+      queued("given up"),
+      { type: "run", runId: "r0", phase: "finished" },
+      { type: "session_info", name: "later" },
+    );
+    expect(state.effects).toEqual(new Set(["c1"]));
+    expect(state.queued).toEqual([]);
+  });
+
+  test("has the input that was never delivered, in order, of all tries since a run ended on purpose", async () => {
+    const state = await stateOf(
+      queued("forgotten"),
+      { type: "run", runId: "r0", phase: "finished" },
+      message("u", said("go")),
+      started,
+      queued("q1", "followUp"),
+      queued("q2"),
+      delivered("q2"),
+      message("a", assistant("hm")),
+      { type: "run", runId, phase: "failed" },
+      { type: "run", runId: "r2", phase: "started" },
+      queued("q3"),
+    );
+    expect(state.queued).toEqual([
+      { id: "q1", kind: "followUp", content: "input q1" },
+      { id: "q3", kind: "steer", content: "input q3" },
+    ]);
+    expect(state.effects.size + state.approvals.size).toBe(0);
+  });
+
+  test("has input that waits since before a compaction, while its run is open", async () => {
+    const state = await stateOf(
+      message("u", said("go")),
+      started,
+      queued("q1", "followUp"),
+      message("a", assistant("much")),
+      { type: "compaction", summary: "s", firstKeptEntryId: "a", tokensBefore: 9 },
+      message("b", assistant("more")),
+    );
+    expect(state.queued.map(({ id }) => id)).toEqual(["q1"]);
+  });
+
+  test("costs what the context and the last run contain, not what the history holds", async () => {
+    const inner = openMemoryStore();
+    const history = Array.from({ length: 5000 }, (_, i) => message(`m${i}`, said(`${i}`)));
+    await inner.create(createHeader({ id: "a" }), { entries: history });
+    await inner.append("a", [
+      { type: "compaction", summary: "s", firstKeptEntryId: "m4999", tokensBefore: 9 },
+      message("last", calls("c1")),
+    ]);
+    let count = 0;
+    const store = new Proxy(inner, {
+      get(target, key) {
+        const value = Reflect.get(target, key) as unknown;
+        if (key !== "read") return typeof value === "function" ? value.bind(target) : value;
+        return async function* (...args: Parameters<SessionStore["read"]>) {
+          for await (const entry of target.read(...args)) {
+            count += 1;
+            yield entry;
+          }
+        };
+      },
+    });
+    const { user } = await resumeSession({ store, sessionId: "a" });
+    expect(user.transcript.length).toBe(3);
+    expect(count).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,69 @@
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { Session } from "../../session/session.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { openFile } from "../../tree/file-trees.ts";
+import { findSessionFile, type PersistedOptions } from "../../tree/persisted-session.ts";
+import { readSession, readTranscript, withOrigin } from "../../tree/read-session.ts";
+import { findRun } from "../../tree/run-file.ts";
+import { readResumeState } from "./read-resume-state.ts";
+import { setResumeState } from "./resume-state.ts";
+
+/** How a session is resumed. */
+export interface ResumeOptions extends PersistedOptions {
+  /** Instructions for the agent instead of those that were kept. */
+  readonly agentPrompt?: string;
+}
+
+/** The two sessions that the next loop takes. */
+export interface ResumedSession {
+  readonly user: Session;
+  readonly agent: Session;
+}
+
+/**
+ * A kept session, by its id or path or in a store, ready for the next loop: with the same identity, its usage, the
+ * agent's instructions and the place of its sandbox. A run that stopped between a call and its result goes on there.
+ *
+ * @throws {SessionBusyError} while a run still goes on in it. In a store on a server (PostgreSQL, Redis), and where the
+ * process was on another machine or in another container, a run whose process died holds it for up to half a minute more.
+ * @throws {SessionNotFoundError} when there is no such session.
+ */
+export async function resumeSession(
+  source: string | { readonly store: SessionStore; readonly sessionId: string },
+  options: ResumeOptions = {},
+): Promise<ResumedSession> {
+  if (typeof source === "object" && source !== null) {
+    const head = await source.store.head(source.sessionId);
+    if (head === null) throw new SessionNotFoundError(source.sessionId);
+    return resume(source.store, head, options, { shared: true });
+  }
+  const path = await findSessionFile(source, options);
+  const { backing, head } = await openFile(path, { readOnly: true });
+  try {
+    const writer = await findRun(path);
+    if (writer !== null) throw new SessionBusyError(head.header.id, writer);
+    return await resume(backing.store, head, options, { shared: false });
+  } finally {
+    await backing.close();
+  }
+}
+
+async function resume(
+  store: SessionStore,
+  head: SessionHead,
+  options: ResumeOptions,
+  { shared }: { readonly shared: boolean },
+): Promise<ResumedSession> {
+  const lease = await store.leaseOf(head.header.id);
+  if (lease !== null) throw new SessionBusyError(head.header.id, `run ${lease.runId}`);
+  const { transcript: rows, entries } = await readTranscript(store, head);
+  const transcript = shared ? withOrigin(rows, store, head, { resumedAt: head.version }) : rows;
+  const state = await readResumeState(store, head, transcript, entries);
+  // All transcripts without rows are one object, which says nothing about this session.
+  if (transcript.length > 0) setResumeState(transcript, state);
+  const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
+  const { systemPrompt } = await store.settings(head.header.id, head.path);
+  const agent = Session.fromAgentPrompt(options.agentPrompt ?? systemPrompt ?? "");
+  return { user, agent };
+}

@@ -1,0 +1,79 @@
+import type { JsonValue } from "../../internal/json.ts";
+import type { SandboxPlacement } from "../../session/header.ts";
+import type { Content } from "../../session/message.ts";
+import type { Transcript } from "../../session/transcript.ts";
+
+/** What a person decided about a call: it may run, or it may not, with the reason. */
+export type ApprovalDecision =
+  | { readonly approved: true }
+  | { readonly approved: false; readonly reason: string | null };
+
+/** Only a clear yes lets a call run. */
+export function decisionOf(decision: JsonValue, note?: string): ApprovalDecision {
+  const given = (typeof decision === "object" && decision !== null ? decision : {}) as Record<string, unknown>;
+  if (given.approved === true) return { approved: true };
+  return { approved: false, reason: typeof given.reason === "string" ? given.reason : (note ?? null) };
+}
+
+/** What a log says of a call that a person was asked about. */
+export interface AskedBefore {
+  /** The entry that asks; null where another one is to ask anew. */
+  readonly question: string | null;
+  readonly decision: ApprovalDecision | null;
+  /** The decision is that nobody answered in time, which is not on record yet. */
+  readonly expired?: true;
+}
+
+/** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
+export interface QueuedInput {
+  readonly id: string;
+  readonly kind: "steer" | "followUp";
+  readonly content: Content;
+}
+
+/** What a log says about a run that stopped in the middle. */
+export interface ResumeState {
+  /** The session, and how long its log was when this was read. */
+  readonly sessionId: string;
+  readonly version: number;
+  /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
+  readonly runId: string | null;
+  /** Whether the calls without a result came with a fork or an import, or are those of another run: they never run here. */
+  readonly inherited: boolean;
+  /** Whether the run had given its last answer, and only its end is not on record. */
+  readonly answered: boolean;
+  /** Calls without a result whose effect may have happened. */
+  readonly effects: ReadonlySet<string>;
+  /** Calls without a result that a person was asked about. */
+  readonly approvals: ReadonlyMap<string, AskedBefore>;
+  /** Input that was never delivered, in order. */
+  readonly queued: readonly QueuedInput[];
+  /** Where its tools acted, if it said so. */
+  readonly sandbox: SandboxPlacement | null;
+}
+
+const states = new WeakMap<Transcript, ResumeState>();
+
+/** Notes with a transcript how the run that wrote it stopped. */
+export function setResumeState(transcript: Transcript, state: ResumeState): void {
+  states.set(transcript, state);
+}
+
+/** How the run that wrote a transcript stopped, where a resume has found that out. */
+export function resumeStateOf(transcript: Transcript): ResumeState | null {
+  return states.get(transcript) ?? null;
+}
+
+/** Forgets that open calls of a transcript were allowed, so that a person is asked anew. What was denied stays denied. */
+export function forgetConsent(transcript: Transcript): void {
+  const state = resumeStateOf(transcript);
+  if (state === null) return;
+  const anew: AskedBefore = { question: null, decision: null };
+  const approvals = [...state.approvals].map(
+    ([id, word]) => [id, word.decision?.approved === true ? anew : word] as const,
+  );
+  setResumeState(transcript, { ...state, approvals: new Map(approvals) });
+}
+
+/** The key under which a delivered message names the `queued` entry it came from, in its metadata. */
+export const QUEUED_KEY = "skein.queued";

@@ -1,0 +1,233 @@
+import { JSON_DEPTH_MAX } from "../../internal/json.ts";
+import {
+  checkNumber,
+  checkSize,
+  checkText,
+  findRepeated,
+  matchesPattern,
+  missedChoice,
+  missedType,
+} from "./json-schema-keywords.ts";
+import {
+  listNames,
+  type Place,
+  type Problem,
+  PROBLEMS_MAX,
+  showPlace,
+  showProblems,
+  showValue,
+  unionProblems,
+} from "./json-schema-problem.ts";
+import { isKeyed, resolveReference } from "./json-schema-reference.ts";
+
+/** How many schemas are held against values in one check; a union of unions of a deep value would take forever. */
+const STEPS_MAX = 1_000_000;
+/** How many schemas may stand inside one another in a check, each at most four calls deep. */
+const NESTED_MAX = 1000;
+
+type Keyed = Readonly<Record<string, unknown>>;
+
+/** The references that were followed at one place of the value, to see when they go round in a circle. */
+interface Trail {
+  readonly target: unknown;
+  readonly before: Trail | null;
+}
+
+/**
+ * What is wrong with a value by a JSON Schema, as a sentence of at most five problems that a model can act on, or null.
+ *
+ * Understands the subset that docs/decisions/010 lists; other keywords, and `format`, are not looked at. Neither value
+ * nor schema can make it overflow the stack or run without end, but for a pattern that is slow on short texts.
+ */
+export function checkJsonSchema(schema: unknown, value: unknown, name = "arguments"): string | null {
+  const hazard = findHazard(value, name);
+  if (hazard !== null) return hazard;
+  const problems: Problem[] = [];
+  try {
+    new SchemaCheck(schema).apply(schema, value, { parent: null, key: name }, problems, null);
+  } catch (error) {
+    if (!(error instanceof TooIntricate)) throw error;
+    return `${name} is too large or too deep to be checked against its schema; send a smaller, flatter value.`;
+  }
+  return problems.length === 0 ? null : showProblems(problems);
+}
+
+/** What makes a value unfit for any tool: nesting that overflows readers, or a key that changes prototypes; else null. */
+export function findHazard(value: unknown, name = "arguments"): string | null {
+  const waiting: { value: unknown; at: Place; depth: number }[] = [];
+  waiting.push({ value, at: { parent: null, key: name }, depth: 0 });
+  for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
+    const { value: here, at, depth } = item;
+    if (typeof here !== "object" || here === null) continue;
+    if (depth >= JSON_DEPTH_MAX) return `${name} nests deeper than ${JSON_DEPTH_MAX} levels; send a flatter value.`;
+    if (Array.isArray(here)) {
+      for (const [key, child] of here.entries()) {
+        if (typeof child === "object") waiting.push({ value: child, at: { parent: at, key }, depth: depth + 1 });
+      }
+      continue;
+    }
+    for (const key of Object.keys(here)) {
+      if (key === "__proto__") return `${showPlace({ parent: at, key })} is a key that is not allowed.`;
+      const child = (here as Keyed)[key];
+      if (typeof child === "object") waiting.push({ value: child, at: { parent: at, key }, depth: depth + 1 });
+    }
+  }
+  return null;
+}
+
+class TooIntricate extends Error {}
+
+class SchemaCheck {
+  readonly #root: unknown;
+  readonly #references = new Map<string, unknown>();
+  #stepsLeft = STEPS_MAX;
+  #nested = 0;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  apply(schema: unknown, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+    this.#spend(1);
+    if (into.length >= PROBLEMS_MAX) return;
+    if (this.#nested >= NESTED_MAX) throw new TooIntricate();
+    this.#nested += 1;
+    this.#applyKeywords(schema, value, at, into, trail);
+    this.#nested -= 1;
+  }
+
+  #applyKeywords(schema: unknown, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+    const add = (says: string): void => {
+      if (into.length < PROBLEMS_MAX) into.push({ at, says });
+    };
+    if (schema === false) add("is not allowed");
+    if (!isKeyed(schema)) return;
+    const expected = missedType(schema["type"], value);
+    if (expected !== null) {
+      into.push({ at, says: `must be ${expected}, got ${showValue(value)}`, expected });
+      return;
+    }
+    if (Array.isArray(schema["enum"])) this.#spend(schema["enum"].length);
+    const choice = missedChoice(schema, value);
+    if (choice !== null) {
+      into.push({ at, says: `must be ${choice}, got ${showValue(value)}`, choice: true });
+      return;
+    }
+    if (typeof value === "number") checkNumber(schema, value, add);
+    else if (typeof value === "string") checkText(schema, value, add);
+    else if (Array.isArray(value)) this.#applyToArray(schema, value, at, into, add);
+    else if (isKeyed(value)) this.#applyToObject(schema, value, at, into, add);
+    this.#applyReference(schema, value, at, into, trail);
+    this.#applyUnions(schema, value, at, into, trail);
+  }
+
+  #applyToArray(
+    schema: Keyed,
+    value: readonly unknown[],
+    at: Place,
+    into: Problem[],
+    add: (says: string) => void,
+  ): void {
+    checkSize(value.length, [schema["minItems"], schema["maxItems"]], "item", `got ${value.length}`, add);
+    if (schema["uniqueItems"] === true) {
+      this.#spend(value.length);
+      const repeated = findRepeated(value);
+      if (repeated >= 0) add(`must have no item twice, but repeats ${showValue(value[repeated])} at [${repeated}]`);
+    }
+    const listed = Array.isArray(schema["items"]) ? schema["items"] : schema["prefixItems"];
+    const first: readonly unknown[] = Array.isArray(listed) ? listed : [];
+    const rest = Array.isArray(schema["items"]) ? schema["additionalItems"] : schema["items"];
+    const end = rest === undefined || rest === true ? Math.min(first.length, value.length) : value.length;
+    for (let key = 0; key < end && into.length < PROBLEMS_MAX; key++) {
+      this.apply(key < first.length ? first[key] : rest, value[key], { parent: at, key }, into, null);
+    }
+  }
+
+  #applyToObject(schema: Keyed, value: Keyed, at: Place, into: Problem[], add: (says: string) => void): void {
+    const keys = Object.keys(value);
+    const sizes = [schema["minProperties"], schema["maxProperties"]] as const;
+    checkSize(keys.length, sizes, "property", `got ${keys.length}`, add);
+    const { required, additionalProperties: rest } = schema;
+    for (const key of Array.isArray(required) ? required : []) {
+      if (into.length >= PROBLEMS_MAX) return;
+      if (typeof key !== "string" || Object.hasOwn(value, key)) continue;
+      into.push({ at: { parent: at, key }, says: "is required but missing" });
+    }
+    const properties = isKeyed(schema["properties"]) ? schema["properties"] : {};
+    const patterns = isKeyed(schema["patternProperties"]) ? Object.entries(schema["patternProperties"]) : [];
+    for (const key of keys) {
+      if (into.length >= PROBLEMS_MAX) return;
+      const place = { parent: at, key };
+      const matching = patterns.filter(([pattern]) => matchesPattern(pattern, key));
+      this.#spend(patterns.length);
+      for (const [, child] of matching) this.apply(child, value[key], place, into, null);
+      if (Object.hasOwn(properties, key)) this.apply(properties[key], value[key], place, into, null);
+      else if (rest === false && matching.length === 0) into.push({ at: place, says: unknownProperty(properties) });
+      else if (rest !== undefined && matching.length === 0) this.apply(rest, value[key], place, into, null);
+    }
+  }
+
+  #applyReference(schema: Keyed, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+    const reference = schema["$ref"];
+    if (typeof reference !== "string") return;
+    if (!this.#references.has(reference)) {
+      this.#references.set(reference, resolveReference(this.#root, reference));
+    }
+    const target = this.#references.get(reference);
+    // A circle that never goes deeper into the value says nothing about it.
+    for (let step = trail; step !== null; step = step.before) if (step.target === target) return;
+    this.apply(target, value, at, into, { target, before: trail });
+  }
+
+  #applyUnions(schema: Keyed, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+    const { allOf, anyOf, oneOf, not } = schema;
+    const problemsBy = (branch: unknown): Problem[] => {
+      const problems: Problem[] = [];
+      this.apply(branch, value, at, problems, trail);
+      return problems;
+    };
+    const add = (...problems: readonly Problem[]): void => {
+      into.push(...problems.slice(0, PROBLEMS_MAX - into.length));
+    };
+    for (const branch of Array.isArray(allOf) ? allOf : []) this.apply(branch, value, at, into, trail);
+    if (Array.isArray(anyOf)) {
+      const branches = untilEmpty(anyOf, problemsBy);
+      if (branches !== null) add(...unionProblems(at, value, branches));
+    }
+    if (Array.isArray(oneOf)) {
+      const branches = oneOf.map(problemsBy);
+      const fitting = branches.flatMap((problems, index) => (problems.length === 0 ? [index + 1] : []));
+      if (fitting.length === 0) add(...unionProblems(at, value, branches));
+      else if (fitting.length > 1) {
+        add({
+          at,
+          says: `must match exactly one of ${oneOf.length} forms, but matches number ${fitting.join(" and ")}`,
+        });
+      }
+    }
+    if (not !== undefined && problemsBy(not).length === 0) {
+      add({ at, says: `must not be what the schema excludes, got ${showValue(value)}` });
+    }
+  }
+
+  #spend(steps: number): void {
+    this.#stepsLeft -= steps;
+    if (this.#stepsLeft < 0) throw new TooIntricate();
+  }
+}
+
+/** The problems of every branch, or null as soon as one has none. */
+function untilEmpty(branches: readonly unknown[], problemsBy: (branch: unknown) => Problem[]): Problem[][] | null {
+  const all: Problem[][] = [];
+  for (const branch of branches) {
+    const problems = problemsBy(branch);
+    if (problems.length === 0) return null;
+    all.push(problems);
+  }
+  return all;
+}
+
+function unknownProperty(properties: Keyed): string {
+  const known = Object.keys(properties);
+  return known.length === 0 ? "is not a known property" : `is not a known property; known are ${listNames(known)}`;
+}

@@ -1,0 +1,67 @@
+import { findHazard } from "./json-schema.ts";
+import { type Place, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
+import type { CheckedArguments } from "../tools/tool.ts";
+
+/** A schema of any library that follows Standard Schema: it checks values, and may say what it accepts as JSON Schema. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
+    readonly jsonSchema?: { readonly input: (options: { readonly target: string }) => Record<string, unknown> };
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** What a Standard Schema says of a value. */
+export type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] };
+
+interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** Whether a value follows Standard Schema. Some libraries make their schemas functions. */
+export function isStandardSchema(value: unknown): value is StandardSchema {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
+  const standard: unknown = (value as Partial<StandardSchema>)["~standard"];
+  return typeof (standard as StandardSchema["~standard"] | undefined)?.validate === "function";
+}
+
+/** The JSON Schema of what a schema takes in, or undefined when its library gives none. Throws what the library throws. */
+export function jsonSchemaOf(schema: StandardSchema): unknown {
+  const convert = schema["~standard"].jsonSchema?.input;
+  if (typeof convert !== "function") return undefined;
+  try {
+    return convert({ target: "draft-2020-12" });
+  } catch {
+    // Not every library writes the newer draft; what cannot be written at all fails again here and says why.
+    return convert({ target: "draft-07" });
+  }
+}
+
+/** The value that a schema makes of the arguments, with its defaults and conversions, or what is wrong with them. */
+export async function checkStandardSchema(schema: StandardSchema, args: unknown): Promise<CheckedArguments> {
+  const hazard = findHazard(args);
+  if (hazard !== null) return { ok: false, problem: hazard };
+  let result: StandardResult<unknown>;
+  try {
+    result = await schema["~standard"].validate(args);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { ok: false, problem: `arguments could not be checked: ${reason.replace(/[.\s]+$/, "")}.` };
+  }
+  if (result.issues === undefined) return { ok: true, value: result.value };
+  return { ok: false, problem: showProblems(result.issues.slice(0, PROBLEMS_MAX).map(problemOf)) };
+}
+
+function problemOf({ message, path = [] }: StandardIssue): Problem {
+  let at: Place = { parent: null, key: "arguments" };
+  for (const step of path) {
+    const key = typeof step === "object" ? step.key : step;
+    at = { parent: at, key: typeof key === "number" ? key : String(key) };
+  }
+  return { at, says: `is refused: ${message.replace(/[.\s]+$/, "")}` };
+}

@@ -1,0 +1,71 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { defineTool } from "./define-tool.ts";
+import type { LoopExecutor } from "../model/loop-executor.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import type { ToolSchema } from "../model/model.ts";
+import type { Tool } from "./tool.ts";
+
+const builtIn = new Map<string, Tool>();
+
+/** Makes tools part of every loop that does not decline them. */
+export function registerBuiltInTools(tools: readonly Tool[]): void {
+  for (const tool of tools) builtIn.set(tool.schema.name, tool);
+}
+
+/** The tools of a loop: what the model is told of, and what runs when it calls one. */
+export interface OfferedTools {
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly schemas: readonly ToolSchema[];
+}
+
+/** The tools that options ask for. @throws {SessionError} `INVALID_TOOL` or `INVALID_OPTION` when they cannot work. */
+export function offerTools(options: LoopOptions): OfferedTools {
+  const tools = toolsOf(options);
+  const own = options.executor?.toolSchemas?.() ?? [];
+  if (own.length === 0) return { tools, schemas: [...tools.values()].map((tool) => tool.schema) };
+  const all = new Map(tools);
+  for (const schema of own) if (!all.has(schema.name)) all.set(schema.name, dispatchedTool(schema, options.executor));
+  return { tools: all, schemas: own };
+}
+
+function toolsOf({ tools = [], builtInTools: wanted = true }: LoopOptions): ReadonlyMap<string, Tool> {
+  if (typeof wanted !== "boolean") {
+    const unknown = wanted.find((name) => !builtIn.has(name));
+    if (unknown !== undefined) {
+      const names = [...builtIn.keys()].join(", ") || "none";
+      throw new SessionError("INVALID_OPTION", `There is no built-in tool ${show(unknown)}; there are: ${names}.`);
+    }
+  }
+  const all = new Map([...builtIn].filter(([name]) => (typeof wanted === "boolean" ? wanted : wanted.includes(name))));
+  for (const tool of tools) {
+    const name = tool?.schema?.name;
+    if (typeof name !== "string" || typeof tool.execute !== "function" || typeof tool.check !== "function") {
+      throw new SessionError("INVALID_TOOL", "One of the tools is no tool; make tools with defineTool.");
+    }
+    if (builtIn.has(name) && all.get(name) === builtIn.get(name)) {
+      throw new SessionError(
+        "INVALID_TOOL",
+        `The tool ${name} has the name of a built-in tool; rename it, or leave that one out with builtInTools.`,
+      );
+    }
+    if (all.has(name)) throw new SessionError("INVALID_TOOL", `Two tools have the name ${name}; rename one.`);
+    all.set(name, tool);
+  }
+  return all;
+}
+
+/** A tool that only an executor knows how to run. */
+function dispatchedTool(schema: ToolSchema, executor: LoopExecutor | undefined): Tool {
+  if (executor?.dispatchTool === undefined) {
+    throw new SessionError(
+      "INVALID_TOOL",
+      `The executor tells of a tool ${show(schema.name)} that nothing can run; give it among the tools, or dispatchTool.`,
+    );
+  }
+  return defineTool({
+    ...schema,
+    execute: () => {
+      throw new Error(`The tool ${schema.name} is run by the executor.`);
+    },
+  });
+}

@@ -1,0 +1,38 @@
+import { findHazard } from "../schema/json-schema.ts";
+import { showValue } from "../schema/json-schema-problem.ts";
+import type { CheckedArguments } from "./tool.ts";
+
+const EXCERPT_BEFORE = 30;
+const EXCERPT_AFTER = 20;
+
+/**
+ * The arguments that a model wrote as text, or a sentence that tells it what to put right. No text at all means no
+ * arguments; anything but an object is refused, and so is what no tool could take safely.
+ */
+export function parseArguments(text: string): CheckedArguments {
+  if (text.trim() === "") return { ok: true, value: {} };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { ok: false, problem: describeBreak(text, error as SyntaxError) };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { ok: false, problem: `arguments must be a JSON object, got ${showValue(value)}.` };
+  }
+  const hazard = findHazard(value);
+  return hazard === null ? { ok: true, value } : { ok: false, problem: hazard };
+}
+
+function describeBreak(text: string, { message }: SyntaxError): string {
+  const offset = /at position (\d+)/.exec(message)?.[1];
+  const near = offset === undefined ? "" : `, near ${excerpt(text, Number(offset))}`;
+  return `arguments are not JSON: ${message}${near}.`;
+}
+
+/** The text around an offset, quoted so that it cannot be taken for the sentence it stands in. */
+function excerpt(text: string, offset: number): string {
+  const from = Math.max(0, offset - EXCERPT_BEFORE);
+  const to = Math.min(text.length, offset + EXCERPT_AFTER);
+  return JSON.stringify(`${from > 0 ? "…" : ""}${text.slice(from, to)}${to < text.length ? "…" : ""}`);
+}

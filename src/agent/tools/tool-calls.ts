@@ -1,0 +1,108 @@
+import type { ToolCall, ToolMessage } from "../../session/message.ts";
+import { parseArguments } from "./parse-arguments.ts";
+import { isThenable } from "../is-thenable.ts";
+import type { CheckedArguments, Tool } from "./tool.ts";
+import { errorMessage, thrownMessage } from "./tool-result.ts";
+import { runsUnasked, type Unasked } from "./unasked.ts";
+
+/** A call that can be run, or the answer to one that cannot. */
+export type PreparedCall =
+  | {
+      readonly call: ToolCall;
+      readonly tool: Tool;
+      readonly args: unknown;
+      /** Runs alone: its tool is exclusive, or a person is asked first. */
+      readonly alone: boolean;
+      readonly key: string | null;
+      readonly needsApproval: boolean;
+    }
+  | { readonly call: ToolCall; readonly failure: ToolMessage };
+
+/** What calls are checked against. */
+export interface CallRules {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Which calls need no person's word. */
+  readonly unasked: Unasked | undefined;
+  /** Whether someone has said already that a call may run or may not, which counts whatever the rules are now. */
+  readonly isDecided: (callId: string) => boolean;
+}
+
+/** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
+export function prepareCall(call: ToolCall, rules: CallRules): PreparedCall | Promise<PreparedCall> {
+  const { tools } = rules;
+  const tool = tools.get(call.name);
+  if (tool === undefined) {
+    const known = [...tools.keys()].join(", ") || "none";
+    return { call, failure: errorMessage(call, "unknown_tool", `There is no tool ${call.name}; there are: ${known}.`) };
+  }
+  const parsed = parseArguments(call.arguments);
+  if (!parsed.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", parsed.problem) };
+  const failed = (error: unknown): PreparedCall => ({ call, failure: thrownMessage(call, error) });
+  try {
+    const checked = tool.check(parsed.value);
+    const prepared = isThenable(checked)
+      ? Promise.resolve(checked).then((answer) => prepareChecked(call, tool, answer, rules))
+      : prepareChecked(call, tool, checked, rules);
+    return prepared instanceof Promise ? prepared.catch(failed) : prepared;
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function prepareChecked(
+  call: ToolCall,
+  tool: Tool,
+  checked: CheckedArguments,
+  { unasked, isDecided }: CallRules,
+): PreparedCall | Promise<PreparedCall> {
+  if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
+  const args = checked.value;
+  const prepared = (needsApproval: boolean): PreparedCall => {
+    const alone = tool.exclusive === true || needsApproval;
+    return { call, tool, args, alone, key: tool.resourceKey?.(args) ?? null, needsApproval };
+  };
+  if (!runsUnasked(tool, unasked) || isDecided(call.id)) return prepared(true);
+  const asked = tool.needsApproval?.(args);
+  return isThenable(asked)
+    ? Promise.resolve(asked).then((answer) => prepared(answer === true))
+    : prepared(asked === true);
+}
+
+/** What decides when a call may start. */
+export interface Turn {
+  readonly alone: boolean;
+  readonly key: string | null;
+}
+
+/**
+ * Runs calls side by side, except that equal keys run in order and one that runs alone waits for all before it and holds
+ * back all after it. A call waits only for earlier ones, so that no number of them can wait for each other.
+ */
+export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) => Promise<T>): Promise<T>[] {
+  const calls: Promise<T>[] = [];
+  const lastOf = new Map<string, Promise<T>>();
+  let barrier: Promise<T> | null = null;
+  for (const [index, { alone, key }] of turns.entries()) {
+    const sameKey = key === null ? undefined : lastOf.get(key);
+    const before: Promise<T>[] = alone ? [...calls] : [barrier ?? [], sameKey ?? []].flat();
+    const call: Promise<T> = before.length === 0 ? run(index) : Promise.all(before).then(() => run(index));
+    // Each is awaited in order; a later one may fail first.
+    if (index > 0) call.catch(() => {});
+    calls.push(call);
+    if (key !== null) lastOf.set(key, call);
+    if (alone) barrier = call;
+  }
+  return calls;
+}
+
+/** Which calls start at once. */
+export function startsAtOnce(turns: readonly Turn[]): boolean[] {
+  const seen = new Set<string>();
+  let blocked = false;
+  return turns.map(({ alone, key }, index) => {
+    const free = !blocked && (alone ? index === 0 : key === null || !seen.has(key));
+    if (key !== null) seen.add(key);
+    blocked ||= alone;
+    return free;
+  });
+}

@@ -1,0 +1,268 @@
+import type { EntryDraft } from "../../session/entry.ts";
+import type { ToolCall, ToolMessage } from "../../session/message.ts";
+import type { Row } from "../../session/transcript.ts";
+import { copyJson, type JsonValue } from "../../internal/json.ts";
+import { isThenable } from "../is-thenable.ts";
+import type { LoopExecutor } from "../model/loop-executor.ts";
+import { parseArguments } from "./parse-arguments.ts";
+import type { ResumeState } from "../persist/resume-state.ts";
+import type { RunApprovals } from "../run-approvals.ts";
+import type { RunProgress } from "../run-progress.ts";
+import type { Tool, ToolContext } from "./tool.ts";
+import { type PreparedCall, prepareCall, scheduleCalls, startsAtOnce } from "./tool-calls.ts";
+import { errorMessage, resultMessage, thrownMessage } from "./tool-result.ts";
+import { effectsOf, type Unasked } from "./unasked.ts";
+import { untilAborted } from "../follow-abort.ts";
+
+type Runnable = Extract<PreparedCall, { tool: Tool }>;
+
+/** What a dispatch needs of its run. */
+export interface DispatchHost {
+  readonly progress: RunProgress;
+  readonly approvals: RunApprovals;
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Which calls need no person's word. */
+  readonly unasked: Unasked | undefined;
+  readonly executor: LoopExecutor | null;
+  /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
+  readonly inside: <T>(work: () => T, code?: object) => T;
+  /** Wraps the running of a tool, for telemetry. */
+  readonly observe: (call: ToolCall, work: () => Promise<ToolMessage>) => Promise<ToolMessage>;
+}
+
+/** Runs the calls of one answer. */
+export class ToolDispatch {
+  readonly #host: DispatchHost;
+  readonly #round: number;
+  readonly #prepared: readonly PreparedCall[];
+  readonly #resume: ResumeState | null;
+  /** Calls whose effect is on record already. */
+  readonly #recorded = new Set<string>();
+
+  private constructor(
+    host: DispatchHost,
+    round: number,
+    prepared: readonly PreparedCall[],
+    resume: ResumeState | null,
+  ) {
+    this.#host = host;
+    this.#round = round;
+    this.#prepared = prepared;
+    this.#resume = resume;
+  }
+
+  /** Checks the calls; nothing has run yet. With a resume state, calls that may have run before do not run again. */
+  static prepare(
+    host: DispatchHost,
+    round: number,
+    calls: readonly ToolCall[],
+    resume: ResumeState | null = null,
+  ): ToolDispatch | Promise<ToolDispatch> {
+    const { tools, unasked } = host;
+    const rules = { tools, unasked, isDecided: (callId: string) => resume?.approvals.get(callId)?.decision != null };
+    const checks = calls.map((call) => host.inside(() => prepareCall(call, rules), tools.get(call.name)));
+    const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
+      new ToolDispatch(
+        host,
+        round,
+        prepared.map((call) => interruptedOr(call, resume)),
+        resume,
+      );
+    if (isAllThere(checks)) return dispatchOf(checks);
+    return untilAborted(Promise.all(checks), host.progress.signal).then(dispatchOf);
+  }
+
+  /** What must be on record before the calls that start at once may start: that their effects may happen. */
+  takeEffects(): EntryDraft[] {
+    if (!this.#host.progress.kept) return [];
+    const starts = startsAtOnce(this.#prepared.map(turnOf));
+    return this.#prepared.flatMap((prepared, index) =>
+      starts[index] && "tool" in prepared && !prepared.needsApproval ? this.#effectOf(prepared) : [],
+    );
+  }
+
+  /**
+   * Runs the calls and adds their results to the transcript, in call order, each as soon as those before it are there.
+   * When the run is stopped meanwhile, the results that are there are added still.
+   */
+  async run(onResult: (row: Row) => void): Promise<void> {
+    this.#host.approvals.round = this.#round;
+    if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
+    const finished: (ToolMessage | undefined)[] = [];
+    const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
+      this.#answer(this.#prepared[index] as PreparedCall, (message) => {
+        finished[index] = message;
+      }),
+    );
+    const add = (messages: readonly ToolMessage[]): Promise<void> => this.#host.progress.add(messages, onResult);
+    let added = 0;
+    try {
+      while (added < results.length) {
+        await results[added];
+        const messages = finishedFrom(finished, added);
+        await add(messages);
+        added += messages.length;
+      }
+    } catch (error) {
+      const late = finished.slice(added).filter((message) => message !== undefined);
+      // What stopped the run counts more than that these cannot be kept.
+      if (late.length > 0) await add(late).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #askForApprovals(): Promise<void> {
+    const { approvals, executor, progress } = this.#host;
+    for (const prepared of this.#prepared) {
+      if (!("tool" in prepared) || !prepared.needsApproval) continue;
+      const { call, tool } = prepared;
+      // Who runs tools in another way may do so anywhere.
+      const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
+      const reach = known ? await progress.output.sandboxReach() : null;
+      const asked = {
+        callId: call.id,
+        name: call.name,
+        arguments: argumentsOf(prepared),
+        effects: effectsOf(tool),
+        reach,
+      };
+      await approvals.ask(asked, this.#resume?.approvals.get(call.id));
+    }
+  }
+
+  async #answer(prepared: PreparedCall, onMessage: (message: ToolMessage) => void): Promise<void> {
+    const { events, signal } = this.#host.progress;
+    signal.throwIfAborted();
+    const { id: callId, name } = prepared.call;
+    let message: ToolMessage | null = null;
+    if ("failure" in prepared) message = prepared.failure;
+    else if (prepared.needsApproval) message = await this.#denial(prepared);
+    if (message === null) {
+      const runnable = prepared as Runnable;
+      events.add({ type: "tool-started", round: this.#round, callId, name, arguments: argumentsOf(runnable) });
+      message = await this.#host.observe(prepared.call, () => this.#execute(runnable));
+    }
+    events.add({ type: "tool-finished", round: this.#round, callId, message });
+    onMessage(message);
+  }
+
+  async #denial({ call }: Runnable): Promise<ToolMessage | null> {
+    const decision = await untilAborted(this.#host.approvals.decisionOn(call.id), this.#host.progress.signal);
+    if (decision.approved) return null;
+    return errorMessage(call, "denied", decision.reason ?? "The user did not allow this call.");
+  }
+
+  async #execute(prepared: Runnable): Promise<ToolMessage> {
+    const { call, tool, args } = prepared;
+    const { progress, executor, inside } = this.#host;
+    const effects = progress.kept ? this.#effectOf(prepared) : [];
+    if (effects.length > 0) await progress.note(effects);
+    const renewing = progress.sink?.lease?.ensure() ?? null;
+    if (renewing !== null) await renewing;
+    progress.signal.throwIfAborted();
+    const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, progress.signal);
+    const signal = timer?.signal ?? progress.signal;
+    try {
+      const value = inside(() => {
+        const context = this.#contextOf(call, signal);
+        const returned =
+          executor?.dispatchTool === undefined
+            ? tool.execute(args, context)
+            : executor.dispatchTool(progress.output, tool, args, context);
+        // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
+        return isThenable(returned) ? Promise.resolve(returned) : returned;
+      }, tool.execute);
+      return resultMessage(call, value instanceof Promise ? await untilAborted(value, signal) : value);
+    } catch (error) {
+      progress.signal.throwIfAborted();
+      if (timer?.expired !== true) return thrownMessage(call, error);
+      return errorMessage(call, "timeout", `The tool did not answer within ${tool.timeoutMs} ms.`);
+    } finally {
+      timer?.clear();
+    }
+  }
+
+  #contextOf(call: ToolCall, signal: AbortSignal): ToolContext {
+    const { progress } = this.#host;
+    const { output, runId } = progress;
+    return {
+      session: output,
+      get sandbox() {
+        return output.sandbox;
+      },
+      requireSandbox: () => progress.requireSandbox(),
+      signal,
+      callId: call.id,
+      runId,
+      leaseToken: progress.sink?.lease?.token ?? null,
+    };
+  }
+
+  #effectOf({ call, tool }: Runnable): EntryDraft[] {
+    if (tool.idempotent === true || this.#recorded.has(call.id)) return [];
+    this.#recorded.add(call.id);
+    return [{ type: "effect", runId: this.#host.progress.runId, callId: call.id }];
+  }
+}
+
+/** Most checks are done at once, and then there is nothing to wait for. */
+function isAllThere(checks: readonly (PreparedCall | Promise<PreparedCall>)[]): checks is readonly PreparedCall[] {
+  return !checks.some((check) => check instanceof Promise);
+}
+
+/** A call that may have had its effect in an earlier run gets an answer instead of a second try. */
+function interruptedOr(prepared: PreparedCall, resume: ResumeState | null): PreparedCall {
+  if (resume === null || !("tool" in prepared)) return prepared;
+  const { call, tool } = prepared;
+  if (tool.idempotent === true || !resume.effects.has(call.id)) return prepared;
+  const message = "The call was interrupted after it may have had its effect; check before you repeat it.";
+  return { call, failure: errorMessage(call, "interrupted", message) };
+}
+
+function turnOf(prepared: PreparedCall): { readonly alone: boolean; readonly key: string | null } {
+  return "tool" in prepared ? prepared : { alone: false, key: null };
+}
+
+/** The arguments of a call as an event tells them; a schema may have made something of them that is no JSON. */
+function argumentsOf({ call, args }: Runnable): JsonValue {
+  try {
+    return copyJson(args);
+  } catch {
+    const given = parseArguments(call.arguments);
+    return given.ok ? (given.value as JsonValue) : null;
+  }
+}
+
+/** The messages from a place on that are there without a gap. */
+function finishedFrom(finished: readonly (ToolMessage | undefined)[], from: number): ToolMessage[] {
+  const messages: ToolMessage[] = [];
+  for (let index = from; finished[index] !== undefined; index++) messages.push(finished[index] as ToolMessage);
+  return messages;
+}
+
+/** A signal that also aborts when a time is over. */
+class Timer {
+  readonly #controller = new AbortController();
+  readonly #parent: AbortSignal;
+  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #forward = (): void => this.#controller.abort(this.#parent.reason);
+  expired = false;
+
+  constructor(timeoutMs: number, parent: AbortSignal) {
+    this.#parent = parent;
+    this.#timer = setTimeout(() => {
+      this.expired = true;
+      this.#controller.abort(new Error(`The tool did not answer within ${timeoutMs} ms.`));
+    }, timeoutMs);
+    parent.addEventListener("abort", this.#forward, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#parent.removeEventListener("abort", this.#forward);
+  }
+}

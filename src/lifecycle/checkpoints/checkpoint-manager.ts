@@ -1,0 +1,179 @@
+import type { JsonObject } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { CheckpointNotFoundError, SessionNotFoundError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { frozenCopy } from "../../session/frozen-copy.ts";
+import type { FileChanges, Sandbox } from "../../session/sandbox.ts";
+import { type SessionState, stateOf } from "../../session/state.ts";
+import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { pathAt } from "../../tree/path-reader.ts";
+import { checkCount } from "../../stores/complete/valid-arguments.ts";
+import { forkedCheckpoints } from "./forked-checkpoint.ts";
+import { bringBackFiles, compareHeld, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
+import { readTurns, type StateOptions } from "../read-state.ts";
+
+const CHECKPOINTS_DEFAULT = 50;
+
+/** How checkpoints are kept. */
+export interface CheckpointManagerOptions {
+  /** How many checkpoints a session keeps (default 50). */
+  readonly maxPerSession?: number;
+  readonly clock?: () => Date;
+  /** Makes the ids of new checkpoints. */
+  readonly ids?: () => string;
+}
+
+/** What a new checkpoint says and holds. */
+export interface CheckpointInit {
+  readonly metadata?: JsonObject;
+  /** The sandbox whose files it is to hold. */
+  readonly sandbox?: Sandbox;
+  /** A checkpoint that stays, even if it is the oldest of too many. */
+  readonly spare?: string;
+  /** Where the session stands, for a caller that has just read or appended; the checkpoint is taken there. */
+  readonly head?: SessionHead;
+}
+
+/** How a checkpoint is restored. */
+export interface RestoreOptions extends StateOptions {
+  /** The sandbox whose files are to be those of the checkpoint; they stay as they are if it holds none. */
+  readonly sandbox?: Sandbox;
+}
+
+/**
+ * Makes, lists, restores and prunes the checkpoints of sessions.
+ *
+ * - A checkpoint is a position in the log, so that making and restoring one costs the same however long the session is.
+ * - A session keeps at most `maxPerSession`: the oldest go, by time and then by the order in which they were made. One that
+ *   a live branch was forked from stays, and so does one whose files cannot be freed now.
+ * - A checkpoint that goes takes the files along that it holds.
+ */
+export class CheckpointManager {
+  readonly #store: SessionStore;
+  readonly #max: number;
+  readonly #clock: () => Date;
+  readonly #ids: () => string;
+
+  constructor(store: SessionStore, options: CheckpointManagerOptions = {}) {
+    const { maxPerSession = CHECKPOINTS_DEFAULT, clock = () => new Date(), ids = uuidv7 } = options;
+    checkCount(maxPerSession, "maxPerSession", 1);
+    this.#store = store;
+    this.#max = maxPerSession;
+    this.#clock = clock;
+    this.#ids = ids;
+  }
+
+  /** Remembers where a session stands now, with the files of a sandbox if one is given. */
+  async create(sessionId: string, init: CheckpointInit = {}): Promise<Checkpoint> {
+    const metadata = frozenCopy(init.metadata ?? {}, "metadata");
+    // Before the files are kept: a conversation that runs ahead of its files would speak of work that is not there.
+    const head = init.head ?? (await this.#store.head(sessionId));
+    if (head?.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
+    const held = init.sandbox === undefined ? {} : { sandboxSnapshot: await holdSnapshot(init.sandbox) };
+    try {
+      return await this.#save(head, { metadata, ...held }, init.spare ?? null);
+    } catch (error) {
+      await freeSnapshot(held).catch(() => {});
+      throw error;
+    }
+  }
+
+  /**
+   * The state that the session had at a checkpoint: its turns, its variables and what they add up to. Name and status, and
+   * what was ever spent, are the session's present ones. The log stays as it is; the files of a sandbox that is given become
+   * those of the checkpoint.
+   *
+   * @throws {CheckpointNotFoundError} when there is none of that id, or its session was deleted.
+   */
+  async restore(checkpointId: string, options: RestoreOptions = {}): Promise<SessionState> {
+    const checkpoint = await this.#store.loadCheckpoint(checkpointId);
+    const head = checkpoint === null ? null : await this.#store.head(checkpoint.sessionId);
+    if (checkpoint === null || head === null) throw new CheckpointNotFoundError(checkpointId);
+    const { sessionId, leafId, version } = checkpoint;
+    const path = await pathAt(this.#store, head, leafId);
+    const turns = options.turns === false ? [] : await readTurns(this.#store, sessionId, leafId);
+    const settings = await this.#store.settings(sessionId, path);
+    const state = stateOf({ ...head, version }, settings, turns, { checkpointId: checkpoint.id, leafId, path });
+    if (options.sandbox !== undefined) await bringBackFiles(checkpoint, options.sandbox);
+    return state;
+  }
+
+  /**
+   * The files that two checkpoints hold differently. Null where either holds none, and where nobody here can compare them:
+   * files of two kinds of sandbox, of a kind that cannot, or files that are gone.
+   *
+   * @throws {CheckpointNotFoundError} when there is none of one of these ids.
+   */
+  async compareFiles(fromId: string, toId: string): Promise<FileChanges | null> {
+    return compareHeld(await this.#load(fromId), await this.#load(toId));
+  }
+
+  /** The checkpoints of a session, the oldest first. */
+  async list(sessionId: string): Promise<readonly Checkpoint[]> {
+    return this.#store.listCheckpoints(sessionId);
+  }
+
+  /**
+   * Removes a checkpoint and frees the files that it holds; false when there is none of that id. When they cannot be freed,
+   * that is how the call fails, and the checkpoint stays.
+   */
+  async delete(checkpointId: string): Promise<boolean> {
+    const checkpoint = await this.#store.loadCheckpoint(checkpointId);
+    return checkpoint !== null && this.#remove(checkpoint);
+  }
+
+  async #load(checkpointId: string): Promise<Checkpoint> {
+    const checkpoint = await this.#store.loadCheckpoint(checkpointId);
+    if (checkpoint === null) throw new CheckpointNotFoundError(checkpointId);
+    return checkpoint;
+  }
+
+  async #remove(checkpoint: Checkpoint): Promise<boolean> {
+    // The files go first: what fails between the two can be done again, while nobody would find files left behind.
+    await freeSnapshot(checkpoint);
+    return this.#store.deleteCheckpoint(checkpoint.id);
+  }
+
+  async #save(
+    head: SessionHead,
+    fields: Pick<Checkpoint, "metadata" | "sandboxSnapshot">,
+    spare: string | null,
+  ): Promise<Checkpoint> {
+    const sessionId = head.header.id;
+    const earlier = await this.#store.listCheckpoints(sessionId);
+    const checkpoint: Checkpoint = frozenCopy({
+      id: this.#ids(),
+      sessionId,
+      version: head.version,
+      leafId: head.leafId,
+      createdAt: this.#clock().toISOString(),
+      parentCheckpointId: earlier.at(-1)?.id ?? null,
+      ...fields,
+    });
+    await this.#store.saveCheckpoint(checkpoint);
+    // The new one is there, whatever becomes of the old ones; the next one tries again.
+    await this.#prune(checkpoint, new Set(earlier.map(({ id }) => id)), spare).catch(() => {});
+    return checkpoint;
+  }
+
+  async #prune({ id, sessionId }: Checkpoint, earlier: ReadonlySet<string>, spare: string | null): Promise<void> {
+    // Looked at after the new one is there, so that of several made at once the last to look sees them all.
+    const kept = await this.#store.listCheckpoints(sessionId);
+    let excess = kept.length - this.#max;
+    if (excess <= 0) return;
+    const needed = new Set([...(await forkedCheckpoints(this.#store, sessionId)), spare]);
+    let before = true;
+    for (const checkpoint of kept) {
+      if (excess <= 0) return;
+      if (checkpoint.id === id) before = false;
+      // One that was made at the same time and comes later prunes for itself; else two could remove each other.
+      else if ((before || earlier.has(checkpoint.id)) && !needed.has(checkpoint.id)) {
+        const freed = await this.#remove(checkpoint).then(
+          () => true,
+          () => false,
+        );
+        if (freed) excess--;
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { type JsonObject, sameJson } from "../../internal/json.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { type SessionState, turnOf } from "../../session/state.ts";
+import { type KeyDiff, StateDiff } from "../../session/state-diff.ts";
+import { type ForkChain, writerOf } from "./fork-chain.ts";
+import type { MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
+import { type Candidate, type Origin, takeOver } from "./take-over.ts";
+import { type TurnInput, turnDraft } from "../turn-input.ts";
+
+/** What a merge is about. */
+export interface MergeSubject {
+  readonly parent: SessionState;
+  readonly branch: SessionState;
+  readonly chain: ForkChain;
+  readonly newEntries: readonly Entry[];
+}
+
+/** The entry of a branch as its parent gets it, or null. */
+export function candidateOf(entry: Entry, chain: ForkChain): Candidate | null {
+  const { id, forkedFrom } = writerOf(chain, entry);
+  return takeOver(entry, { sessionId: id, branchName: forkedFrom?.branchName ?? null, turnId: entry.id });
+}
+
+/**
+ * What a strategy's answer amounts to, in the order in which it is to be appended.
+ *
+ * @throws {SessionError} `INVALID_VALUE` for an answer that cannot be appended.
+ */
+export function candidatesOf(answer: unknown, strategy: MergeStrategy, subject: MergeSubject): readonly Candidate[] {
+  if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
+    throw refused(strategy, "it is neither what to append nor a state");
+  }
+  return isState(answer)
+    ? new Collector(strategy, subject).addState(answer).candidates
+    : new Collector(strategy, subject).addOutcome(answer as MergeOutcome).candidates;
+}
+
+/** What a strategy is called in messages and ids. */
+function nameOf(strategy: MergeStrategy): string {
+  return strategy.name ?? strategy.constructor?.name ?? "Object";
+}
+
+/** Fields that follow from the turns, or that only say when and where. */
+const DERIVED: ReadonlySet<string> = new Set<keyof SessionState>([
+  "turnCount",
+  "totalTokens",
+  "totalCost",
+  "spent",
+  "updatedAt",
+  "version",
+  "leafId",
+  "checkpointId",
+]);
+const SETTINGS: ReadonlySet<string> = new Set<keyof SessionState>(["systemPrompt", "activeTools", "activeSkills"]);
+
+/** Gathers what a strategy wants, giving ids that are the same each time to what has none. */
+class Collector {
+  readonly candidates: Candidate[] = [];
+  readonly #strategy: MergeStrategy;
+  readonly #subject: MergeSubject;
+  readonly #entries: ReadonlyMap<string, Entry>;
+  readonly #origin: Origin;
+
+  constructor(strategy: MergeStrategy, subject: MergeSubject) {
+    const { sessionId, branchName } = subject.branch;
+    this.#strategy = strategy;
+    this.#subject = subject;
+    this.#entries = new Map(subject.newEntries.map((entry) => [entry.id, entry]));
+    this.#origin = { sessionId, branchName };
+  }
+
+  addOutcome({ entries = [], turns = [], variables = {}, unset = [] }: MergeOutcome): this {
+    for (const [name, list] of Object.entries({ entries, turns, unset })) {
+      if (!Array.isArray(list)) throw refused(this.#strategy, `its ${name} are not a list`);
+    }
+    for (const entry of entries) this.#addEntry(entry);
+    for (const turn of turns) this.#addTurn(turn);
+    return this.#addSettings({ set: variables, unset });
+  }
+
+  addState(next: SessionState): this {
+    const { parent } = this.#subject;
+    const { fields, metadata, variables, turns } = StateDiff.compute(parent, next);
+    if (metadata !== undefined) throw refused(this.#strategy, "it changes metadata, which a session keeps for good");
+    for (const { remove, insert } of turns?.splices ?? []) {
+      if (remove > 0)
+        throw refused(this.#strategy, "it changes or leaves out turns of the parent, and a merge only adds");
+      for (const turn of insert) this.#addTurn(turn);
+    }
+    return this.#addFields(fields, variables);
+  }
+
+  #addEntry(entry: Entry | EntryDraft): void {
+    const own = typeof entry?.id === "string" ? this.#entries.get(entry.id) : undefined;
+    if (own !== undefined && (own === entry || sameJson(own, entry))) {
+      this.#push(candidateOf(own, this.#subject.chain));
+      return;
+    }
+    const candidate = takeOver({ ...entry, id: entry?.id ?? this.#ownId() }, this.#originOf(own));
+    if (candidate === null) throw refused(this.#strategy, `an entry of the type ${show(entry?.type)} cannot be merged`);
+    this.#push(entry.id === undefined ? { ...candidate, once: true } : candidate);
+  }
+
+  #addTurn(turn: TurnInput): void {
+    const own = typeof turn?.turnId === "string" ? this.#entries.get(turn.turnId) : undefined;
+    if (own?.type === "message" && sameJson(turnOf(own), turn)) {
+      this.#push(candidateOf(own, this.#subject.chain));
+      return;
+    }
+    const draft = turnDraft(turn);
+    const candidate = takeOver({ ...draft, id: draft.id ?? this.#ownId() }, this.#originOf(own));
+    this.#push(candidate !== null && draft.id === undefined ? { ...candidate, once: true } : candidate);
+  }
+
+  #addFields(fields: KeyDiff = {}, variables: KeyDiff = {}): this {
+    const changed = [...Object.keys(fields.set ?? {}), ...(fields.unset ?? [])].filter((field) => !DERIVED.has(field));
+    const wrong = changed.find((field) => field !== "name" && !SETTINGS.has(field));
+    if (wrong !== undefined) throw refused(this.#strategy, `it has another ${wrong} than the parent`);
+    const { set = {} } = fields;
+    this.#addSettings(variables, Object.fromEntries(Object.entries(set).filter(([field]) => SETTINGS.has(field))));
+    if (set.name === undefined) return this;
+    const draft = { type: "session_info", id: `${this.#prefix()}-name`, name: String(set.name ?? "") } as const;
+    return this.#push({ draft, origin: this.#origin, once: true });
+  }
+
+  #addSettings({ set = {}, unset = [] }: KeyDiff, settings: JsonObject = {}): this {
+    const keys = [set, settings].flatMap((each) => Object.keys(each));
+    if (keys.length + unset.length === 0) return this;
+    const draft = { type: "variables", id: `${this.#prefix()}-variables`, set, unset, ...settings } as const;
+    return this.#push({ draft, origin: this.#origin, once: true });
+  }
+
+  #push(candidate: Candidate | null): this {
+    if (candidate !== null) this.candidates.push(candidate);
+    return this;
+  }
+
+  #originOf(own: Entry | undefined): Origin {
+    return own === undefined ? this.#origin : (candidateOf(own, this.#subject.chain)?.origin ?? this.#origin);
+  }
+
+  #ownId(): string {
+    return `${this.#prefix()}-${this.candidates.length}`;
+  }
+
+  /** The same for the same branch at the same point, so that merging twice is merging once. */
+  #prefix(): string {
+    const { sessionId, version } = this.#subject.branch;
+    return `${sessionId}/${nameOf(this.#strategy)}-${version}`;
+  }
+}
+
+function isState(answer: object): answer is SessionState {
+  return "sessionId" in answer && "turns" in answer;
+}
+
+function refused(strategy: MergeStrategy, problem: string): SessionError {
+  return new SessionError(
+    "INVALID_VALUE",
+    `What the merge strategy ${show(nameOf(strategy))} returned cannot be merged: ${problem}.`,
+  );
+}

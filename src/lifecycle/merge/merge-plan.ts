@@ -1,0 +1,78 @@
+import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { MergeConflict, SkippedTurn } from "./merge-strategy.ts";
+import { type Candidate, isThere } from "./take-over.ts";
+
+/** What a merge is going to write, and what not. */
+export interface MergePlan {
+  readonly drafts: readonly (EntryDraft & { readonly id: string })[];
+  readonly skipped: readonly SkippedTurn[];
+}
+
+/** Leaves out what the parent has already. */
+export async function planMerge(
+  store: SessionStore,
+  parentId: string,
+  candidates: readonly Candidate[],
+): Promise<MergePlan> {
+  const drafts = new Map<string, Candidate["draft"]>();
+  const skipped: SkippedTurn[] = [];
+  for (const candidate of candidates) {
+    const { draft } = candidate;
+    const id = await freeId(store, parentId, candidate);
+    if (id !== null) drafts.set(id, { ...draft, id });
+    else if (draft.type === "message" || draft.type === "branch_summary") {
+      skipped.push({ turnId: draft.id, reason: "present" });
+    }
+  }
+  return { drafts: [...drafts.values()], skipped };
+}
+
+/** The id under which the parent can take a candidate; null when it has it. */
+export async function freeId(store: SessionStore, parentId: string, candidate: Candidate): Promise<string | null> {
+  const { id } = candidate.draft;
+  const entry = await store.getEntry(parentId, id);
+  if (entry === null) return id;
+  if (isThere(entry, candidate)) return null;
+  // Both sides gave this id to something of their own, so the branch's gets another, which is the same each time.
+  const other = `${candidate.origin.sessionId}/${id}`;
+  const taken = await store.getEntry(parentId, other);
+  return taken !== null && isThere(taken, candidate) ? null : other;
+}
+
+/** What both sides changed since they last agreed, among the variables that the drafts change. */
+export function conflictsOf(
+  drafts: readonly EntryDraft[],
+  { parent, branch, base }: { readonly parent: JsonObject; readonly branch: JsonObject; readonly base: JsonObject },
+): MergeConflict[] {
+  const keys = new Set(drafts.flatMap((draft) => (draft.type === "variables" ? changedBy(draft) : [])));
+  const conflicts: MergeConflict[] = [];
+  for (const key of keys) {
+    const sides = { parent: valueIn(parent, key), branch: valueIn(branch, key), base: valueIn(base, key) };
+    const bothChanged = !sameJson(sides.parent, sides.base) && !sameJson(sides.branch, sides.base);
+    if (bothChanged && !sameJson(sides.parent, sides.branch)) conflicts.push(Object.freeze({ key, ...sides }));
+  }
+  return conflicts;
+}
+
+/** The branch's variables where the two last agreed: at what was merged last, or else where they parted. */
+export async function baseVariables(
+  store: SessionStore,
+  branchId: string,
+  newEntries: readonly Entry[],
+  merged: ReadonlySet<string>,
+): Promise<JsonObject> {
+  const last = newEntries.findLast(({ id, type }) => type === "variables" && merged.has(id));
+  const id = last?.id ?? newEntries[0]?.parentId ?? null;
+  const path = id === null ? null : await store.path(branchId, id);
+  return path === null ? {} : (await store.settings(branchId, path)).variables;
+}
+
+function changedBy({ set, unset }: Extract<EntryDraft, { type: "variables" }>): readonly string[] {
+  return [...Object.keys(set), ...unset];
+}
+
+function valueIn(variables: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(variables, key) ? variables[key] : undefined;
+}

@@ -1,0 +1,105 @@
+import type { Model } from "../../agent/model/model.ts";
+import { type Summary, spendingOf, summarize } from "../../agent/context/summarize.ts";
+import { tellsAnything } from "../../agent/context/summary-prompt.ts";
+import type { Entry, EntryDraft, EntryOf } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import { type SessionState, type SessionTurn, turnOf } from "../../session/state.ts";
+import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
+
+/** Who writes the summary: a model, or a function of your own. */
+export type SummaryMergeOptions = (
+  | { readonly model: Model; readonly summarize?: never }
+  | { readonly summarize: SummarizeTurns; readonly model?: never }
+) & {
+  /** What else the model is to mind. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+};
+
+/** Sums up turns of a branch. */
+export type SummarizeTurns = (turns: readonly SessionTurn[], branch: SessionState) => string | Promise<string>;
+
+/**
+ * Appends one summary of what the branch did, instead of its turns, and the variables that it changed.
+ *
+ * - What was summed up or merged before is not summed up again; a branch that went on gets another summary of the rest.
+ * - What the summary cost is on record with it. A dry run asks for the summary, too.
+ * - An empty summary, or one that the model did not finish, is how the merge fails: `SUMMARY_FAILED`.
+ */
+export class SummaryMerge implements MergeStrategy {
+  readonly name = "summary";
+  readonly turns = false;
+  readonly #options: SummaryMergeOptions;
+
+  constructor(options: SummaryMergeOptions) {
+    const { model, summarize: own } = options ?? {};
+    const complete = typeof model?.complete === "function";
+    if (complete === (typeof own === "function")) {
+      throw new SessionError(
+        "INVALID_OPTION",
+        "A summary merge needs either a model or a function that sums up turns.",
+      );
+    }
+    this.#options = options;
+  }
+
+  async merge(_parent: SessionState, branch: SessionState, context: MergeContext): Promise<MergeOutcome> {
+    const { count, version } = await summarizedSoFar(branch.sessionId, context);
+    const isNew = ({ id, seq }: Entry): boolean => seq >= version && !context.merged.has(id);
+    const variables = context.newEntries.filter(({ type }) => type === "variables");
+    const untold = context.newEntries.filter((entry) => entry.type !== "variables" && isNew(entry));
+    const skipped = context.newEntries
+      .filter((entry) => entry.type === "message" && !isNew(entry))
+      .map(({ id }) => ({ turnId: id, reason: "present" as const }));
+    if (!tellsAnything(untold)) return { entries: variables, skipped };
+    const { text, ...spending } = await this.#summaryOf(untold, branch);
+    const { sessionId, branchName } = branch;
+    const summary: EntryDraft = {
+      type: "branch_summary",
+      id: summaryId(sessionId, count),
+      summary: text,
+      fromId: null,
+      details: { mergedFrom: { sessionId, branchName, version: branch.version } },
+      ...spending,
+    };
+    return { entries: [summary, ...variables], skipped };
+  }
+
+  async #summaryOf(entries: readonly Entry[], branch: SessionState): Promise<Summary> {
+    const { model, summarize: own, instructions, signal } = this.#options;
+    if (model !== undefined) {
+      const wishes = instructions === undefined ? {} : { instructions };
+      const { text, ...rest } = await summarize(model, { kind: "branch", entries, ...wishes }, signal);
+      return { text, ...spendingOf(rest) };
+    }
+    const turns = entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
+    const text = await own(turns, branch);
+    if (typeof text !== "string" || text.trim() === "") {
+      throw new SessionError("SUMMARY_FAILED", "The function that sums up turns gave no text; nothing was changed.");
+    }
+    return { text };
+  }
+}
+
+/** How many summaries of the branch the parent has, and how long the branch was at the last one. */
+async function summarizedSoFar(
+  branchId: string,
+  context: MergeContext,
+): Promise<{ readonly count: number; readonly version: number }> {
+  let version = 0;
+  for (let count = 0; ; count++) {
+    const entry = await context.findInParent(summaryId(branchId, count));
+    if (entry === null) return { count, version };
+    version = Math.max(version, versionOf(entry));
+  }
+}
+
+function summaryId(branchId: string, count: number): string {
+  return `${branchId}/summary-${count}`;
+}
+
+function versionOf(entry: Entry): number {
+  if (entry.type !== "branch_summary") return 0;
+  const { mergedFrom } = (entry.details ?? {}) as { mergedFrom?: { version?: unknown } };
+  return typeof mergedFrom?.version === "number" ? mergedFrom.version : 0;
+}

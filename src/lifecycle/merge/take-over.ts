@@ -1,0 +1,76 @@
+import { defined } from "../../internal/defined.ts";
+import { type JsonObject, sameJson } from "../../internal/json.ts";
+import { bodyOf, type Entry, type EntryDraft } from "../../session/entry.ts";
+import type { Message } from "../../session/message.ts";
+
+/** Where a merged turn was said; a strategy's own turn has no `turnId` there. */
+export type Origin = {
+  readonly sessionId: string;
+  readonly branchName: string | null;
+  readonly turnId?: string;
+};
+
+/** An entry that a merge wants in the parent. */
+export interface Candidate {
+  readonly draft: EntryDraft & { readonly id: string };
+  readonly origin: Origin;
+  /** Its id stands for this merge and not for what it says: once there, it is there. */
+  readonly once?: true;
+}
+
+/**
+ * A branch's node as the parent gets it; null for one that stays with the branch. Turns say where they came from, and keep
+ * saying it when they are merged on. Of settings only variables are taken, since the parent's prompt and tools are its own.
+ */
+export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), origin: Origin): Candidate | null {
+  const { id, timestamp } = entry;
+  const stamp = { id, ...defined({ timestamp }) };
+  switch (entry.type) {
+    case "message":
+      return { origin, draft: { type: "message", message: withOrigin(entry.message, origin), ...stamp } };
+    case "custom_message":
+    case "branch_summary":
+      return { origin, draft: { ...bodyOf(entry), ...stamp } as Candidate["draft"] };
+    case "variables": {
+      const { set, unset } = entry;
+      if (Object.keys(set).length === 0 && unset.length === 0) return null;
+      return { origin, draft: { type: "variables", set, unset, ...stamp } };
+    }
+    default:
+      return null;
+  }
+}
+
+/** Whether an entry of the parent is what the candidate would become. */
+export function isThere(entry: Entry, { draft, once }: Candidate): boolean {
+  if (once === true) return true;
+  if (entry.type === "message" && draft.type === "message") {
+    const [there, here] = [originOf(entry.message), originOf(draft.message)];
+    return sameJson(there, here) || sameJson(withoutOrigin(entry.message), withoutOrigin(draft.message));
+  }
+  if (entry.type === "branch_summary" && draft.type === "branch_summary") {
+    // Of two that summed up the same branch at the same time, one is enough.
+    const [there, here] = [summarized(entry.details), summarized(draft.details)];
+    if (there !== undefined && there === here) return true;
+  }
+  return sameJson(bodyOf(entry), bodyOf(draft));
+}
+
+function withOrigin(message: Message, origin: Origin): Message {
+  const { metadata = {} } = message;
+  return originOf(message) === undefined ? { ...message, metadata: { ...metadata, mergedFrom: origin } } : message;
+}
+
+function withoutOrigin(message: Message): Message {
+  const { metadata = {}, ...rest } = message;
+  const { mergedFrom: _, ...own } = metadata;
+  return { ...rest, metadata: own } as Message;
+}
+
+function originOf({ metadata }: Message): unknown {
+  return metadata !== undefined && Object.hasOwn(metadata, "mergedFrom") ? metadata.mergedFrom : undefined;
+}
+
+function summarized(details: unknown): unknown {
+  return (details as { mergedFrom?: JsonObject } | null | undefined)?.mergedFrom?.sessionId;
+}

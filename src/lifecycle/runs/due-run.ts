@@ -1,0 +1,72 @@
+import { endOf, hostElsewhere, readRequest } from "../../agent/persist/claim-run.ts";
+import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import { SessionConflictError, SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { answerIdOf, isExpired, nextRun, type OpenRun } from "../../session/open-runs.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { ActorOptions } from "../access.ts";
+import type { ManagedRunsInit } from "./managed-runs.ts";
+
+const TRIES_MAX = 20;
+
+/** The reason of a denial that nobody gave. */
+const UNANSWERED = "Nobody answered in time.";
+
+/** A run that nobody has and that could begin or go on now. */
+export interface DueRun {
+  readonly run: OpenRun;
+  /** What it was asked for with; null for one that began without a request. */
+  readonly request: EntryOf<"run_request"> | null;
+  /** The session as it was when this was found. */
+  readonly head: SessionHead;
+}
+
+/**
+ * The run of a session that could begin or go on now; null where none could, or someone has the session. What stands in
+ * the way goes on record first: the end of runs that were cancelled and whose process is gone, and the denial of questions
+ * that nobody answered in time.
+ */
+export async function findDueRun(
+  init: ManagedRunsInit,
+  sessionId: string,
+  options: ActorOptions,
+): Promise<DueRun | null> {
+  const { store, sessions, clock } = init;
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const head = await sessions.prepare(sessionId, options);
+    const { openRuns, status } = head;
+    if (openRuns.length === 0 || (await store.leaseOf(sessionId)) !== null) return null;
+    const ended = status === "closed" || status === "expired";
+    const over = openRuns.filter(({ state, cancelled }) => state === "started" && (ended || cancelled === true));
+    const now = clock().toISOString();
+    const run = nextRun(openRuns, now);
+    if (over.length > 0) await record(store, head, over.map(endOf));
+    else if (run === null || status !== "active") return null;
+    else if (isExpired(run, now)) await record(store, head, await denialsOf(store, head, run));
+    else if ((await hostElsewhere(store, sessionId, run)) !== null) return null;
+    else return { run, request: await readRequest(store, sessionId, run.runId), head };
+  }
+  return null;
+}
+
+/** Where someone appended first, the next look shows what is left to do. */
+async function record(store: SessionStore, { header, version }: SessionHead, drafts: EntryDraft[]): Promise<void> {
+  try {
+    await store.append(header.id, drafts, { expectedVersion: version });
+  } catch (error) {
+    if (!(error instanceof SessionConflictError)) throw error;
+  }
+}
+
+async function denialsOf(store: SessionStore, { header }: SessionHead, run: OpenRun): Promise<EntryDraft[]> {
+  const decision = { approved: false, reason: UNANSWERED };
+  const denials: EntryDraft[] = [];
+  for (const question of run.questions ?? []) {
+    const entry = await store.getEntry(header.id, question);
+    if (entry?.type !== "approval")
+      throw new SessionError("QUESTION_NOT_FOUND", `Session ${header.id} lost ${question}.`);
+    const { runId, callId } = entry;
+    denials.push({ type: "approval", id: answerIdOf(question), runId, callId, question, decision });
+  }
+  return denials;
+}

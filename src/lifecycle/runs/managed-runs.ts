@@ -1,0 +1,291 @@
+import { defined } from "../../internal/defined.ts";
+import { readRequest } from "../../agent/persist/claim-run.ts";
+import { hearNow } from "../../agent/persist/run-ears.ts";
+import type { JsonObject } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
+import { isOwn, type SessionHead } from "../../session/fold.ts";
+import type { Content } from "../../session/message.ts";
+import { answerIdOf, isExpired, type OpenRun, requestIdOf } from "../../session/open-runs.ts";
+import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
+import { type ActorOptions, byOf } from "../access.ts";
+import type { ManagedSessions } from "../managed-sessions.ts";
+import { inLine } from "../merge-line.ts";
+import { SessionBell } from "./session-bell.ts";
+
+const TRIES_MAX = 20;
+
+/** The options of a loop that are plain data and that whoever asks may choose. */
+const REQUEST_OPTIONS: readonly string[] = [
+  ...["toolChoice", "thinkingLevel", "temperature", "maxOutputTokens", "stop", "providerOptions"],
+  ...["maxToolRounds", "budget", "builtInTools", "unasked"],
+];
+
+/** What is done where a run of the session is open: refuse, wait in the order of the log, or stop the one that has begun. */
+export type IfBusy = "reject" | "enqueue" | "interrupt";
+
+/** What is asked of a session. */
+export interface RunRequest {
+  /** Who is to answer: an agent or a group, by name (default: the only one that whoever runs it has). */
+  readonly agent?: string;
+  readonly group?: string;
+  readonly input: Content;
+  /** The caller's id for it (default: a UUIDv7): the same request again is the same run. */
+  readonly runId?: string;
+  /** Instead of the agent's own, as `provider/id`. */
+  readonly model?: string;
+  /** What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, what runs unasked. */
+  readonly options?: JsonObject;
+  /** When it may begin at the earliest, and when it is stopped at the latest; ISO-8601 with milliseconds, UTC. */
+  readonly notBefore?: string;
+  readonly deadline?: string;
+  readonly ifBusy?: IfBusy;
+}
+
+/** A run by its id and its session's. */
+export interface RunName {
+  readonly runId: string;
+  readonly sessionId: string;
+}
+
+/** Which run is stopped, and why. */
+export interface CancelRun {
+  readonly runId?: string;
+  readonly reason?: string;
+}
+
+/** What goes with an approval. */
+export interface ApprovalWord {
+  /** Kept with it, for whoever reads the log. */
+  readonly note?: string;
+}
+
+/** What goes with a denial. */
+export interface DenialWord extends ApprovalWord {
+  /** Told to the model. */
+  readonly reason?: string | null;
+}
+
+/** What the runs of a manager are kept with. */
+export interface ManagedRunsInit {
+  readonly store: SessionStore;
+  readonly sessions: ManagedSessions;
+  readonly clock: () => Date;
+}
+
+/** Asks for runs, stops them, talks to them and answers their questions, whatever process has them. */
+export class ManagedRuns {
+  /** Rings when a run of this process has let go of its session. */
+  readonly bell: SessionBell = new SessionBell();
+  readonly #store: SessionStore;
+  readonly #sessions: ManagedSessions;
+  readonly #clock: () => Date;
+
+  constructor({ store, sessions, clock }: ManagedRunsInit) {
+    this.#store = store;
+    this.#sessions = sessions;
+    this.#clock = clock;
+  }
+
+  /** Puts a request on record; the session's head with it. */
+  async request(id: string, request: RunRequest, options: ActorOptions): Promise<RunName & { head: SessionHead }> {
+    const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
+    const draft = requestDraft(runId, request);
+    // One after the other, so that requests of one process stand in the order in which they were made.
+    return inLine(this.#store, id, async () => {
+      await this.#sessions.prepare(id, options);
+      try {
+        const { head } = await (ifBusy === "interrupt"
+          ? this.#interrupt(id, draft, options)
+          : this.#append(id, [draft], options, {
+              guard: { status: "active", ...(ifBusy === "reject" ? { noOpenRun: true } : {}) },
+            }));
+        return { runId, sessionId: id, head };
+      } catch (error) {
+        if (!isCode(error, "ENTRY_EXISTS")) throw error;
+        const text = `Run ${show(runId)} of session ${id} was asked for with something else; use another runId.`;
+        throw new SessionError("CONFLICT", text, { cause: error });
+      }
+    });
+  }
+
+  /** Tells a run to stop; false where none is open. */
+  async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
+    const told = await this.#atVersion(id, options, ({ openRuns }) => {
+      const run =
+        runId === undefined ? (begunOf(openRuns) ?? openRuns[0]) : openRuns.find((open) => open.runId === runId);
+      if (run === undefined) return null;
+      return run.cancelled === true ? [] : [cancelDraft(run.runId, reason)];
+    });
+    return told !== null;
+  }
+
+  /** Takes a request back, unless someone has taken it up. */
+  async withdraw(id: string, runId: string, options: ActorOptions): Promise<void> {
+    await this.#atVersion(id, options, ({ openRuns }) =>
+      openRuns.some((run) => run.runId === runId && run.state === "requested") ? [cancelDraft(runId, undefined)] : null,
+    );
+  }
+
+  /** Says something to the run that has begun. @throws {SessionError} `RUN_ENDED` where none has. */
+  async say(id: string, kind: "steer" | "followUp", content: Content, options: ActorOptions): Promise<void> {
+    const said = await this.#atVersion(id, options, async ({ openRuns }) => {
+      const run = begunOf(openRuns);
+      if (run === undefined) return null;
+      await this.#checkListens(id, run);
+      return [{ type: "queued", runId: run.runId, kind, content } as const];
+    });
+    if (said === null) throw new SessionError("RUN_ENDED", `No run of session ${id} has begun; request one.`);
+  }
+
+  /** Answers a question, by the id of its entry. The first answer counts, and the same one again is the same answer. */
+  async answer(
+    id: string,
+    question: string,
+    { decision, note }: ApprovalWord & { readonly decision: JsonObject },
+    options: ActorOptions,
+  ): Promise<void> {
+    const head = await this.#sessions.prepare(id, options);
+    const asked = await this.#questionOf(head, question);
+    const draft: EntryDraft = {
+      type: "approval",
+      id: answerIdOf(question),
+      runId: asked.runId,
+      callId: asked.callId,
+      question,
+      decision,
+      ...defined({ note }),
+    };
+    try {
+      await this.#append(id, [draft], options);
+    } catch (error) {
+      if (!isCode(error, "ENTRY_EXISTS")) throw error;
+      const text = `Question ${show(question)} of session ${id} has another answer already; the first one counts.`;
+      throw new SessionError("CONFLICT", text, { cause: error });
+    }
+  }
+
+  async #checkListens(id: string, { runId }: OpenRun): Promise<void> {
+    if ((await readRequest(this.#store, id, runId))?.group === undefined) return;
+    throw new SessionError(
+      "INVALID_OPTION",
+      `Run ${runId} is a group's, which is told something by adding a turn to session ${id}.`,
+    );
+  }
+
+  /** The request, with the end of whatever has begun; nothing of that where the request is on record already. */
+  async #interrupt(
+    id: string,
+    draft: EntryDraft & { readonly id: string },
+    options: ActorOptions,
+  ): Promise<AppendResult> {
+    const guard = { status: "active" } as const;
+    const draftsFor = async ({ openRuns }: SessionHead): Promise<readonly EntryDraft[]> => {
+      const run = begunOf(openRuns);
+      const repeated = run !== undefined && (await this.#store.getEntry(id, draft.id)) !== null;
+      if (run === undefined || repeated || run.cancelled === true) return [draft];
+      return [cancelDraft(run.runId, "Another run takes its place."), draft];
+    };
+    return this.#atVersion(id, options, draftsFor, { guard });
+  }
+
+  async #questionOf({ header, openRuns }: SessionHead, question: string): Promise<EntryOf<"approval">> {
+    const entry = await this.#store.getEntry(header.id, question);
+    const isQuestion = entry?.type === "approval" && entry.decision === undefined && isOwn(header, entry, entry.seq);
+    const run = isQuestion ? openRuns.find(({ runId }) => runId === entry.runId) : undefined;
+    const answered = isQuestion && (await this.#store.getEntry(header.id, answerIdOf(question))) !== null;
+    if (!isQuestion || (run === undefined && !answered)) {
+      throw new SessionError(
+        "QUESTION_NOT_FOUND",
+        `No run of session ${header.id} waits for an answer to ${show(question)}; see the questions of its open runs.`,
+      );
+    }
+    if (run !== undefined && !answered && isExpired(run, this.#clock().toISOString())) {
+      const text = `Question ${show(question)} of session ${header.id} expired at ${run.expiresAt} and counts as denied.`;
+      throw new SessionError("CONFLICT", text);
+    }
+    return entry;
+  }
+
+  /** Appends what follows from where the session stands; null where nothing does. Looks again where someone was faster. */
+  async #atVersion<Drafts extends readonly EntryDraft[] | null>(
+    id: string,
+    options: ActorOptions,
+    draftsFor: (head: SessionHead) => Drafts | Promise<Drafts>,
+    rest: Pick<AppendOptions, "guard"> = {},
+  ): Promise<AppendResult | Extract<Drafts, null>> {
+    for (let tries = 1; ; tries++) {
+      const head = await this.#sessions.prepare(id, options);
+      const drafts = await draftsFor(head);
+      if (drafts === null) return drafts as Extract<Drafts, null>;
+      if (drafts.length === 0) return { version: head.version, entries: [], head };
+      try {
+        return await this.#append(id, drafts, options, { ...rest, expectedVersion: head.version });
+      } catch (error) {
+        if (!(error instanceof SessionConflictError) || tries === TRIES_MAX) throw error;
+      }
+    }
+  }
+
+  /** Appends, and lets a run of this process hear of it at once. */
+  async #append(
+    id: string,
+    drafts: readonly EntryDraft[],
+    options: ActorOptions,
+    rest: AppendOptions = {},
+  ): Promise<AppendResult> {
+    const result = await this.#store.append(id, drafts, { ...rest, ...byOf(options) });
+    await hearNow(this.#store, id);
+    return result;
+  }
+}
+
+/** The run that has begun and has not ended: it works, waits for an answer, or has one. */
+function begunOf(openRuns: readonly OpenRun[]): OpenRun | undefined {
+  return openRuns.find(({ state }) => state !== "requested");
+}
+
+function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
+  return { type: "cancel", runId, ...defined({ reason }) };
+}
+
+function requestDraft(runId: string, request: RunRequest): EntryDraft & { readonly id: string } {
+  const { input, agent, group, model, options, notBefore, deadline } = request;
+  const given = defined({ agent, group, model, options, notBefore, deadline });
+  return { type: "run_request", id: requestIdOf(runId), runId, input, ...given };
+}
+
+function checkRequest(request: RunRequest): RunRequest {
+  if (typeof request !== "object" || request === null) {
+    throw new SessionError("INVALID_OPTION", "A request for a run is an object with an input.");
+  }
+  checkIfBusy(request.ifBusy ?? "reject");
+  if (request.agent !== undefined && request.group !== undefined) {
+    throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
+  }
+  if (request.options !== undefined) checkLoopOptions(request.options);
+  return request;
+}
+
+function checkLoopOptions(options: JsonObject): void {
+  const wrong =
+    typeof options !== "object" || options === null
+      ? options
+      : Object.keys(options).find((key) => !REQUEST_OPTIONS.includes(key));
+  if (wrong === undefined) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `A request for a run does not carry the option ${show(wrong)}; it takes ${REQUEST_OPTIONS.join(", ")}.`,
+  );
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for none of its words. */
+export function checkIfBusy(ifBusy: IfBusy): void {
+  if (["reject", "enqueue", "interrupt"].includes(ifBusy)) return;
+  throw new SessionError("INVALID_OPTION", `ifBusy is ${show(ifBusy)}; give "reject", "enqueue" or "interrupt".`);
+}
+
+function isCode(error: unknown, code: SessionError["code"]): boolean {
+  return error instanceof SessionError && error.code === code;
+}

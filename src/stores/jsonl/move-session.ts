@@ -1,0 +1,82 @@
+import { rename, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { makePrivateDirectory } from "../../internal/private-file.ts";
+import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { endLease } from "./file-leases.ts";
+import type { LogFile } from "./log-file.ts";
+import { exists, syncDirectoryOf } from "./new-file.ts";
+import { type Places, placesOf, TRASH_FOLDER, trashedName, trashFileName } from "./places.ts";
+import type { SessionFiles } from "./session-files.ts";
+import { missingAsNull } from "./store-failure.ts";
+
+/** Moves a session's files to the trash. Call it under the directory's lock. */
+export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<void> {
+  const writer = files.writerTo(file);
+  await writer.exclusively(async (places) => {
+    const now = files.now();
+    await endLease(places.lease, null, now);
+    writer.detach();
+    const name = trashFileName(basename(places.log), now.toISOString());
+    const target = placesOf(join(dirname(places.log), TRASH_FOLDER, name));
+    await makePrivateDirectory(dirname(target.log));
+    await rename(places.log, target.log);
+    await moveSidecars(places, target);
+  });
+  await files.forget(file);
+}
+
+/** Moves a session's files back from the trash. Call it under the directory's lock. */
+export async function moveFromTrash({ places }: LogFile): Promise<void> {
+  const name = trashedName(basename(places.log))?.name ?? basename(places.log);
+  const path = join(dirname(dirname(places.log)), name);
+  if (await exists(path))
+    throw new SessionError("SESSION_EXISTS", `There is a file ${show(path)} in the deleted session's place.`);
+  await moveSidecars(places, placesOf(path));
+  await rename(places.log, path);
+}
+
+/** Removes for good a session that was deleted. */
+export async function removeFromTrash({ places }: LogFile): Promise<void> {
+  for (const path of [places.log, places.index, places.checkpoints, places.lease])
+    await unlink(path).catch(missingAsNull);
+}
+
+/**
+ * Gives a session's file another name, and never that of another file. Call it under the directory's lock.
+ *
+ * @throws {SessionError} `SESSION_EXISTS` when there is a file of the new name.
+ */
+export async function renameSession(
+  files: SessionFiles,
+  sessionId: string,
+  nameFor: (path: string) => string,
+): Promise<string> {
+  const file = await files.live.find(sessionId);
+  if (file === null) throw new SessionNotFoundError(sessionId);
+  const path = nameFor(file.places.log);
+  if (path === file.places.log) return path;
+  const writer = files.writerTo(file);
+  await writer.exclusively(async ({ log }) => {
+    if (await exists(path)) {
+      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; move it away first.`);
+    }
+    writer.detach();
+    await rename(log, path);
+    if (files.options.durability === "fsync") await syncDirectoryOf(path);
+  });
+  await files.forget(file);
+  await files.live.open(path);
+  return path;
+}
+
+/**
+ * What belongs to a log stays with the live sessions while only a part is moved, so that a crash in between loses
+ * none of it.
+ */
+async function moveSidecars(from: Places, to: Places): Promise<void> {
+  for (const part of ["index", "checkpoints", "lease"] as const) {
+    if (!(await exists(from[part]))) continue;
+    await makePrivateDirectory(dirname(to[part]));
+    await rename(from[part], to[part]);
+  }
+}

@@ -1,0 +1,112 @@
+import type { Agent } from "../agent/agent.ts";
+import type { ParkOptions } from "../agent/loop-options.ts";
+import type { Model } from "../agent/model/model.ts";
+import type { SessionRun } from "../agent/session-run.ts";
+import type { Unasked } from "../agent/tools/unasked.ts";
+import type { GroupRun } from "../group/group-run.ts";
+import type { GroupSession } from "../group/group-session.ts";
+import type { DueRun } from "../lifecycle/runs/due-run.ts";
+import type { SessionManager } from "../lifecycle/session-manager.ts";
+import { SessionError, show } from "../session/errors.ts";
+import type { SessionHead } from "../session/fold.ts";
+import type { Session } from "../session/session.ts";
+import { readRunOrigin } from "./run-origin.ts";
+import type { PlaceOf } from "./user-places.ts";
+
+/** What runs are begun with. */
+export interface Beginning {
+  readonly manager: SessionManager;
+  readonly agents: ReadonlyMap<string, Agent>;
+  readonly groups: ReadonlyMap<string, GroupSession>;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly placeOf: PlaceOf;
+  readonly unasked: Unasked | undefined;
+  readonly park: ParkOptions;
+  readonly leaseMs: number;
+}
+
+/** A run that has its session. */
+export interface BegunRun {
+  readonly runId: string;
+  readonly run: SessionRun | GroupRun;
+  /** Settles when it has ended or parked, and nothing of it is open here any more. */
+  readonly done: Promise<void>;
+}
+
+/**
+ * Begins a run that is due, or goes on with it; null where someone else has it by now.
+ *
+ * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs what is not here; it stays.
+ */
+export async function beginRun(init: Beginning, due: DueRun): Promise<BegunRun | null> {
+  const { head, request } = due;
+  const origin = request === null ? await readRunOrigin(init.manager.store, head) : null;
+  const group = request?.group ?? origin?.group ?? null;
+  return group === null ? beginAgent(init, head, origin?.agent ?? null) : beginGroup(init, due, group);
+}
+
+async function beginAgent(init: Beginning, head: SessionHead, origin: string | null): Promise<BegunRun | null> {
+  const { manager, agents, models, unasked, park, leaseMs } = init;
+  const [first = null] = agents.values();
+  // An old log may name an agent that is gone, or none.
+  const agentOf = (name: string | null): Agent | null =>
+    agents.get(name ?? origin ?? "") ?? (name === null ? first : null);
+  let input: Session | null = null;
+  const found = await manager.recover(head.header.id, agentOf, {
+    models: (id) => models.get(id) ?? null,
+    park,
+    leaseMs,
+    ...(unasked && { unasked }),
+    place: (session) => {
+      input = placed(init, session, head);
+      return input;
+    },
+  });
+  if (found === null) return null;
+  const { run } = found;
+  const done = run.synchronize().then(async (output) => {
+    // What a parked run has is left to whoever goes on with it, as after a failure; nobody else gets the rest.
+    if (run.status !== "parked") await Promise.allSettled([output.closeSandbox(), input?.closeSandbox()]);
+  });
+  return { runId: run.runId, run, done };
+}
+
+async function beginGroup(
+  { groups, unasked, leaseMs }: Beginning,
+  { head, run: { runId }, request }: DueRun,
+  name: string,
+): Promise<BegunRun | null> {
+  const [only, ...others] = groups.values();
+  const group = groups.get(name) ?? (name === "" && others.length === 0 ? only : undefined);
+  if (group === undefined) {
+    const text = `Run ${show(runId)} of session ${head.header.id} is for group ${show(name)}, which is not here.`;
+    throw new SessionError("AGENT_NOT_FOUND", text);
+  }
+  const deadline = request?.deadline === undefined ? {} : { deadline: request.deadline };
+  const run = group.stream(head.header.id, null, {
+    runId,
+    turns: false,
+    leaseMs,
+    ...deadline,
+    ...(unasked && { unasked }),
+  });
+  const done = Promise.resolve(run).then(() => {});
+  const admitted = new Promise<void>((resolve) => {
+    run.listen(({ type }) => type === "group-started" && resolve());
+  });
+  try {
+    await Promise.race([admitted, done]);
+  } catch (error) {
+    const late = error instanceof SessionError && ["SESSION_BUSY", "CONFLICT", "RUN_ENDED"].includes(error.code);
+    if (late) return null;
+    throw error;
+  }
+  return { runId, run, done };
+}
+
+/** What a run begins with, aimed at the place of the session's user where the session has none. */
+function placed({ placeOf }: Beginning, input: Session, { header }: SessionHead): Session {
+  const place = placeOf(header.userId);
+  if (place === null || header.sandbox !== null || input.sandboxBackend !== null) return input;
+  return input.to(place.backend, place.spec);
+}

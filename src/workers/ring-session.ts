@@ -1,0 +1,65 @@
+import { parkedHost } from "../agent/persist/claim-run.ts";
+import type { SessionHead } from "../session/fold.ts";
+import { nextRun, type OpenRun, requestIdOf } from "../session/open-runs.ts";
+import type { SessionStore } from "../session/store.ts";
+import type { RunBell } from "./run-bell.ts";
+import { readRunOrigin } from "./run-origin.ts";
+
+/** How soon a lease is looked at again at least, as clocks may be apart. */
+const LEASE_LOOK_MS_MIN = 250;
+
+/** What the runners of one machine are called together: what is left on it goes on there. */
+export function runnerOfHost(host: string): string {
+  return `@${host}`;
+}
+
+/** Who is to be told of a run: the agent or group that was asked, empty for none by name, or the machine that it is tied to. */
+export async function runnerOf(store: SessionStore, head: SessionHead, run: OpenRun): Promise<string> {
+  const { id } = head.header;
+  const host = await parkedHost(store, id, run);
+  if (host !== null) return runnerOfHost(host);
+  const request = await store.getEntry(id, requestIdOf(run.runId));
+  if (request?.type === "run_request") return request.agent ?? request.group ?? "";
+  const { agent, group } = await readRunOrigin(store, head);
+  return agent ?? group ?? "";
+}
+
+/** Where a session is rung for. */
+export interface SessionRing {
+  readonly store: SessionStore;
+  readonly bell: RunBell;
+  /** How late a lease is looked at again at most. */
+  readonly leaseMs: number;
+}
+
+/**
+ * Rings for what is to be done next in a session: at once where something could be, when the lease ends that someone has,
+ * or when the time of the next one comes. With `now: false`, somebody has just found that nothing could be done at once.
+ */
+export async function ringNext(
+  { store, bell, leaseMs }: SessionRing,
+  sessionId: string,
+  { now: atOnce = true }: { readonly now?: boolean } = {},
+): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head === null || head.openRuns.length === 0) return;
+  const now = new Date();
+  const lease = await store.leaseOf(sessionId);
+  const due = nextRun(head.openRuns, now.toISOString());
+  if (lease !== null) {
+    const leftMs = Date.parse(lease.expiresAt) - now.getTime();
+    const at = new Date(now.getTime() + Math.min(Math.max(leftMs, LEASE_LOOK_MS_MIN), leaseMs));
+    return bell.ring(sessionId, { runner: await runnerOf(store, head, due ?? (head.openRuns[0] as OpenRun)), at });
+  }
+  if (due !== null) return atOnce ? bell.ring(sessionId, { runner: await runnerOf(store, head, due) }) : undefined;
+  const [next] = waitingOf(head).sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1));
+  if (next !== undefined) {
+    await bell.ring(sessionId, { runner: await runnerOf(store, head, next), at: new Date(next.notBefore) });
+  }
+}
+
+/** The runs that wait for their time, where nothing else stands before them. */
+function waitingOf({ openRuns }: SessionHead): (OpenRun & { readonly notBefore: string })[] {
+  if (openRuns.some(({ state }) => state !== "requested")) return [];
+  return openRuns.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));
+}

@@ -1,0 +1,68 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PGlite } from "@electric-sql/pglite";
+import { createHeader, type SessionStore } from "skein";
+import { checkHeadIsFold, skipReason, type StoreCase, storeCases } from "skein/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openPgliteStore } from "../examples/store-on-pglite/pglite-store.ts";
+
+// The store of the guide "Writing a store", as a user runs the cases: on the built package, by its public names only.
+let directory: string;
+let database: PGlite;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-pglite-"));
+  // Making a database takes seconds, so that the cases share one; each begins without the tables of the one before.
+  database = await PGlite.create(join(directory, "cases"), { relaxedDurability: true });
+});
+
+afterAll(async () => {
+  await database.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe("the store of the guide", () => {
+  for (const storeCase of storeCases) test(storeCase.name, () => runCase(storeCase));
+
+  test("finds its sessions again in a database that was closed, forks of purged ones included", async () => {
+    const path = join(directory, "reopened");
+    const message = (id: string) => ({ id, type: "message", message: { role: "user", content: id } }) as const;
+    {
+      await using first = await PGlite.create(path);
+      await using store = await openPgliteStore(first);
+      await store.create(createHeader({ id: "source" }));
+      await store.append("source", [message("a"), message("b")]);
+      await store.fork("source", createHeader({ id: "fork" }), { at: "a" });
+      await store.append("fork", [message("c")]);
+      await store.delete("source");
+      expect(await store.purge("9999-01-01T00:00:00.000Z")).toBe(1);
+    }
+    await using second = await PGlite.create(path);
+    await using store = await openPgliteStore(second);
+    expect((await store.list()).items.map(({ header }) => header.id)).toEqual(["fork"]);
+    const ids: string[] = [];
+    for await (const { id } of store.read("fork")) ids.push(id);
+    expect(ids).toEqual(["a", "c"]);
+    await checkHeadIsFold(store, "fork");
+    const rows = await second.query<{ id: string }>("SELECT id FROM skein.entries ORDER BY id");
+    expect(rows.rows.map(({ id }) => id)).toEqual(["a", "c"]);
+  });
+});
+
+async function runCase(storeCase: StoreCase): Promise<void> {
+  await database.exec("DROP SCHEMA IF EXISTS skein CASCADE");
+  const handles: SessionStore[] = [];
+  const open = async (): Promise<SessionStore> => {
+    const store = await openPgliteStore(database);
+    handles.push(store);
+    return store;
+  };
+  try {
+    const context = { store: await open(), reopen: open };
+    expect(skipReason(storeCase, context)).toBe(null);
+    await storeCase.run(context);
+  } finally {
+    await Promise.all(handles.map((store) => store.close()));
+  }
+}

@@ -1,0 +1,134 @@
+/** @typedef {import("skein").Entry} Entry */
+/** @typedef {import("./fleet-people.mjs").FollowedRun} FollowedRun */
+/** @typedef {{ seq: number, type: string, message?: unknown }} Lasting */
+
+/** How long after the end of a lease another goes on at the latest. */
+const takeoverMs = 1_000;
+
+/**
+ * Holds what readers were told of a run against its session's log.
+ * @param {readonly Entry[]} entries of the session
+ * @param {FollowedRun} run
+ * @returns {{ violations: readonly string[], deltas: number, rounds: number, wholeRounds: number }}
+ */
+export function checkFollowed(entries, { runId, seen }) {
+  /** @type {string[]} */
+  const violations = [];
+  /** @type {Lasting[]} */
+  const told = [];
+  let [last, text, deltas, rounds, wholeRounds] = [[-1, 0], "", 0, 0, 0];
+  for (const { id, event } of seen) {
+    const [seq = -1, , delta = 0] = id.split(".").map(Number);
+    const [lastSeq = -1, lastDelta = 0] = last;
+    if (seq < lastSeq || (seq === lastSeq && delta <= lastDelta)) violations.push(`event ${id} came after ${last}.`);
+    last = [seq, delta];
+    if (delta === 0) told.push({ seq, type: event.type, ...("message" in event ? { message: event.message } : {}) });
+    if (event.type === "text-delta") {
+      text += event.text;
+      deltas += 1;
+    }
+    // Whoever goes on begins the round anew that was lost.
+    if (event.type === "run-started") text = "";
+    if (event.type !== "round-finished") continue;
+    const whole = String(event.message.content);
+    if (!isWithin(text, whole)) violations.push(`"${text}" was told of "${whole}" at ${id}.`);
+    rounds += 1;
+    wholeRounds += Number(text === whole);
+    text = "";
+  }
+  const logged = lastingOf(entries, runId);
+  const [one, other] = [told, logged].map((events) => JSON.stringify(events));
+  if (one !== other) violations.push(`its reader was told ${namesOf(told)}, and the log has ${namesOf(logged)}.`);
+  return { violations, deltas, rounds, wholeRounds };
+}
+
+/**
+ * What a log tells of a run; between its request and its end, what is said in its session is its own.
+ * @param {readonly Entry[]} entries
+ * @param {string} runId
+ * @returns {Lasting[]}
+ */
+function lastingOf(entries, runId) {
+  const from = entries.findIndex(({ id }) => id === `run:${runId}`);
+  const to = entries.findIndex((entry) => entry.type === "run" && entry.runId === runId && entry.phase !== "started");
+  return entries.slice(from, to === -1 ? entries.length : to + 1).flatMap((entry) => {
+    const { seq } = entry;
+    if (entry.type === "run") return { seq, type: entry.phase === "started" ? "run-started" : `run-${entry.phase}` };
+    if (entry.type === "run_parked") return { seq, type: "run-parked" };
+    if (entry.type === "approval") return entry.decision === undefined ? { seq, type: "approval-required" } : [];
+    if (entry.type !== "message") return [];
+    const { message } = entry;
+    if (message.role === "tool") return { seq, type: "tool-finished", message };
+    return message.role === "assistant" ? { seq, type: "round-finished", message } : [];
+  });
+}
+
+/**
+ * How long runs took to go on after harm was done to the worker that had them, and how many of them were late though
+ * nobody else was struck meanwhile.
+ * @param {ReadonlyMap<string, readonly Entry[]>} logs by run
+ * @param {readonly import("./fleet.mjs").Strike[]} strikes
+ * @param {number} leaseMs
+ */
+export function checkTakeovers(logs, strikes, leaseMs) {
+  /** @type {number[]} */
+  const alone = [];
+  /** @type {number[]} */
+  const all = [];
+  for (const [index, strike] of strikes.entries()) {
+    const next = strikes[index + 1]?.atMs ?? Number.POSITIVE_INFINITY;
+    for (const runId of strike.runs) {
+      const ms = takeoverOf(logs.get(runId) ?? [], runId, strike.atMs);
+      if (ms === null) continue;
+      all.push(ms);
+      if (strike.alone && next - strike.atMs > leaseMs + takeoverMs) alone.push(ms);
+    }
+  }
+  const late = alone.filter((ms) => ms > leaseMs + takeoverMs).length;
+  return { all: spreadOf(all), alone: spreadOf(alone), late };
+}
+
+/**
+ * From a moment until the next claim of a run that went on then; null for one that did not, or that has ended.
+ * @param {readonly Entry[]} entries
+ * @param {string} runId
+ * @param {number} atMs
+ */
+function takeoverOf(entries, runId, atMs) {
+  const facts = entries.filter(
+    (entry) => (entry.type === "run" || entry.type === "run_parked") && entry.runId === runId,
+  );
+  const next = facts.findIndex(({ timestamp }) => Date.parse(timestamp) > atMs);
+  const [before, after] = [facts[next - 1], facts[next]];
+  if (before?.type !== "run" || before.phase !== "started") return null;
+  // What a holder has written at the last moment came before the strike in truth.
+  if (after?.type !== "run" || after.phase !== "started") return null;
+  return Date.parse(after.timestamp) - atMs;
+}
+
+/** @param {readonly number[]} times */
+function spreadOf(times) {
+  const sorted = [...times].sort((one, other) => one - other);
+  const at = (/** @type {number} */ share) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1) ?? 0 };
+}
+
+/**
+ * Whether a text is a whole one with pieces left out.
+ * @param {string} text
+ * @param {string} whole
+ */
+function isWithin(text, whole) {
+  let from = 0;
+  for (const letter of text) {
+    from = whole.indexOf(letter, from) + 1;
+    if (from === 0) return false;
+  }
+  return true;
+}
+
+/** @param {readonly Lasting[]} events */
+function namesOf(events) {
+  return events.map(({ seq, type }) => `${seq} ${type}`).join(", ");
+}

@@ -1,0 +1,62 @@
+// A worker or a server of a fleet, until SIGTERM; then it ends in order.
+// node fleet-member.mjs worker|server <address of the store> <URL of the bell> <settings as JSON>
+// Prints "ready <url or nothing>" once, "at <run>" for every step of a run here, "end" when it has ended in order, and for
+// what went wrong outside of any run "wrong <sentence>".
+import { writeSync } from "node:fs";
+import { createServer } from "skein/http";
+import { SessionManager } from "skein";
+import { bullmqBell, startWorker } from "skein/workers";
+import { countingAgent } from "../faults/programs/counting-agent.mjs";
+import { openAt } from "../faults/programs/open-at.mjs";
+
+/**
+ * How the members of a fleet are set up.
+ * @typedef {object} Settings
+ * @property {string} effects the file of effects
+ * @property {number} rounds
+ * @property {number} leaseMs
+ * @property {number} sweepMs
+ */
+
+const drainMs = 10_000;
+const [role = "", address = "", bellUrl = "", given = "{}"] = process.argv.slice(2);
+const { effects, rounds, leaseMs, sweepMs } = /** @type {Settings} */ (JSON.parse(given));
+const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
+
+const store = await openAt(address);
+const manager = new SessionManager({ store });
+const bell = bullmqBell({ url: bellUrl });
+const agents = [countingAgent({ effects, rounds, pauseMs: 40, at: (runId) => print(`at ${runId}`) })];
+const member = await (role === "worker" ? work() : serve());
+print(`ready ${member.url}`);
+process.once("SIGTERM", async () => {
+  await member.close();
+  await bell.close();
+  await store.close();
+  print("end");
+});
+
+async function work() {
+  const onError = (/** @type {unknown} */ error) => print(`wrong ${oneLine(error)}`);
+  const worker = await startWorker({ manager, agents, bell, leaseMs, sweepMs, park: { afterMs: 20 }, onError });
+  return { url: "", close: () => worker.close({ drainMs }) };
+}
+
+async function serve() {
+  const server = await createServer({
+    manager,
+    agents,
+    bell,
+    limits: { streamsPerUser: 1000 },
+    logger: ({ level, method, route, status, error }) => {
+      // Whoever comes while it drains is told so.
+      if (level === "error" && status !== 503) print(`wrong ${method} ${route}: ${status} ${oneLine(error)}`);
+    },
+  });
+  return { url: await server.listen(), close: () => server.close({ drainMs }) };
+}
+
+/** @param {unknown} error */
+function oneLine(error) {
+  return String(error instanceof Error ? error.stack : error).replaceAll(/\s+/g, " ");
+}

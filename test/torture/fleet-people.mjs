@@ -1,0 +1,163 @@
+import { setMaxListeners } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
+
+/** @typedef {import("skein/client").WireRunEvent} WireRunEvent */
+/** @typedef {{ id: string, event: WireRunEvent }} Seen */
+
+const streamMsMin = 100;
+const streamMsMax = 3_000;
+const deniedShare = 0.1;
+/** How an answer is refused that was given before, when its own answer was lost. */
+const answeredCodes = new Set(["QUESTION_NOT_FOUND", "QUESTION_ANSWERED", "RUN_ENDED", "CONFLICT"]);
+
+/** A run, and what somebody who followed it was told. */
+export class FollowedRun {
+  /** @type {Seen[]} */
+  seen = [];
+  ended = false;
+
+  /**
+   * @param {string} sessionId
+   * @param {string} runId
+   */
+  constructor(sessionId, runId) {
+    this.sessionId = sessionId;
+    this.runId = runId;
+  }
+}
+
+/** Those who ask for runs, follow them and answer what they ask, each time at another server. */
+export class FleetPeople {
+  /** @type {FollowedRun[]} */
+  runs = [];
+  /** @type {string[]} */
+  wrong = [];
+  /** Requests that failed, by how. @type {Map<string, number>} */
+  failures = new Map();
+  #fleet;
+  #client;
+  #answerMsMax;
+  #over = new AbortController();
+
+  /**
+   * @param {import("./fleet.mjs").Fleet} fleet
+   * @param {number} answerMsMax how long an answer may take before another server is asked
+   * @param {typeof import("skein/client")} client
+   */
+  constructor(fleet, answerMsMax, { createClient }) {
+    this.#fleet = fleet;
+    this.#answerMsMax = answerMsMax;
+    setMaxListeners(0, this.#over.signal);
+    this.#client = createClient({ url: "http://127.0.0.1", fetch: (url, init) => this.#fetch(url, init) });
+  }
+
+  /**
+   * Asks for one run of a session after the other, as long as it is wanted.
+   * @param {string} sessionId
+   * @param {() => boolean} wanted
+   */
+  async use(sessionId, wanted) {
+    while (wanted()) {
+      const run = new FollowedRun(sessionId, `${sessionId}-${this.runs.length}`);
+      this.runs.push(run);
+      try {
+        await this.#again(() => this.#ask(run));
+        await this.#follow(run);
+      } catch (error) {
+        if (this.#over.signal.aborted) return;
+        this.wrong.push(`Run ${run.runId}: ${describe(error)}`);
+      }
+    }
+  }
+
+  /** Nobody waits for anything any more. */
+  leave() {
+    this.#over.abort();
+  }
+
+  /** @param {FollowedRun} run */
+  async #ask({ sessionId, runId }) {
+    await this.#client.runs.start(sessionId, { agent: "worker", input: `go ${runId}`, runId });
+  }
+
+  /** @param {FollowedRun} run */
+  async #follow(run) {
+    const { sessionId, runId, seen } = run;
+    const events = this.#client.runs.events(sessionId, runId, { signal: this.#over.signal });
+    for await (const event of events) {
+      // What has no id of its own only says that something was left out.
+      if (event.type !== "events-dropped") seen.push({ id: events.lastEventId ?? "", event });
+      if (event.type === "approval-required") await this.#answer(sessionId, event.approval.question);
+      run.ended = event.type === "run-finished" || event.type === "run-failed";
+    }
+  }
+
+  /**
+   * @param {string} sessionId
+   * @param {string} question
+   */
+  async #answer(sessionId, question) {
+    const { runs } = this.#client;
+    const no = Math.random() < deniedShare;
+    let tries = 0;
+    await this.#again(async () => {
+      tries += 1;
+      try {
+        await (no ? runs.deny(sessionId, question) : runs.approve(sessionId, question));
+      } catch (error) {
+        const { code } = /** @type {{ code?: string }} */ (error);
+        if (tries === 1 || !answeredCodes.has(code ?? "")) throw error;
+      }
+    });
+  }
+
+  /**
+   * Asks again, as any client of a fleet does, as long as nobody answers or whoever does is about to end.
+   * @param {() => Promise<void>} act
+   */
+  async #again(act) {
+    for (;;) {
+      try {
+        return await act();
+      } catch (error) {
+        const { code } = /** @type {{ code?: string }} */ (error);
+        const lost = code === "CONNECTION_FAILED" || code === "UNEXPECTED_ANSWER" || code === "DRAINING";
+        if (!lost || this.#over.signal.aborted) throw error;
+        await wait(50);
+      }
+    }
+  }
+
+  /**
+   * Goes to any server, and leaves it after a while.
+   * @param {string} url
+   * @param {RequestInit} init
+   */
+  async #fetch(url, init) {
+    const { pathname, search } = new URL(url);
+    const isStream = pathname.endsWith("/events");
+    const ms = isStream ? streamMsMin + Math.random() * (streamMsMax - streamMsMin) : this.#answerMsMax;
+    const leaving = AbortSignal.timeout(Math.round(ms));
+    const signal = AbortSignal.any([leaving, this.#over.signal, ...(init.signal ? [init.signal] : [])]);
+    try {
+      const response = await fetch(`${this.#fleet.url}${pathname}${search}`, { ...init, signal });
+      if (response.status >= 500) this.#failed(`${response.status}`);
+      return response;
+    } catch (error) {
+      const { name, cause } = /** @type {{ name: string, cause?: { code?: string } }} */ (error);
+      if (!isStream || !signal.aborted) this.#failed(cause?.code ?? name);
+      throw error;
+    }
+  }
+
+  /** @param {string} how */
+  #failed(how) {
+    this.failures.set(how, (this.failures.get(how) ?? 0) + 1);
+  }
+}
+
+/** @param {unknown} error */
+function describe(error) {
+  const { code, status, message } = /** @type {Error & { code?: string, status?: number }} */ (error);
+  return `${code ?? ""} ${status ?? ""} ${message}`;
+}

@@ -1,0 +1,269 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { bullmqBell, inProcessBell, type ListenOptions, type RunBell } from "../../src/workers/index.ts";
+import { postgresUrl } from "../postgres-server.ts";
+import { redisSkip, redisUrl } from "../redis-server.ts";
+import { skipBecause } from "../skip.ts";
+
+/** Makes bells that hear each other, as those of several processes do. */
+type Makes = () => Promise<() => RunBell>;
+
+const backends: Readonly<Record<string, Makes>> = {
+  "in process": async () => {
+    const bell = inProcessBell();
+    return () => bell;
+  },
+  redis: async () => {
+    const url = await redisUrl();
+    return () => bullmqBell({ url });
+  },
+  postgres: async () => {
+    const url = await postgresUrl();
+    return () => bullmqBell({ url });
+  },
+};
+
+let runners = 0;
+/** A name that no other test rings for: the tests of one server share it. */
+const newRunner = (): string => `helper: ${++runners}/${process.pid}`;
+
+/** Collects what is rung for, and lets each go on until it is told. */
+class Heard {
+  readonly sessions: string[] = [];
+  readonly #held: (() => void)[] = [];
+  atOnce = 0;
+  atOnceMax = 0;
+
+  readonly hold = async (sessionId: string): Promise<void> => {
+    this.sessions.push(sessionId);
+    this.atOnce += 1;
+    this.atOnceMax = Math.max(this.atOnceMax, this.atOnce);
+    await new Promise<void>((resolve) => this.#held.push(resolve));
+    this.atOnce -= 1;
+  };
+
+  readonly note = async (sessionId: string): Promise<void> => {
+    this.sessions.push(sessionId);
+  };
+
+  /** Lets the one go on that was heard first. */
+  release(): void {
+    this.#held.shift()?.();
+  }
+
+  async hears(count: number): Promise<void> {
+    await expect.poll(() => this.sessions.length, { timeout: 10_000 }).toBe(count);
+  }
+}
+
+describe.for(Object.entries(backends))("a bell %s", ([name, makes]) => {
+  const skip = name === "redis" ? redisSkip : null;
+  const bells: RunBell[] = [];
+  const open = async (): Promise<RunBell> => {
+    const bell = (await makesOnce())();
+    bells.push(bell);
+    return bell;
+  };
+  let made: ReturnType<Makes> | null = null;
+  const makesOnce: Makes = () => {
+    made ??= makes();
+    return made;
+  };
+  afterAll(async () => {
+    await Promise.all([...new Set(bells)].map((bell) => bell.close()));
+  });
+  const listen = async (
+    bell: RunBell,
+    names: readonly string[],
+    handler: (sessionId: string, signal: AbortSignal) => Promise<void>,
+    options: ListenOptions = {},
+  ) => {
+    const listening = await bell.listen(names, handler, { leaseMs: 2000, ...options });
+    onTestFinished(() => listening.close());
+    return listening;
+  };
+  const check = (title: string, run: () => Promise<void>): void =>
+    test(title, { timeout: 30_000 }, (context) => {
+      if (skip !== null) skipBecause(context, skip);
+      return run();
+    });
+
+  check("keeps a ring until someone listens for its runner, and lets one of those hear it", async () => {
+    const [one, other] = [await open(), await open()];
+    const runner = newRunner();
+    await one.ring("s-1", { runner });
+    const [deaf, heard] = [new Heard(), new Heard()];
+    await listen(other, [newRunner()], deaf.note);
+    await listen(other, [runner], heard.note);
+    await listen(one, [runner], heard.note);
+    await heard.hears(1);
+    for (const id of ["s-2", "s-3", "s-4"]) await one.ring(id, { runner });
+    await heard.hears(4);
+    expect([...heard.sessions].sort()).toEqual(["s-1", "s-2", "s-3", "s-4"]);
+    expect(deaf.sessions).toEqual([]);
+  });
+
+  check("is rung once for a session that waits, and once more for one that is being answered", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    for (let times = 0; times < 3; times++) await bell.ring("s", { runner });
+    await listen(bell, [runner], heard.hold, { concurrency: 5 });
+    await heard.hears(1);
+    for (let times = 0; times < 3; times++) await bell.ring("s", { runner });
+    await bell.ring("other", { runner });
+    await heard.hears(2);
+    expect(heard.sessions).toEqual(["s", "other"]);
+    heard.release();
+    await heard.hears(3);
+    heard.release();
+    heard.release();
+    await expect.poll(async () => (await bell.counts()).active).toBe(0);
+    expect(heard.sessions).toEqual(["s", "other", "s"]);
+  });
+
+  check("lets the lowest priority go first, and the first of equal ones", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    const rung = { a3: 3, b1: 1, c2: 2, d1: 1, e0: 0 };
+    for (const [id, priority] of Object.entries(rung)) await bell.ring(id, { runner, priority });
+    await listen(bell, [runner], heard.note);
+    await heard.hears(5);
+    expect(heard.sessions).toEqual(["e0", "b1", "d1", "c2", "a3"]);
+  });
+
+  check("rings later at the time that was said last, and meanwhile at once for who asks that", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    await listen(bell, [runner], heard.note);
+    const inMs = (ms: number) => ({ runner, at: new Date(Date.now() + ms) });
+    await bell.ring("s", inMs(3_600_000));
+    await bell.ring("s", { runner });
+    await heard.hears(1);
+    const dueMs = Date.now() + 300;
+    await bell.ring("s", inMs(300));
+    await heard.hears(2);
+    expect(Date.now()).toBeGreaterThanOrEqual(dueMs - 20);
+    await bell.ring("s", inMs(-1000));
+    await heard.hears(3);
+  });
+
+  check("answers so many at once as it was told, for all runners together", async () => {
+    const bell = await open();
+    const [first, second, heard] = [newRunner(), newRunner(), new Heard()];
+    await listen(bell, [first, second], heard.hold, { concurrency: 3 });
+    for (let index = 0; index < 8; index++) await bell.ring(`s-${index}`, { runner: index % 2 === 0 ? first : second });
+    for (let done = 0; done < 8; done++) {
+      await heard.hears(Math.min(8, done + 3));
+      heard.release();
+    }
+    expect(heard.atOnceMax).toBe(3);
+    expect(new Set(heard.sessions).size).toBe(8);
+  });
+
+  check("takes a handler that fails for an answer", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    await listen(bell, [runner], async (sessionId) => {
+      await heard.note(sessionId);
+      throw new Error("It went wrong.");
+    });
+    await bell.ring("s-1", { runner });
+    await heard.hears(1);
+    await bell.ring("s-1", { runner });
+    await bell.ring("s-2", { runner });
+    await heard.hears(3);
+    expect([...heard.sessions].sort()).toEqual(["s-1", "s-1", "s-2"]);
+  });
+
+  check("counts what waits, what is answered, and what is for later", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    const before = await bell.counts();
+    await listen(bell, [runner], heard.hold);
+    await bell.ring("s-1", { runner });
+    await heard.hears(1);
+    await bell.ring("s-2", { runner });
+    await bell.ring("s-3", { runner, priority: 4 });
+    await bell.ring("s-4", { runner, at: new Date(Date.now() + 3_600_000) });
+    const { waiting, active, delayed } = await bell.counts();
+    expect([waiting - before.waiting, active - before.active, delayed - before.delayed]).toEqual([2, 1, 1]);
+    for (let done = 0; done < 3; done++) {
+      await heard.hears(done + 1);
+      heard.release();
+    }
+  });
+
+  check("tells whoever listens that it closes, and waits for what was begun", async () => {
+    const bell = await open();
+    const [runner, heard] = [newRunner(), new Heard()];
+    let told = false;
+    const listening = await listen(bell, [runner], (sessionId, signal) => {
+      signal.addEventListener("abort", () => {
+        told = true;
+      });
+      return heard.hold(sessionId);
+    });
+    await bell.ring("s-1", { runner });
+    await heard.hears(1);
+    let closed = false;
+    const closing = listening.close().then(() => {
+      closed = true;
+    });
+    await expect.poll(() => told).toBe(true);
+    await bell.ring("s-1", { runner });
+    await bell.ring("s-2", { runner });
+    expect(closed).toBe(false);
+    heard.release();
+    await closing;
+    expect(heard.sessions).toEqual(["s-1"]);
+    const next = new Heard();
+    await listen(bell, [runner], next.note);
+    await next.hears(2);
+    expect([...next.sessions].sort()).toEqual(["s-1", "s-2"]);
+  });
+
+  check("tells what is published to all who subscribed, in order, and to nobody who has left", async () => {
+    const [one, other] = [await open(), await open()];
+    const topic = `run.${newRunner().replaceAll(/\W/g, "")}`;
+    const heard: string[][] = [[], [], []];
+    const [first] = await Promise.all(
+      heard.map((texts, index) =>
+        (index === 0 ? one : other).subscribe(topic, (data) => texts.push(Buffer.from(data).toString())),
+      ),
+    );
+    const texts = Array.from({ length: 50 }, (_, index) => `${index} ü`);
+    for (const text of texts) void one.publish(topic, Buffer.from(text));
+    await expect.poll(() => heard).toEqual([texts, texts, texts]);
+    await first?.close();
+    await one.publish(topic, Buffer.from("more"));
+    await expect.poll(() => heard[1]?.at(-1)).toBe("more");
+    expect(heard[0]).toEqual(texts);
+    await one.publish("run.nobody", Buffer.from("?"));
+  });
+
+  check("carries what is as large as a long answer", async () => {
+    const [one, other] = [await open(), await open()];
+    const topic = `run.${newRunner().replaceAll(/\W/g, "")}`;
+    const sizes: number[] = [];
+    await other.subscribe(topic, (data) => sizes.push(data.length));
+    for (let index = 0; index < 12; index++) void one.publish(topic, Buffer.alloc(100_000 + index, "x"));
+    await expect
+      .poll(() => sizes, { timeout: 5000 })
+      .toEqual(Array.from({ length: 12 }, (_, index) => 100_000 + index));
+    await pause(0);
+  });
+});
+
+test("an address that names no bell is refused without what is secret in it", () => {
+  expect(() => bullmqBell({ url: "http://me:secret@host/" })).toThrow(/names no bell/);
+  expect(() => bullmqBell({ url: "http://me:secret@host/" })).not.toThrow(/secret/);
+});
+
+test.for(["redis://127.0.0.1:1", "postgres://127.0.0.1:1/none"])(
+  "that nothing is at %s is said when the bell is first rung",
+  async (url) => {
+    const bell = bullmqBell({ url });
+    await expect(bell.ring("s", { runner: "a" })).rejects.toMatchObject({ code: "STORE_FAILED" });
+    await bell.close();
+  },
+);

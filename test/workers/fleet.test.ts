@@ -1,0 +1,90 @@
+import { Redis } from "ioredis";
+import { describe, expect, test } from "vitest";
+import { quiet, redisSkip } from "../redis-server.ts";
+import { skipBecause } from "../skip.ts";
+import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
+
+describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
+  test("a worker that is killed is taken over within its lease and a second, and no effect is doubled", async (context) => {
+    if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
+    const fleet = await openFleet(place);
+    const leaseMs = 3000;
+    const workers = [await fleet.startWorker({ leaseMs }), await fleet.startWorker({ leaseMs })];
+    const { sessionId, runId } = await fleet.ask("rounds=3 ms=600");
+    const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 2$`));
+    const killedMs = Date.now();
+    first.child.kill("SIGKILL");
+    await expect
+      .poll(async () => (await phasesOf(fleet.store, sessionId)).length, { timeout: 15_000, interval: 20 })
+      .toBeGreaterThan(1);
+    const [, taken] = (await entriesOf(fleet.store, sessionId)).filter((entry) => entry.type === "run");
+    expect(Date.parse(taken?.timestamp ?? "") - killedMs).toBeLessThanOrEqual(leaseMs + 1000);
+    await idle(fleet.store, sessionId);
+    expect(await phasesOf(fleet.store, sessionId)).toEqual(["started", "started", "finished"]);
+    // The call that was under way may have run: the model is told so, and it is not run again.
+    expect(await fleet.effects()).toEqual([0, 1, 2].map((round) => `${runId} ${round}`));
+    expect(second.lines()).not.toContain(`round ${runId} 2`);
+  });
+
+  test("a worker that freezes is taken over, and appends nothing when it wakes", async (context) => {
+    if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
+    const fleet = await openFleet(place);
+    const workers = [await fleet.startWorker(), await fleet.startWorker()];
+    const { sessionId, runId } = await fleet.ask("rounds=2 ms=400 talk=5");
+    const [frozen] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
+    frozen.child.kill("SIGSTOP");
+    await idle(fleet.store, sessionId);
+    const before = await entriesOf(fleet.store, sessionId);
+    expect(before.at(-1)).toMatchObject({ type: "run", phase: "finished" });
+    frozen.child.kill("SIGCONT");
+    // It has done with what it had when it has answered another, and ended.
+    const awake = frozen.lines().length;
+    frozen.child.kill("SIGTERM");
+    await says(frozen, /^closed$/, awake);
+    expect(await entriesOf(fleet.store, sessionId)).toEqual(before);
+    expect(await fleet.effects()).toEqual([0, 1].map((round) => `${runId} ${round}`));
+  });
+
+  test("a worker that is told to end hands its run over at the end of the round, long before its lease ends", async (context) => {
+    if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
+    const fleet = await openFleet(place);
+    const options = { leaseMs: 60_000 };
+    const workers = [await fleet.startWorker(options), await fleet.startWorker(options)];
+    const { sessionId, runId } = await fleet.ask("rounds=4 ms=300");
+    const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
+    first.child.kill("SIGTERM");
+    await says(first, /^closed$/);
+    await first.ended;
+    expect(first.child.exitCode).toBe(0);
+    await says(second, new RegExp(`^round ${runId} \\d$`));
+    await idle(fleet.store, sessionId);
+    expect(await phasesOf(fleet.store, sessionId)).toEqual(["started", "started", "finished"]);
+    expect(await fleet.effects()).toEqual([0, 1, 2, 3].map((round) => `${runId} ${round}`));
+  });
+
+  test("what is asked for with nobody there waits, and begins with the first worker", async (context) => {
+    if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
+    const fleet = await openFleet(place);
+    const asked = await Promise.all(Array.from({ length: 20 }, () => fleet.ask("rounds=1 ms=1")));
+    await Promise.all([fleet.startWorker(), fleet.startWorker()]);
+    for (const { sessionId } of asked) await idle(fleet.store, sessionId);
+    expect((await fleet.effects()).sort()).toEqual(asked.map(({ runId }) => `${runId} 0`).sort());
+  });
+});
+
+test("a bell that is emptied in the middle delays runs and loses none", { timeout: 60_000 }, async (context) => {
+  if (redisSkip !== null) skipBecause(context, redisSkip);
+  const fleet = await openFleet("redis");
+  const redis = quiet(new Redis(fleet.bellUrl));
+  const asked = await Promise.all(Array.from({ length: 60 }, () => fleet.ask("rounds=2 ms=100")));
+  const worker = await fleet.startWorker({ sweepMs: 500 });
+  await fleet.startWorker({ sweepMs: 500 });
+  await says(worker, /^round/);
+  await redis.flushall();
+  redis.disconnect();
+  for (const { sessionId } of asked) await idle(fleet.store, sessionId, 40_000);
+  for (const { sessionId } of asked) expect((await phasesOf(fleet.store, sessionId)).at(-1)).toBe("finished");
+  const effects = await fleet.effects();
+  expect(effects).toHaveLength(120);
+  expect(new Set(effects).size).toBe(120);
+});

@@ -1,0 +1,97 @@
+// A worker in a process of its own, until SIGTERM. Each call of `note` leaves a line in a file: run and round.
+// node fleet-worker.mjs <store> <bell> <file of effects> <leaseMs> <sweepMs>
+// Prints "ready", "round <run> <round>" and "closed".
+import { appendFileSync, writeSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+import { createAgent, defineTool, openStore, SessionManager } from "skein";
+import { bullmqBell, startWorker } from "skein/workers";
+
+const [storeUrl = "", bellUrl = "", effects = "", leaseMs = "2000", sweepMs = "1000"] = process.argv.slice(2);
+const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
+
+/**
+ * Does what the input says: `rounds=3 ms=50` notes in so many rounds, each of which takes so long; `talk=20 ms=10` says so
+ * many pieces; `pay` asks first.
+ * @type {import("skein").Model}
+ */
+const model = {
+  provider: "test",
+  id: "told",
+  complete: () => Promise.reject(new Error("It streams.")),
+  async *stream({ messages }, { signal } = {}) {
+    const from = messages.findLastIndex(({ role }) => role === "user");
+    const input = String(messages[from]?.content);
+    const told = (/** @type {string} */ name) => Number(new RegExp(`${name}=(\\d+)`).exec(input)?.[1] ?? 0);
+    const round = messages.slice(from).filter(({ role }) => role === "assistant").length;
+    if (round < told("rounds") || (input.includes("pay") && round === 0)) {
+      const name = input.includes("pay") ? "pay" : "note";
+      yield {
+        type: "tool-call-delta",
+        index: 0,
+        id: `call-${round}`,
+        name,
+        arguments: JSON.stringify({ round, ms: told("ms") }),
+      };
+      yield { type: "finish", stopReason: "tool_calls" };
+      return;
+    }
+    for (let piece = 0; piece < told("talk"); piece++) {
+      yield { type: "text-delta", text: `${piece} ` };
+      await wait(told("ms"), undefined, signal === undefined ? {} : { signal });
+    }
+    yield { type: "text-delta", text: "done" };
+    yield { type: "finish", stopReason: "stop" };
+  },
+};
+
+/**
+ * @param {string} name
+ * @param {object} more
+ */
+const tool = (name, more = {}) =>
+  defineTool({
+    name,
+    description: name,
+    parameters: {
+      type: "object",
+      properties: { round: { type: "integer" }, ms: { type: "integer" } },
+      required: ["round", "ms"],
+    },
+    async execute({ round, ms }, { runId }) {
+      appendFileSync(effects, `${runId} ${round}\n`);
+      print(`round ${runId} ${round}`);
+      await wait(Number(ms));
+      return "ok";
+    },
+    ...more,
+  });
+
+const agent = createAgent({
+  name: "helper",
+  prompt: "",
+  model,
+  builtInTools: false,
+  tools: [tool("note"), tool("pay", { needsApproval: true })],
+});
+
+const store = await openStore(storeUrl);
+const manager = new SessionManager({ store });
+const bell = bullmqBell({ url: bellUrl });
+const worker = await startWorker({
+  manager,
+  agents: [agent],
+  bell,
+  leaseMs: Number(leaseMs),
+  sweepMs: Number(sweepMs),
+  park: { afterMs: 100 },
+  onError: (/** @type {unknown} */ error) => print(`error ${error}`),
+});
+print("ready");
+process.once("SIGTERM", () => void end());
+
+async function end() {
+  await worker.close({ drainMs: 10_000 });
+  await bell.close();
+  await store.close();
+  print("closed");
+}

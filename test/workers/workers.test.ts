@@ -1,0 +1,271 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { createClient, type WireRunEvent } from "../../src/http/client/index.ts";
+import { createServer } from "../../src/http/index.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { GroupSession } from "../../src/group/group-session.ts";
+import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import type { ModelReply } from "../../src/agent/model/model.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { bullmqBell, inProcessBell, type RunBell, startWorker, type WorkerInit } from "../../src/workers/index.ts";
+import { answering, type Gate, gate, pausing } from "../http/runs-agents.ts";
+import { allOf, nextOf } from "../http/runs-server.ts";
+import { TOKENS, tokenOf } from "../http/server-support.ts";
+import { callOf, calling, toolOf } from "../sample-run.ts";
+import { redisSkip } from "../redis-server.ts";
+import { skipBecause } from "../skip.ts";
+import { idle, openFleet } from "./fleet-support.ts";
+
+/** A worker until the test ends, on a memory store unless another manager is given. */
+async function work(init: Partial<WorkerInit> & Pick<WorkerInit, "agents">) {
+  const manager = init.manager ?? new SessionManager({ store: openMemoryStore() });
+  const bell = init.bell ?? inProcessBell();
+  const worker = await startWorker({ sweepMs: 0, ...init, manager, bell });
+  onTestFinished(() => worker.close({ drainMs: 0 }));
+  return { worker, manager, bell, store: manager.store };
+}
+
+/** Agents whose runs begin, are counted by the names in their input, and go on until they are let go. */
+function counting(): { readonly begun: string[]; readonly agent: ReturnType<typeof createAgent>; readonly hold: Gate } {
+  const [begun, hold] = [[] as string[], gate()];
+  const model = {
+    provider: "test",
+    id: "counting",
+    async complete({ messages }: { readonly messages: readonly { readonly content: unknown }[] }): Promise<ModelReply> {
+      begun.push(String(messages.at(-1)?.content));
+      await hold.opened;
+      return { role: "assistant", content: "Done." };
+    },
+  };
+  return { begun, hold, agent: createAgent({ name: "helper", prompt: "", model, builtInTools: false }) };
+}
+
+/** Asks for a run of a new session, as a server does. */
+async function ask(manager: SessionManager, bell: RunBell, input: string, userId: string, priority: number) {
+  const { sessionId } = await manager.create({ userId });
+  const { runId } = await manager.request(sessionId, { agent: "helper", input });
+  await bell.ring(sessionId, { runner: "helper", priority });
+  return { sessionId, runId };
+}
+
+test("a store whose leases hold in one process takes no bell that others hear", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const bell = bullmqBell({ url: "redis://127.0.0.1:1" });
+  const refused = { code: "INVALID_OPTION", message: expect.stringContaining("inProcessBell()") };
+  await expect(startWorker({ manager, agents: [], bell })).rejects.toMatchObject(refused);
+  await expect(createServer({ manager, bell })).rejects.toMatchObject(refused);
+});
+
+test("names of agents and groups are one namespace, and options that make no sense are refused", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const base = { manager, bell: inProcessBell(), agents: [answering([], [], "a")] };
+  const invalid = { code: "INVALID_OPTION" };
+  const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
+  await expect(startWorker({ ...base, groups: { a: group } })).rejects.toMatchObject(invalid);
+  await expect(startWorker({ ...base, agents: [answering([])] })).rejects.toMatchObject(invalid);
+  for (const wrong of [{ concurrency: 0 }, { leaseMs: 10 }, { maxRunsPerUser: 0 }, { sweepMs: -1 }]) {
+    await expect(startWorker({ ...base, ...wrong })).rejects.toMatchObject(invalid);
+  }
+});
+
+test("of one user's thousand runs and another's one, the one is among the next ten to begin", {
+  timeout: 60_000,
+}, async () => {
+  const { agent, begun, hold } = counting();
+  onTestFinished(() => hold.open());
+  const bell = inProcessBell();
+  const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 2000 } });
+  const server = await createServer({ manager, bell, agents: [agent], limits: { rate: null }, tokens: TOKENS });
+  onTestFinished(() => server.close());
+  const url = await server.listen();
+  const start = async (userId: string, input: string): Promise<void> => {
+    const { sessionId } = await manager.create({ userId });
+    await createClient({ url, token: tokenOf(userId) }).runs.start(sessionId, { input });
+  };
+  for (let from = 0; from < 1000; from += 20) {
+    await Promise.all(Array.from({ length: 20 }, (_, index) => start("ann", `ann ${from + index}`)));
+  }
+  await work({ agents: [agent], bell, manager });
+  await expect.poll(() => begun.length).toBe(10);
+  await start("bob", "bob");
+  hold.open();
+  await expect.poll(() => begun.indexOf("bob")).toBeGreaterThan(-1);
+  expect(begun.indexOf("bob")).toBeLessThan(20);
+});
+
+test("with little room, whoever has asked for less goes first", async () => {
+  const { agent, begun, hold } = counting();
+  const bell = inProcessBell();
+  const manager = new SessionManager({ store: openMemoryStore() });
+  for (let index = 1; index <= 5; index++) await ask(manager, bell, `ann ${index}`, "ann", index);
+  await ask(manager, bell, "bob", "bob", 1);
+  await work({ agents: [agent], bell, manager, concurrency: 1 });
+  await expect.poll(() => begun).toEqual(["ann 1"]);
+  hold.open();
+  await expect.poll(() => begun).toEqual(["ann 1", "bob", "ann 2", "ann 3", "ann 4", "ann 5"]);
+});
+
+test("what is too much for a user waits, others pass, and it begins as soon as there is room", async () => {
+  const { agent, begun, hold } = counting();
+  const { manager, bell, store, worker } = await work({ agents: [agent], maxRunsPerUser: 2 });
+  const asked = [];
+  for (let index = 1; index <= 4; index++) asked.push(await ask(manager, bell, `ann ${index}`, "ann", 1));
+  asked.push(await ask(manager, bell, "bob", "bob", 1));
+  await expect.poll(() => begun).toEqual(["ann 1", "ann 2", "bob"]);
+  expect(worker.view).toMatchObject({ active: 3, agents: ["helper"], groups: [] });
+  hold.open();
+  for (const { sessionId } of asked) await idle(store, sessionId);
+  expect(begun).toEqual(["ann 1", "ann 2", "bob", "ann 3", "ann 4"]);
+});
+
+test("a run begins at its time, and one behind it at its own", async () => {
+  const { agent, begun, hold } = counting();
+  hold.open();
+  const { manager, bell, store } = await work({ agents: [agent] });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
+  const dues = { late: at(500), soon: at(200) };
+  for (const [input, notBefore] of Object.entries(dues)) {
+    await manager.request(sessionId, { agent: "helper", input, notBefore, ifBusy: "enqueue" });
+    await bell.ring(sessionId, { runner: "helper" });
+  }
+  await idle(store, sessionId);
+  expect(begun).toEqual(["soon", "late"]);
+  expect(new Date().toISOString() >= dues.late).toBe(true);
+});
+
+test("a ring for a session that someone has is heard again when their lease ends", async () => {
+  const { agent, begun, hold } = counting();
+  hold.open();
+  const { manager, bell, store } = await work({ agents: [agent], leaseMs: 1000 });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const lease = await store.lease(sessionId, "another", 600);
+  await manager.request(sessionId, { agent: "helper", input: "Hi." });
+  await bell.ring(sessionId, { runner: "helper" });
+  await expect.poll(async () => (await bell.counts()).delayed).toBe(1);
+  expect(begun).toEqual([]);
+  await idle(store, sessionId);
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(lease.expiresAt));
+});
+
+test("what nobody rang for is found by the sweep", async () => {
+  const { agent, begun, hold } = counting();
+  hold.open();
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  await manager.request(sessionId, { agent: "helper", input: "before" });
+  await work({ agents: [agent], manager, sweepMs: 50 });
+  await idle(manager.store, sessionId);
+  await manager.request(sessionId, { agent: "helper", input: "after" });
+  await expect.poll(() => begun).toEqual(["before", "after"]);
+});
+
+test("a run for an agent that a worker lacks is left to those who have it", async () => {
+  const bell = inProcessBell();
+  const { manager, store } = await work({ agents: [answering(["?"], [], "other")], bell, sweepMs: 20 });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  await manager.request(sessionId, { agent: "helper", input: "Hi." });
+  await bell.ring(sessionId, { runner: "other" });
+  await expect.poll(async () => (await bell.counts()).waiting).toBe(1);
+  await work({ agents: [answering(["Here."], [], "helper")], bell, manager });
+  await idle(store, sessionId);
+});
+
+test("a group is run as agents are, and stopped at its deadline", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const group = (reply: Parameters<typeof answering>[0]) =>
+    new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) }).addAgent(answering(reply, [], "member"));
+  const groups = { crew: group(["Agreed."]), slow: group([pausing(["a", "b"], gate())]) };
+  const { bell, store } = await work({ agents: [], groups, manager });
+  const ends: unknown[] = [];
+  for (const [name, deadline] of [
+    ["crew", {}],
+    ["slow", { deadline: new Date(Date.now() + 300).toISOString() }],
+  ] as const) {
+    const { sessionId } = await manager.create({ userId: "ann" });
+    await manager.request(sessionId, { group: name, input: "Go.", ...deadline });
+    await bell.ring(sessionId, { runner: name });
+    await idle(store, sessionId);
+    for await (const entry of store.read(sessionId, { reverse: true, limit: 1 })) ends.push(entry);
+  }
+  expect(ends).toMatchObject([
+    { type: "run", phase: "finished" },
+    { type: "run", phase: "failed", error: { code: "DEADLINE" } },
+  ]);
+});
+
+test("a run is asked for on one server, followed with its deltas on a second, approved on a third and ended on a fourth", {
+  timeout: 60_000,
+}, async (context) => {
+  if (redisSkip !== null) skipBecause(context, redisSkip);
+  const fleet = await openFleet("redis");
+  const hold = gate();
+  const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
+  const agent = answering([calling(callOf("1", "pay")), pausing(["Paid", " it", "."], hold)], [pay], "helper");
+  const open = async () => {
+    const bell = bullmqBell({ url: fleet.bellUrl });
+    const server = await createServer({ manager: fleet.manager, bell, agents: [agent] });
+    onTestFinished(async () => {
+      await server.close({ drainMs: 0 });
+      await bell.close();
+    });
+    return createClient({ url: await server.listen() });
+  };
+  const [one, two, three, four] = await Promise.all([open(), open(), open(), open()]);
+  await work({ agents: [agent], bell: fleet.bell, manager: fleet.manager, park: { afterMs: 50 } });
+  const { id } = (await one.sessions.create({})).header;
+  const run = await one.runs.start(id, { input: "Pay." });
+  expect(run.withoutWorker).toBe(false);
+  const seen: WireRunEvent[] = [];
+  const reading = (async () => {
+    for await (const event of two.runs.events(id, run.runId)) seen.push(event);
+  })();
+  const { questions } = await nextOf(two, run, "run-parked");
+  await three.runs.approve(id, questions[0]?.question ?? "");
+  await expect.poll(() => seen.filter(({ type }) => type === "text-delta").length, { timeout: 10_000 }).toBe(2);
+  // Who joins late is told what was said before.
+  expect(await nextOf(three, run, "text-delta")).toMatchObject({ text: "Paid" });
+  expect(await four.runs.cancel(id, run.runId)).toMatchObject({ status: "cancelled" });
+  await reading;
+  expect(seen.flatMap((event) => (event.type === "text-delta" ? event.text : []))).toEqual(["Paid", " it"]);
+  expect(seen.at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });
+  hold.open();
+});
+
+test("a run that nobody who is there can take is shown as such, and beyond maxWaiting no more are taken", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const bell = inProcessBell();
+  const server = await createServer({
+    manager,
+    bell,
+    agents: [answering([], [], "helper")],
+    limits: { maxWaiting: 2 },
+  });
+  onTestFinished(() => server.close());
+  const client = createClient({ url: await server.listen() });
+  const ids = [];
+  for (let index = 0; index < 3; index++) ids.push((await client.sessions.create({})).header.id);
+  const [first, second, third] = ids as [string, string, string];
+  const run = await client.runs.start(first, { input: "Hi." });
+  await client.runs.start(second, { input: "Hi." });
+  const before = (await manager.store.head(third))?.version;
+  const refused = await fetch(`${server.url}/api/sessions/${third}/runs`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ input: "Hi." }),
+  });
+  expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toEqual([
+    503,
+    "5",
+    expect.objectContaining({ code: "OVERLOADED" }),
+  ]);
+  expect((await manager.store.head(third))?.version).toBe(before);
+  await expect
+    .poll(async () => (await client.runs.get(first, run.runId)).withoutWorker, { timeout: 10_000 })
+    .toBe(true);
+  await work({ agents: [answering(["Hello.", "Hello."], [], "helper")], bell, manager });
+  expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-finished" });
+  expect((await client.runs.get(first, run.runId)).withoutWorker).toBe(false);
+  await pause(0);
+});
