@@ -56,7 +56,7 @@ export class SqliteHandle implements SqlDatabase {
   prepare(sql: string): SqliteStatement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
-    const statement = this.#attempt(() => new CheckedStatement(this.#connection.prepare(sql), this.place));
+    const statement = new CheckedStatement(() => this.#connection.prepare(sql), this.place);
     this.#statements.set(sql, statement);
     return statement;
   }
@@ -121,25 +121,39 @@ export class SqliteHandle implements SqlDatabase {
   }
 }
 
-class CheckedStatement implements SqliteStatement {
-  readonly #statement: ReturnType<SqliteDatabase["prepare"]>;
-  readonly #place: string;
+type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
 
-  constructor(statement: ReturnType<SqliteDatabase["prepare"]>, place: string) {
-    this.#statement = statement;
+class CheckedStatement implements SqliteStatement {
+  readonly #prepare: () => DriverStatement;
+  readonly #place: string;
+  #single: DriverStatement | undefined;
+  /** One of its own: after `all`, libsql would answer `get` once more for the values that `all` was given. */
+  #list: DriverStatement | undefined;
+
+  constructor(prepare: () => DriverStatement, place: string) {
+    this.#prepare = prepare;
     this.#place = place;
   }
 
   run(values: readonly SqlValue[]): number {
-    return this.#attempt(values, () => Number(this.#statement.run(...values).changes));
+    return this.#attempt(values, () => {
+      this.#single ??= this.#prepare();
+      return Number(this.#single.run(...values).changes);
+    });
   }
 
   get<Row>(values: readonly SqlValue[]): Row | undefined {
-    return this.#attempt(values, () => (this.#statement.get(...values) ?? undefined) as Row | undefined);
+    return this.#attempt(values, () => {
+      this.#single ??= this.#prepare();
+      return (this.#single.get(...values) ?? undefined) as Row | undefined;
+    });
   }
 
   all<Row>(values: readonly SqlValue[]): Row[] {
-    return this.#attempt(values, () => this.#statement.all(...values) as Row[]);
+    return this.#attempt(values, () => {
+      this.#list ??= this.#prepare();
+      return this.#list.all(...values) as Row[];
+    });
   }
 
   #attempt<T>(values: readonly SqlValue[], work: () => T): T {

@@ -80,6 +80,14 @@ test("binds nothing but texts, numbers and null, which a driver could not surviv
   expect(statement.get([null, "x"])).toMatchObject({ value: null, other: "x" });
 });
 
+test("answers for the values given, however the rows of the same statement were read before", () => {
+  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test");
+  const statement = handle.prepare("SELECT ? AS value");
+  expect(statement.all([1])).toMatchObject([{ value: 1 }]);
+  expect(statement.get([2])).toMatchObject({ value: 2 });
+  expect(statement.all([3])).toMatchObject([{ value: 3 }]);
+});
+
 test("gives the whole file to whoever copies it after closing", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const store = await openSqliteStore({ path });
