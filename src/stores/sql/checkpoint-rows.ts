@@ -27,7 +27,7 @@ export class CheckpointRows {
   async save(checkpoint: Checkpoint): Promise<void> {
     const { id, sessionId, createdAt } = checkpoint;
     // Held, so that no purge takes the session away between the look at it and the row that refers to it.
-    const held = `${this.#key}${this.#database.dialect.forUpdate}`;
+    const held = `${this.#key} ${this.#database.dialect.forUpdate}`;
     const saved = await this.#database.change(
       `INSERT INTO ${this.#table} (session_key, id, created_at, body)
        SELECT own.key, ?, ?, ? FROM (${held}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
