@@ -7,7 +7,6 @@ import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-f
 import type { SqlListing } from "../sql/sql-driver.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
-
 import type { SessionLog } from "./session-log.ts";
 import { LAST_SEQ, type Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";

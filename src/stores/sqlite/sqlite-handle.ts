@@ -13,7 +13,7 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
-/** A statement that is prepared once and run often. */
+/** A statement that is prepared when it is first run, and run often. */
 export interface SqliteStatement {
   /** Runs it and returns how many rows it changed. */
   run(values: readonly SqlValue[]): number;
