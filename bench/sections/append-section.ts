@@ -99,7 +99,7 @@ async function appendToDatabase(bench: Bench, lines: readonly Buffer[]): Promise
   const written = bytesPer(samples.sqlite, appends);
   const bare = bytesPer(samples.bare, appends);
   return [
-    speedRow("sqlite, one append at a time", samples.sqlite, samples.bare, appends, 0.6, "bare prepared insert"),
+    speedRow("sqlite, one append at a time", samples.sqlite, samples.bare, appends, 0.5, "bare prepared insert"),
     speedRow(`sqlite, ${COLLECTED}`, collected.sqlite, collected.bare, appends, null, "bare prepared insert"),
     {
       section,

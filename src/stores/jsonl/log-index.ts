@@ -15,14 +15,7 @@ import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../i
 import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
-import {
-  decodeHead,
-  decodePath,
-  encodeHead,
-  encodeSettings,
-  type EntryState,
-  settingsIn,
-} from "../rows/entry-state.ts";
+import { decodeHead, decodePath, headState, settingsState, type EntryState, settingsIn } from "../rows/entry-state.ts";
 import { NEWLINE } from "./log-line.ts";
 import type { Places } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
@@ -191,11 +184,10 @@ function openIndex(path: string): number {
 
 function formatLine({ headerCheck }: LogIdentity, point: LogPoint, { ino, size, mtimeMs }: FileStamp): string {
   const { end, lines, tail, head } = point;
-  const where = `"format":${FORMAT},"seq":${end.seq},"offset":${end.offset},"lines":${lines}`;
-  const checks = `"tail":[${checksum(tail)},${tail.length}],"log":${JSON.stringify([headerCheck, ino, size, mtimeMs])}`;
-  const settings = point.settings.map((node) => `[${node.seq},${encodeSettings(node)}]`);
-  const state = `"leaf":${JSON.stringify(head.leafId)},"head":${encodeHead(head)},"settings":[${settings}]`;
-  return withChecksum(`{${where},${checks},${state}}`);
+  const where = { format: FORMAT, seq: end.seq, offset: end.offset, lines };
+  const checks = { tail: [checksum(tail), tail.length], log: [headerCheck, ino, size, mtimeMs] };
+  const settings = point.settings.map((node) => [node.seq, settingsState(node)]);
+  return withChecksum(JSON.stringify({ ...where, ...checks, leaf: head.leafId, head: headState(head), settings }));
 }
 
 /** The line that says how the log looked when nobody wrote to it. It stands after the last other line, until the next one. */

@@ -2,7 +2,6 @@ import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
-import type { SqlValue } from "./postgres-connection.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
 import { encodeRest, settingsColumn, type LoadedSession, restChanged } from "./session-row.ts";
 
@@ -28,7 +27,7 @@ export class EntryWriter {
 
   /** Whether a plan fits into the one statement that `append` is. */
   fits({ rows }: EncodedPlan): boolean {
-    return rows.length === 1 || batchesOf(rows).length === 1;
+    return batchesOf(rows).length === 1;
   }
 
   /**
@@ -42,27 +41,19 @@ export class EntryWriter {
     { leaseToken, nowMs, idsUnseen }: WriteConditions,
   ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
-    const { id, state, body } = rows[rows.length - 1] as NewRow;
-    const batch = rows.length === 1 ? rows : (batchesOf(rows)[0] ?? []);
-    const parts: AppendParts = {
-      one: rows.length === 1,
+    const { id, state } = rows[rows.length - 1] as NewRow;
+    const batch = batchesOf(rows)[0] ?? [];
+    const { settings } = head.path;
+    const listed = sameRuns(session.head, head) ? null : runsColumns(head);
+    const count = await writer.change(appendStatement(this.#handle, listed !== null), [
+      ...[session.key, session.head.version, head.updatedAt, head.modifiedAt, id, state, head.version],
+      recordsOf(batch),
       // What is long, or seldom changes, stays where it is until it does.
-      rest: restChanged(session, place),
-      settings: head.path.settings !== session.head.path.settings,
-      lease: leaseToken !== null,
-      ids: idsUnseen,
-      runs: !sameRuns(session.head, head),
-    };
-    const values: SqlValue[] = [session.key, session.head.version, head.updatedAt, head.modifiedAt, id, state];
-    values.push(head.version, parts.one ? toJsonb(body) : recordsOf(batch));
-    if (parts.rest) values.push(encodeRest(place));
-    if (parts.settings) values.push(settingsColumn(head.path.settings));
-    if (parts.lease) values.push(leaseToken, nowMs);
-    if (parts.runs) {
-      const { runs, due } = runsColumns(head);
-      values.push(runs, due);
-    }
-    const count = await writer.change(appendStatement(this.#handle, parts), values);
+      restChanged(session, place) ? encodeRest(place) : null,
+      settings === session.head.path.settings ? null : settingsColumn(settings),
+      ...[leaseToken, nowMs, idsUnseen],
+      ...(listed === null ? [] : [listed.runs, listed.due]),
+    ]);
     return { written: count > 0, others: rows.slice(batch.length) };
   }
 
@@ -89,54 +80,33 @@ export class EntryWriter {
   }
 }
 
-/** What an append has to do beside the usual; each of it costs the database something even where it does nothing. */
-interface AppendParts {
-  readonly one: boolean;
-  readonly rest: boolean;
-  readonly settings: boolean;
-  readonly lease: boolean;
-  readonly ids: boolean;
-  /** Listings find the session by other runs than before. */
-  readonly runs: boolean;
-}
-
 /**
  * One statement, so that an append is one round trip and all of it or nothing. The update of the head waits for other
  * writers and then looks at what they left; the conditions are on that row, so that none of them can be outdated. A
- * deleted session is not marked. Who changes the session's other row as well locks that one first, as everyone does.
+ * deleted session is not marked. Who changes the session's other row as well, as open runs are `listed` there, locks that
+ * one first, as everyone does.
  */
-function appendStatement({ schema, channel }: PostgresHandle, parts: AppendParts): string {
-  let last = 8;
-  const next = (): string => `$${++last}`;
-  const records = (columns: string): string => `json_to_recordset($8::text::json) AS new (${columns})`;
-  const rows = parts.one
-    ? "$2, $5, $6, $8::text::jsonb FROM grown"
-    : `new.* FROM grown CROSS JOIN ${records("seq bigint, id text, state text, body jsonb")}`;
-  const rest = parts.rest ? `, rest = ${next()}` : "";
-  const settings = parts.settings ? `, settings = ${next()}` : "";
-  const lease = parts.lease
-    ? `AND lease_token = ${next()} AND lease_until_ms > coalesce(${next()}::bigint, ${DATABASE_NOW_MS})`
-    : "";
-  const found = `SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id`;
-  const taken = parts.one
-    ? `${found} = $5`
-    : `SELECT 1 FROM ${records("id text")} CROSS JOIN LATERAL (${found} = new.id LIMIT 1) AS found`;
-  const ids = parts.ids ? `AND NOT EXISTS (${taken})` : "";
-  const locked = parts.runs ? `locked AS (SELECT key FROM ${schema}.sessions WHERE key = $1 FOR NO KEY UPDATE), ` : "";
-  const listed = parts.runs
-    ? `, listed AS (
-        UPDATE ${schema}.sessions SET runs = ${next()}, runs_due = ${next()} FROM grown WHERE key = session_key
-      )`
-    : "";
-  return `WITH ${locked}grown AS (
+function appendStatement({ schema, channel }: PostgresHandle, listed: boolean): string {
+  const locked = `locked AS (SELECT key FROM ${schema}.sessions WHERE key = $1 FOR NO KEY UPDATE), `;
+  const runs = `, listed AS (
+      UPDATE ${schema}.sessions SET runs = $14, runs_due = $15 FROM grown WHERE key = session_key
+    )`;
+  return `WITH ${listed ? locked : ""}grown AS (
       UPDATE ${schema}.heads
-      SET version = $7, updated_at = $3, modified_at = $4, last_id = $5, state = $6${rest}${settings}
-      ${parts.runs ? "FROM locked" : ""}
-      WHERE session_key = ${parts.runs ? "key" : "$1"} AND version = $2 AND marked ${lease} ${ids}
+      SET version = $7, updated_at = $3, modified_at = $4, last_id = $5, state = $6,
+        rest = coalesce($9, rest), settings = coalesce($10, settings)
+      ${listed ? "FROM locked" : ""}
+      WHERE session_key = ${listed ? "key" : "$1"} AND version = $2 AND marked
+        AND ($11::bigint IS NULL OR lease_token = $11 AND lease_until_ms > coalesce($12::bigint, ${DATABASE_NOW_MS}))
+        AND NOT ($13::boolean AND EXISTS (
+          SELECT 1 FROM json_to_recordset($8::text::json) AS new (id text)
+          CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id = new.id LIMIT 1) AS found
+        ))
       RETURNING session_key, ${notifyIfWatched(channel)}
-    )${listed}
+    )${listed ? runs : ""}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT session_key, ${rows}`;
+    SELECT session_key, new.* FROM grown
+    CROSS JOIN json_to_recordset($8::text::json) AS new (seq bigint, id text, state text, body jsonb)`;
 }
 
 function recordsOf(rows: readonly NewRow[]): string {

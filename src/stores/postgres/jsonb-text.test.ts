@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sameJson } from "../../internal/json.ts";
-import { fromJsonb, textFromJsonb, toJsonb } from "./jsonb-text.ts";
+import { fromJsonb, toJsonb } from "./jsonb-text.ts";
 
 /** Texts made of what is dangerous: NUL, halves of pairs, the mark, backslashes, and what looks like an escape. */
 const text = fc
@@ -43,7 +43,6 @@ test("leaves nothing in it that jsonb refuses", () => {
       const kept = JSON.parse(toJsonb(JSON.stringify(value))) as string;
       expect(kept).not.toContain("\0");
       expect(Buffer.from(kept).toString()).toBe(kept);
-      expect(textFromJsonb(kept)).toBe(value);
     }),
   );
 });

@@ -24,8 +24,3 @@ export function jsonOf(text: string): string {
 export function fromJsonb(text: string): unknown {
   return JSON.parse(jsonOf(text));
 }
-
-/** A text that was taken out of `jsonb` by SQL. */
-export function textFromJsonb(text: string): string {
-  return text.replace(/\uffff([0-9a-f]{4})/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)));
-}

@@ -1,6 +1,7 @@
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
+import type { SessionFilter } from "../sql/session-filter.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Reader } from "./postgres-handle.ts";
 import { IS_LIVE } from "./session-row.ts";
 
@@ -89,6 +90,14 @@ export class LeaseColumns implements LeaseTable {
     return row === undefined ? null : Number(row.token);
   }
 
+  /** Whether someone has a session now, as a condition on its row. */
+  held(): SessionFilter {
+    // One look for each session that has a run: a join might read the leases of all sessions.
+    const sql = `coalesce((SELECT ${leaseIsLive("?")} FROM ${this.#handle.schema}.heads AS lease
+      WHERE lease.session_key = key), false)`;
+    return { sql, values: [this.nowMs()] };
+  }
+
   /** The run in whose hand the lease is, or null when it has just become free. */
   async #holder(sessionId: string): Promise<string | null> {
     const [row] = await this.#handle.read<{ run: string | null }>(
@@ -102,7 +111,7 @@ export class LeaseColumns implements LeaseTable {
 }
 
 /** Whether the lease of a head is live, as SQL; `given` is what time it is, null for the clock of the database. */
-export function leaseIsLive(given: string): string {
+function leaseIsLive(given: string): string {
   return `lease_until_ms > ${now(given)}`;
 }
 

@@ -1,11 +1,11 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
+import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-filter.ts";
+import type { SqlListing } from "../sql/sql-driver.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
-import type { SqlValue } from "./postgres-connection.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
-import { filterOf, type ListedQuery } from "./session-filter.ts";
 import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 // Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
@@ -22,7 +22,7 @@ interface ListedRow extends SessionRow {
  * Lists sessions. Those whose row is settled come in order out of an index; the few others are sorted in. So a listing
  * costs what it shows, and appends change no index.
  */
-export class Listing {
+export class Listing implements SqlListing {
   readonly #handle: PostgresHandle;
   readonly #port: PostgresPort;
   readonly #leases: LeaseColumns;
@@ -33,30 +33,26 @@ export class Listing {
     this.#leases = leases;
   }
 
-  /** One page of a listing, newest first. */
   async list(query: ListedQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
     const { schema } = this.#handle;
-    const { sql, values } = filterOf(schema, query, this.#leases.nowMs());
-    const bound: SqlValue[] = [...values];
-    const place = after === null ? null : [bound.push(after.modifiedAt), bound.push(after.id)];
-    const from = (column: string): string =>
-      place === null ? "" : `AND (${column}, id) < ($${place[0]}::text COLLATE "C", $${place[1]}::text COLLATE "C")`;
-    const page = `LIMIT $${bound.push(limit)}`;
-    const order = "ORDER BY modified_at DESC, id DESC";
-    const rows =
-      query.deleted === true
-        ? `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(schema)} WHERE ${sql} ${from("modified_at")} ${order}`
-        : `SELECT *, ${this.#behind()} AS behind FROM (
-             (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${sql} ${from("listed_at")}
-              ORDER BY listed_at DESC, id DESC ${page})
-             UNION ALL
-             (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${sql} ${from("modified_at")}
-              ${order} ${page})
-           ) AS listed ${order}`;
-    return this.#heads(await this.#handle.read<ListedRow>(`${rows} ${page}`, bound));
+    const { sql, values } = this.#filterOf(query);
+    const order = "ORDER BY modified_at DESC, id DESC LIMIT ?";
+    const place = after === null ? [] : [after.modifiedAt, after.id];
+    const from = (column: string): string => (after === null ? "" : `AND (${column}, id) < (?, ?)`);
+    const page = [...values, ...place, limit];
+    if (query.deleted === true) {
+      const rows = `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(schema)} WHERE ${sql} ${from("modified_at")}`;
+      return this.#heads(await this.#handle.rows<ListedRow>(`${rows} ${order}`, page));
+    }
+    const rows = `SELECT *, ${this.#behind()} AS behind FROM (
+        (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${sql} ${from("listed_at")}
+         ORDER BY listed_at DESC, id DESC LIMIT ?)
+        UNION ALL
+        (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${sql} ${from("modified_at")} ${order})
+      ) AS listed ${order}`;
+    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...page, ...page, limit]));
   }
 
-  /** Open sessions that were last appended to before a time, the longest idle first. */
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const { schema } = this.#handle;
     const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
@@ -74,12 +70,14 @@ export class Listing {
   }
 
   async count(query: ListedQuery): Promise<number> {
-    const { sql, values } = filterOf(this.#handle.schema, query, this.#leases.nowMs());
-    const [row] = await this.#handle.read<{ count: string }>(
-      `SELECT count(*) AS count FROM ${this.#handle.schema}.sessions WHERE ${sql}`,
-      values,
-    );
+    const { sql, values } = this.#filterOf(query);
+    const count = `SELECT count(*) AS count FROM ${this.#handle.schema}.sessions WHERE ${sql}`;
+    const [row] = await this.#handle.rows<{ count: string }>(count, values);
     return Number(row?.count ?? 0);
+  }
+
+  #filterOf(query: ListedQuery): SessionFilter {
+    return filterOf(this.#handle.dialect, query, () => this.#leases.held());
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {

@@ -1,5 +1,7 @@
+import type { SqlValue as SharedValue } from "../sql/sql-database.ts";
+
 /** What is bound to a statement. */
-export type SqlValue = string | number | boolean | null;
+export type SqlValue = SharedValue | boolean;
 
 /** A row as a client hands it out: by the names of its columns. */
 export type Row = Readonly<Record<string, unknown>>;

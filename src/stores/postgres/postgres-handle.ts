@@ -1,5 +1,8 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { type Asking, runLater } from "../rows/asking.ts";
+import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
+import { jsonOf } from "./jsonb-text.ts";
 import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
 import type {
   Answer,
@@ -25,7 +28,8 @@ export const DATABASE_NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::
  * One database, behind which the clients look the same: every failure is a `SessionError`, names stand in the store's
  * schema, and reads go on over a connection that was lost.
  */
-export class PostgresHandle {
+export class PostgresHandle implements SqlDatabase {
+  readonly dialect: SqlDialect;
   readonly place: string;
   /** The schema's name, quoted, for statements. */
   readonly schema: string;
@@ -42,6 +46,7 @@ export class PostgresHandle {
     this.place = connection.place;
     this.schema = `"${schema}"`;
     this.channel = `${schema}_entries`;
+    this.dialect = dialectOf(this.schema);
   }
 
   /** Runs a statement that may change something: once, whatever happens. */
@@ -50,8 +55,8 @@ export class PostgresHandle {
   }
 
   /** The same, for how many rows it changed. To hand rows out costs something even where it is one. */
-  change(sql: string, values: readonly SqlValue[]): Promise<number> {
-    return this.#attempt(() => this.#connection.query(sql, values)).then(countIn);
+  change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
+    return this.#attempt(() => this.#connection.query(numbered(sql), values)).then(countIn);
   }
 
   /** Runs a statement that changes nothing, again if the connection goes away. */
@@ -65,6 +70,14 @@ export class PostgresHandle {
       }
     }
     return this.write<R>(sql, values);
+  }
+
+  rows<R>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return this.read<R>(numbered(sql), values);
+  }
+
+  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Promise<T> {
+    return this.transaction((transaction) => runLater(steps(transaction)));
   }
 
   /** Runs `work` in a transaction, again if the database undid it because of another one. */
@@ -114,7 +127,7 @@ export interface Reader {
 }
 
 /** The statements of one transaction. */
-export class Transaction implements Reader {
+export class Transaction implements Reader, SqlRunner {
   readonly #statements: Statements;
 
   constructor(statements: Statements) {
@@ -129,11 +142,37 @@ export class Transaction implements Reader {
     return this.read<R>(sql, values);
   }
 
-  change(sql: string, values: readonly SqlValue[]): Promise<number> {
-    return this.#statements.query(sql, values).then(countIn);
+  rows<R>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return this.read<R>(numbered(sql), values);
+  }
+
+  change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
+    return this.#statements.query(numbered(sql), values).then(countIn);
   }
 }
 
 function countIn({ count }: Answer): number {
   return count;
+}
+
+function dialectOf(schema: string): SqlDialect {
+  return {
+    prefix: `${schema}.`,
+    forUpdate: "FOR UPDATE",
+    byBytes: 'COLLATE "C"',
+    inKeys: "= ANY (translate(?::text, '[]', '{}')::bigint[])",
+    lockName: "SELECT pg_advisory_xact_lock(hashtextextended(?::text, 1))",
+    // The values by name, as the database knows how many rows have each, and nothing of their bits.
+    hasRuns: (bit) => `runs IN (${[1, 2, 3, 4, 5, 6, 7].filter((value) => (value & bit) !== 0).join(", ")})`,
+    json: (column, ...path) => `${column} #> '{${path.join(",")}}'`,
+    text: (column, ...path) => `${column} #>> '{${path.join(",")}}'`,
+    arrayLength: (json) => `CASE jsonb_typeof(${json}) WHEN 'array' THEN jsonb_array_length(${json}) END`,
+    jsonOf,
+  };
+}
+
+/** A statement whose values PostgreSQL counts. */
+function numbered(sql: string): string {
+  let count = 0;
+  return sql.replaceAll("?", () => `$${++count}`);
 }

@@ -1,4 +1,4 @@
-import { SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
@@ -7,7 +7,7 @@ import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, Store
 import { runsColumns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
-import { checkOpen } from "./check-open.ts";
+import { checkLimits } from "../sql/make-limits.ts";
 import { EntryWriter } from "./entry-writer.ts";
 import { jsonOf, toJsonb } from "./jsonb-text.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
@@ -108,10 +108,9 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
   }
 
   commit(session: LoadedSession, plan: EncodedPlan, conditions: CommitConditions): Promise<LoadedSession | "behind"> {
-    const { status } = plan.place.head;
     if (this.#transaction !== null) return this.#commitLocked(this.#transaction, session, plan);
     // What takes more than one statement is done in a transaction.
-    if (status !== session.head.status || !this.#writer.fits(plan)) return Promise.resolve("behind");
+    if (plan.place.head.status !== session.head.status || !this.#writer.fits(plan)) return Promise.resolve("behind");
     return this.#writer.append(this.#handle, session, plan, { ...conditions, nowMs: this.#parts.leases.nowMs() }).then(
       ({ written }) => (written ? movedTo(session, plan) : "behind"),
       (error: unknown) => {
@@ -132,8 +131,7 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
     const { schema } = this.#handle;
     const taken = await this.#read(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
-    await this.#checkForks(header.forkedFrom?.sessionId, limits.maxForks);
-    await checkOpen(this.#handle, transaction, header.userId, limits.maxOpenPerUser);
+    await runLater(checkLimits(this.#handle.dialect, transaction, header, limits));
     const key = await this.#insertSession(transaction, { place, origin, last });
     const parents = parentsOf(place.head).map((parent) => ({
       parent,
@@ -201,17 +199,6 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
     );
     if (row === undefined) throw sessionExists(header.id);
     return Number(row.key);
-  }
-
-  async #checkForks(sourceId: string | undefined, limit: number | undefined): Promise<void> {
-    if (sourceId === undefined || limit === undefined) return;
-    const [row] = await this.#read<{ count: string }>(
-      `SELECT count(*) AS count FROM ${this.#handle.schema}.session_parents
-       JOIN ${this.#handle.schema}.sessions ON key = session_key
-       WHERE parent_id = $1 AND forked AND deleted_at IS NULL`,
-      [sourceId],
-    );
-    if (Number(row?.count ?? 0) >= limit) throw new SessionCapacityError("forks of a session", limit);
   }
 }
 

@@ -259,6 +259,12 @@ test("reads no other sessions than it finds where it is asked for open runs, or 
   expect(await sessionsReadBy(() => store.list({ runs: "parked", userId: "u2", limit: 5 }))).toBeLessThan(50);
 });
 
+/** The statements in a schema that wait for others, as a query. */
+function waitingIn(schema: string): string {
+  return `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+    WHERE NOT granted AND datname = current_database() AND query LIKE '%${schema}%'`;
+}
+
 test("waits for who has a session's row before it takes the head, so that neither waits for the other for ever", async () => {
   const { store, schema } = await openCounted();
   const other = postgres(await postgresUrl(), { max: 2, onnotice: () => {} });
@@ -270,15 +276,29 @@ test("waits for who has a session's row before it takes the head, so that neithe
     // As settling and deleting do it: the session's row first, and then its head.
     const [row] = await holder.unsafe(`SELECT key FROM ${schema}.sessions WHERE id = 'a' FOR NO KEY UPDATE`);
     starting = store.append("a", [{ type: "run", runId: "r", phase: "started" }]);
-    const waiting = `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
-      WHERE NOT granted AND datname = current_database() AND query LIKE '%${schema}%'`;
-    await expect.poll(() => other.unsafe(waiting)).toHaveLength(1);
+    await expect.poll(() => other.unsafe(waitingIn(schema))).toHaveLength(1);
     await holder.unsafe(`UPDATE ${schema}.heads SET watched_until_ms = 0 WHERE session_key = ${row?.key}`);
   });
   await starting;
   expect((await store.list({ runs: "interrupted" })).items).toHaveLength(1);
   const [counted] = await other`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
   expect(Number(counted?.deadlocks)).toBe(0);
+});
+
+test("saves no checkpoint of a session that is deleted and purged while it looks for it", async () => {
+  const { store, schema } = await openCounted();
+  const other = postgres(await postgresUrl(), { max: 2, onnotice: () => {} });
+  onTestFinished(() => other.end());
+  await store.create(createHeader({ id: "a" }));
+  const position = { version: 0, leafId: null, parentCheckpointId: null };
+  const checkpoint = { id: "c", sessionId: "a", ...position, createdAt: "2025-01-01T00:00:00.000Z", metadata: {} };
+  let saving: Promise<unknown> = Promise.resolve();
+  await other.begin(async (holder) => {
+    await holder.unsafe(`DELETE FROM ${schema}.heads; DELETE FROM ${schema}.sessions WHERE id = 'a'`);
+    saving = store.saveCheckpoint(checkpoint).catch((error) => error);
+    await expect.poll(() => other.unsafe(waitingIn(schema))).toHaveLength(1);
+  });
+  expect(await saving).toMatchObject({ code: "SESSION_NOT_FOUND" });
 });
 
 test("gives the search index only what is new, and finds what a fork took over from a purged source", async () => {

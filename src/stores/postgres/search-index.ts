@@ -1,11 +1,12 @@
-import { entryText } from "../../session/search.ts";
+import { entryText, type SearchTerm } from "../../session/search.ts";
 import type { Entry } from "../../session/entry.ts";
-import type { Segment } from "../rows/segments.ts";
+import type { LogRange, Segment } from "../rows/segments.ts";
+import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
 import { nameIn } from "./session-row.ts";
-import { addTrigrams, arrayOf } from "./trigrams.ts";
+import { addTrigrams, arrayOf, trigramsOf } from "./trigrams.ts";
 
 const BATCH_SESSIONS = 50;
 const BATCH_BLOCKS = 16;
@@ -35,14 +36,13 @@ interface IndexRow {
  * directory. Appends do not touch it; a search first adds what has come since. It holds no text, so that what it finds
  * is a candidate to be looked at.
  */
-export class SearchIndex {
+export class SearchIndex implements TextIndex {
   readonly #handle: PostgresHandle;
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;
   }
 
-  /** Adds what was appended since the last time, a part at a time. */
   async catchUp(): Promise<void> {
     for (let batch = 0; batch < BATCHES_MAX; batch++) {
       const [waiting] = await this.#handle.read(
@@ -53,7 +53,10 @@ export class SearchIndex {
     }
   }
 
-  /** The sessions whose own entries or texts may contain a term; null when there are too many to be useful. */
+  keyOf(term: SearchTerm): string | null {
+    return trigramsOf(term);
+  }
+
   async ownersOf(trigrams: string, limit: number): Promise<Set<number> | null> {
     const rows = await this.#handle.read<{ key: string }>(
       `SELECT DISTINCT session_key AS key FROM ${this.#handle.schema}.search_index
@@ -63,8 +66,7 @@ export class SearchIndex {
     return rows.length > limit ? null : new Set(rows.map(({ key }) => Number(key)));
   }
 
-  /** The parts of a part of a log in which one of some terms may occur, in order. */
-  async partsIn({ key, start, end }: Segment, terms: readonly string[]): Promise<Segment[]> {
+  async *partsIn({ key, start, end }: Segment, terms: readonly string[]): AsyncGenerator<LogRange> {
     const any = terms.map((_, index) => `trigrams @> $${index + 4}::text::integer[]`).join(" OR ");
     const first = Math.floor(start / SEARCH_BLOCK_ENTRIES);
     const last = Math.floor((end - 1) / SEARCH_BLOCK_ENTRIES);
@@ -73,10 +75,10 @@ export class SearchIndex {
        WHERE session_key = $1 AND block BETWEEN $2 AND $3 AND (${any}) ORDER BY block`,
       [key, first, last, ...terms],
     );
-    return rows.map((row) => {
-      const from = Number(row.block) * SEARCH_BLOCK_ENTRIES;
-      return { key, start: Math.max(start, from), end: Math.min(end, from + SEARCH_BLOCK_ENTRIES) };
-    });
+    for (const { block } of rows) {
+      const from = Number(block) * SEARCH_BLOCK_ENTRIES;
+      yield { start: Math.max(start, from), end: Math.min(end, from + SEARCH_BLOCK_ENTRIES) };
+    }
   }
 
   async #indexPart(transaction: Transaction): Promise<void> {

@@ -5,12 +5,12 @@ import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodeHead,
   decodePath,
-  encodeFacts,
-  encodePath,
-  encodeSettings,
   type EntryState,
+  factsOf,
   type HeadPlace,
+  pathState,
   settingsIn,
+  settingsState,
 } from "../rows/entry-state.ts";
 import type { RowSession } from "../rows/row-port.ts";
 import { type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -67,16 +67,13 @@ interface Rest {
   readonly facts?: EntryState["facts"];
 }
 
-/** The text of a row's `rest`, null where the last entry's state says everything. */
-export function encodeRest({ head, leafSeq, factsSeq }: HeadPlace): string | null {
-  const parts: string[] = [];
-  const elsewhere = leafElsewhere({ head, leafSeq, factsSeq });
-  if (elsewhere !== null) {
-    const state = `{"at":""${encodePath(head.path, elsewhere)}}`;
-    parts.push(`"leaf":{"id":${JSON.stringify(head.leafId)},"state":${state}}`);
-  }
-  if (factsSeq !== null) parts.push(`"facts":${encodeFacts(head)}`);
-  return parts.length === 0 ? null : `{${parts.join(",")}}`;
+/** The text of a row's `rest`. */
+export function encodeRest(place: HeadPlace): string {
+  const { head, factsSeq } = place;
+  const elsewhere = leafElsewhere(place);
+  const leaf = { id: head.leafId as string, state: { at: "", ...pathState(head.path, elsewhere ?? 0) } };
+  const rest: Rest = { ...(elsewhere !== null && { leaf }), ...(factsSeq !== null && { facts: factsOf(head) }) };
+  return JSON.stringify(rest);
 }
 
 /** Whether two heads of a session may have different texts as `rest`. */
@@ -84,9 +81,9 @@ export function restChanged(before: HeadPlace, after: HeadPlace): boolean {
   return before.factsSeq !== after.factsSeq || leafElsewhere(before) !== leafElsewhere(after);
 }
 
-/** The text of a row's `settings`: what the node holds that they stand at; null where none were ever set. */
-export function settingsColumn(settings: SettingsNode | null): string | null {
-  return settings === null ? null : encodeSettings(settings);
+/** The text of a row's `settings`: what the node holds that they stand at. */
+export function settingsColumn(settings: SettingsNode | null): string {
+  return JSON.stringify(settings === null ? null : settingsState(settings));
 }
 
 /** The name that a session's row gives it, or null. */

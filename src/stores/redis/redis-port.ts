@@ -2,19 +2,18 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sameFacts } from "../rows/entry-state.ts";
 import type { CommitConditions, MakeLimits, NewSession, RowPort, StoredRow } from "../rows/row-port.ts";
 import { CACHED_SESSIONS } from "../rows/session-cache.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
-import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { Segment } from "./segments.ts";
 import type { SessionIndex } from "./session-index.ts";
-import { knownArgs, placeOf, type SessionLog, writeRow } from "./session-log.ts";
+import { placeOf, type SessionLog } from "./session-log.ts";
 import type { SessionMaker } from "./session-maker.ts";
-import { APPEND, APPEND_ONE, ONE_KINDS } from "./session-scripts.ts";
+import { APPEND } from "./session-scripts.ts";
 import { stageRows } from "./staged-rows.ts";
 import {
   nextStamp,
@@ -80,20 +79,26 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   async commit(
     session: StoredSession,
     plan: EncodedPlan,
-    { leaseToken }: CommitConditions,
+    conditions: CommitConditions,
   ): Promise<StoredSession | "behind" | "unsure"> {
-    const { deletedAt, segments, stamp: before } = session;
-    if (deletedAt !== null) return "behind";
+    const { stamp: before } = session;
+    if (session.deletedAt !== null) return "behind";
     if (!session.marked) await this.#parts.index.mark(session.head.header.id, before.gen);
     const stamp = nextStamp(before);
-    const options = this.#optionsOf(session.head, plan.place.head, leaseToken);
-    const written =
-      options === null && plan.rows.length === 1
-        ? await this.#writeOne(session, plan, stamp)
-        : await this.#writeAll(session, plan, stamp, options ?? {});
-    if (!written) return "unsure";
-    const { head, leafSeq, factsSeq } = plan.place;
-    return { stamp, marked: true, deletedAt, segments, head, leafSeq, factsSeq };
+    const { handle, names } = this.#parts;
+    const { keys, channel } = this.#namesOf(session);
+    const staged = await stageRows(handle, names, session.head.header.id, plan.rows);
+    const written = await handle.evaluate(
+      APPEND,
+      [...keys, ...staged.keys],
+      [
+        ...[before.text, stamp.text, writeHead(plan.place, stamp.gen), channel, placeOf(session.head.version)],
+        ...[JSON.stringify(this.#optionsOf(session.head, plan.place.head, conditions)), ...staged.args],
+      ],
+    );
+    if (written === 1) return movedTo(session, plan, stamp);
+    await staged.discard();
+    return "unsure";
   }
 
   locked<T>(steps: (port: RedisPort) => Asking<T>): Promise<T> {
@@ -111,65 +116,37 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     );
   }
 
-  /** What nearly every append is. */
-  async #writeOne(session: StoredSession, { rows, place }: EncodedPlan, stamp: Stamp): Promise<boolean> {
-    const { keys, channel } = this.#namesOf(session);
-    const row = rows[0] as NewRow;
-    const reply = await this.#parts.handle.evaluate(APPEND_ONE, keys, [
-      ...[session.stamp.text, stamp.text, writeHead(place, stamp.gen), channel],
-      ...[placeOf(row.seq), row.id, writeRow(row)],
-    ]);
-    return ONE_KINDS[reply as number] === "ok";
-  }
-
-  async #writeAll(
-    session: StoredSession,
-    { rows, place }: EncodedPlan,
-    stamp: Stamp,
-    options: Record<string, string>,
-  ): Promise<boolean> {
-    const { handle, names } = this.#parts;
-    const { header, version } = session.head;
-    const { id } = header;
-    const { uid } = stamp;
-    const { keys, channel } = this.#namesOf(session);
-    const staged = await stageRows(handle, names, id, rows);
-    const rest = [names.lease(id), names.forks(id, uid), names.checkpoints(id, uid), ...staged.keys];
-    const [known, ...settings] = knownArgs(session);
-    const reply: readonly RedisReply[] = await handle.run(
-      APPEND,
-      [...keys, ...rest],
-      [
-        ...[known, stamp.text, writeHead(place, stamp.gen), channel, placeOf(version)],
-        ...[...settings, JSON.stringify(options), ...staged.args],
-      ],
-    );
-    if (reply[0] !== "ok") await staged.discard();
-    return reply[0] === "ok";
-  }
-
   #namesOf({ stamp: { uid }, head }: StoredSession): SessionNames {
     const known = this.#names.get(uid);
     if (known !== undefined) return known;
     const { names } = this.#parts;
     const { id } = head.header;
-    const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid)];
-    const made = { keys, channel: names.channel(id) };
+    const log = [names.entries(id, uid), names.positions(id, uid)];
+    const rest = [names.lease(id), names.forks(id, uid), names.checkpoints(id, uid)];
+    const made = { keys: [names.session(id), ...log, ...rest], channel: names.channel(id) };
     this.#names.set(uid, made);
     return made;
   }
 
-  /** What few appends need, for the script; null when there is nothing of it. */
-  #optionsOf(before: SessionHead, after: SessionHead, token: number | null): Record<string, string> | null {
+  /** What few appends need, for the script. */
+  #optionsOf(
+    before: SessionHead,
+    after: SessionHead,
+    { leaseToken, idsUnseen }: CommitConditions,
+  ): Record<string, string | boolean> {
     const { leases, ttlSeconds } = this.#parts;
     const sameSettings = settingsOf(before) === settingsOf(after);
-    const same = sameSettings && sameFacts(before, after);
-    if (same && token === null && ttlSeconds === undefined) return null;
     return {
-      ...(token !== null && { token: String(token), clock: leases.clockArg() }),
+      ...(idsUnseen && { unseen: true }),
+      ...(leaseToken !== null && { token: String(leaseToken), clock: leases.clockArg() }),
       ...(ttlSeconds !== undefined && { ttl: String(ttlSeconds) }),
-      ...(!same && { ff: writeFacts(after) }),
+      ...(!sameFacts(before, after) && { ff: writeFacts(after) }),
       ...(!sameSettings && { ss: settingsOf(after), set: writeSettings(after) }),
     };
   }
+}
+
+function movedTo({ deletedAt, segments }: StoredSession, { place }: EncodedPlan, stamp: Stamp): StoredSession {
+  const { head, leafSeq, factsSeq } = place;
+  return { stamp, marked: true, deletedAt, segments, head, leafSeq, factsSeq };
 }

@@ -86,7 +86,7 @@ export class SessionLog {
 }
 
 /** What tells the server how far a session is known. */
-export function knownArgs({ stamp, head }: StoredSession): [stamp: string, uid: string, ss: string] {
+function knownArgs({ stamp, head }: StoredSession): [stamp: string, uid: string, ss: string] {
   return [stamp.text, stamp.uid, settingsOf(head)];
 }
 

@@ -14,18 +14,6 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * - `uid`, `hd`, `sg` and `ix` never change: its unique name, its header, whose log it begins with, what the index needs.
  */
 
-const LOAD = `
-local function load(key, stamp, uid, ss)
-  local f = redis.call('HMGET', key, 'k', 'uid', 'ss')
-  if not f[1] then return {'none'} end
-  if f[1] == stamp then return {'same'} end
-  local fixed, settings = false, false
-  if f[2] ~= uid then fixed = redis.call('HMGET', key, 'hd', 'sg') end
-  if f[2] ~= uid or f[3] ~= ss then settings = redis.call('HGET', key, 'set') end
-  return {'full', redis.call('HMGET', key, 'k', 'h', 'ff', 'ss', 'del', 'dg'), fixed, settings}
-end
-`;
-
 const STAMP = `
 local function readStamp(key)
   local stamp = redis.call('HGET', key, 'k')
@@ -67,28 +55,38 @@ local function clock(now)
 end
 `;
 
-/** Reads a session, or says that it is still as known. ARGV: the known stamp, uid and ss. */
-export const LOAD_SESSION: RedisScript = defineScript(`${LOAD}return load(KEYS[1], ARGV[1], ARGV[2], ARGV[3])`);
+/** Reads a session, or says that it is still as known. KEYS: session. ARGV: the known stamp, uid and ss. */
+export const LOAD_SESSION: RedisScript = defineScript(`
+local f = redis.call('HMGET', KEYS[1], 'k', 'uid', 'ss')
+if not f[1] then return {'none'} end
+if f[1] == ARGV[1] then return {'same'} end
+local fixed, settings = false, false
+if f[2] ~= ARGV[2] then fixed = redis.call('HMGET', KEYS[1], 'hd', 'sg') end
+if f[2] ~= ARGV[2] or f[3] ~= ARGV[3] then settings = redis.call('HGET', KEYS[1], 'set') end
+return {'full', redis.call('HMGET', KEYS[1], 'k', 'h', 'ff', 'ss', 'del', 'dg'), fixed, settings}`);
 
 /**
- * Appends, if the session is what was planned on and, where a lease is asked for, that is the live one.
+ * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
+ * Answers 1, or 0 where it did nothing.
  *
  * KEYS: session, entries, positions, lease, forks, checkpoints, and the staging list when there is one. ARGV: stamp, next
- * stamp, next h, channel, first place, uid, ss, options as JSON, and then id and text of each row.
+ * stamp, next h, channel, first place, options as JSON, and then id and text of each row.
  */
-export const APPEND: RedisScript = defineScript(`${LOAD}${ROWS}${CLOCK}
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return load(KEYS[1], ARGV[1], ARGV[6], ARGV[7]) end
-local options = cjson.decode(ARGV[8])
+export const APPEND: RedisScript = defineScript(`${ROWS}${CLOCK}
+if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return 0 end
+local options = cjson.decode(ARGV[6])
 if options.token then
   local lease = redis.call('HMGET', KEYS[4], 'token', 'until')
-  if lease[1] ~= options.token or tonumber(lease[2]) <= clock(options.clock) then return {'lease'} end
+  if lease[1] ~= options.token or tonumber(lease[2]) <= clock(options.clock) then return 0 end
 end
-local taken = false
-eachRow(9, KEYS[7], function(id)
-  if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
-end)
-if taken then return {'taken'} end
-putRows(9, KEYS[7], KEYS[2], KEYS[3], ARGV[5])
+if options.unseen then
+  local taken = false
+  eachRow(7, KEYS[7], function(id)
+    if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
+  end)
+  if taken then return 0 end
+end
+putRows(7, KEYS[7], KEYS[2], KEYS[3], ARGV[5])
 redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
 if options.ff then redis.call('HSET', KEYS[1], 'ff', options.ff) end
 if options.set then redis.call('HSET', KEYS[1], 'ss', options.ss, 'set', options.set) end
@@ -96,24 +94,7 @@ if options.ttl and redis.call('EXISTS', KEYS[5]) == 0 then
   keepFor(options.ttl, {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
 end
 redis.pcall('PUBLISH', ARGV[4], '')
-return {'ok'}`);
-
-/**
- * Appends one entry without options, as nearly every append is: the same in half the time. Answers with the number of what
- * became of it in `ONE_KINDS`; a session that is not what was planned on is only said to be behind.
- *
- * KEYS: session, entries, positions. ARGV: the first five of `APPEND`, and then id and text of the row.
- */
-export const APPEND_ONE: RedisScript = defineScript(`
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return 0 end
-if redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[5]) == 0 then return 2 end
-redis.call('XADD', KEYS[2], ARGV[5], 'e', ARGV[7])
-redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
-redis.pcall('PUBLISH', ARGV[4], '')
 return 1`);
-
-/** What the answers of `APPEND_ONE` mean, which are numbers because a client reads those quicker. */
-export const ONE_KINDS: readonly string[] = ["behind", "ok", "taken"];
 
 /**
  * Makes a session, if its id is free and its generation is the one that was marked.

@@ -6,12 +6,12 @@ import { type OpenRun, readOpenRuns, type RunsIndex, runsIndexOf } from "../../s
 import type { SettingsNode } from "../../session/settings.ts";
 import {
   decodePath,
-  encodePath,
-  encodeSettings,
   type EntryState,
   type HeadPlace,
+  pathState,
   sameUsage,
   settingsIn,
+  settingsState,
 } from "../rows/entry-state.ts";
 import type { RedisReply } from "./redis-client.ts";
 import { readSegments, type Segment, segmentsOf } from "./segments.ts";
@@ -83,12 +83,12 @@ export function readStamp(text: string): Stamp {
 export function writeHead({ head, leafSeq, factsSeq }: HeadPlace, gen: number): string {
   const { path, messageCount, usage, cost, closed } = head;
   const derived = messageCount === path.turnCount && cost === path.cost && !closed && sameUsage(usage, path.usage);
-  const counts = derived ? "0" : JSON.stringify({ messageCount, usage, cost, closed });
-  // Put together by hand, as every append does this.
-  return (
-    `[${gen},${Date.now()},${head.version},"${head.updatedAt}","${head.modifiedAt}",${JSON.stringify(head.leafId)},` +
-    `${leafSeq},${factsSeq},{"at":""${encodePath(path, leafSeq ?? 0)}},${counts}]`
-  );
+  const text: HeadText = [
+    ...([gen, Date.now(), head.version, head.updatedAt, head.modifiedAt, head.leafId, leafSeq, factsSeq] as const),
+    { at: "", ...pathState(path, leafSeq ?? 0) },
+    derived ? 0 : { messageCount, usage, cost, closed },
+  ];
+  return JSON.stringify(text);
 }
 
 /** The part of a head that few appends change, as it is stored. */
@@ -116,7 +116,7 @@ export function settingsOf({ path }: SessionHead): string {
 
 /** The settings of a head, as they are stored. */
 export function writeSettings({ path }: SessionHead): string {
-  return path.settings === null ? "null" : encodeSettings(path.settings);
+  return JSON.stringify(path.settings === null ? null : settingsState(path.settings));
 }
 
 /** What `LOAD_SESSION` answers, given what was known; null when there is no such session. */

@@ -17,28 +17,28 @@ export interface EntryState {
   /** The head's `updatedAt`. */
   readonly at: string;
   /** The head's `modifiedAt`, where it is not `at`. */
-  readonly modified?: string;
-  readonly depth?: number;
+  readonly modified?: string | undefined;
+  readonly depth?: number | undefined;
   /** The path's turn count, where it is not the depth. */
-  readonly turns?: number;
-  readonly usage?: UsageState;
-  readonly cost?: number;
-  readonly compaction?: string;
-  readonly model?: readonly [provider: string, modelId: string];
-  readonly thinking?: string;
-  readonly settings?: number | SettingsState | Settings;
+  readonly turns?: number | undefined;
+  readonly usage?: UsageState | undefined;
+  readonly cost?: number | undefined;
+  readonly compaction?: string | undefined;
+  readonly model?: readonly [provider: string, modelId: string] | undefined;
+  readonly thinking?: string | undefined;
+  readonly settings?: number | SettingsState | Settings | undefined;
   /** Where the head's leaf is, unless it is this entry. */
-  readonly leaf?: number | null;
-  readonly facts?: number | FactsState;
+  readonly leaf?: number | null | undefined;
+  readonly facts?: number | FactsState | undefined;
   /** The head's message count, usage and cost, where they are not those of the leaf's path. */
-  readonly messages?: number;
-  readonly spent?: UsageState;
-  readonly spentCost?: number;
-  readonly closed?: true;
+  readonly messages?: number | undefined;
+  readonly spent?: UsageState | undefined;
+  readonly spentCost?: number | undefined;
+  readonly closed?: true | undefined;
 }
 
 /** A `SettingsNode` at the row that holds it. Rows of the first schema hold all settings there. */
-interface SettingsState extends SettingsChange {
+export interface SettingsState extends SettingsChange {
   readonly n: number;
   readonly before?: number;
 }
@@ -47,13 +47,13 @@ interface SettingsState extends SettingsChange {
 type UsageState = readonly (number | null)[];
 
 /** The part of a head that few entries change. */
-interface FactsState {
-  readonly status?: SessionStatus;
-  readonly reason?: string;
-  readonly name?: string;
-  readonly firstMessage?: string;
-  readonly openRuns?: readonly (OpenRun | string)[];
-  readonly undone?: readonly string[];
+export interface FactsState {
+  readonly status?: SessionStatus | undefined;
+  readonly reason?: string | undefined;
+  readonly name?: string | undefined;
+  readonly firstMessage?: string | undefined;
+  readonly openRuns?: readonly (OpenRun | string)[] | undefined;
+  readonly undone?: readonly string[] | undefined;
 }
 
 /** A head, and the rows that hold its parts. */
@@ -63,23 +63,28 @@ export interface HeadPlace {
   readonly factsSeq: number | null;
 }
 
-/** The state of a new entry. `next` is the head after it, `before` the one before. */
+/** The state of a new entry, as JSON. `next` is the head after it, `before` the one before. */
 export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
   const { head, leafSeq, factsSeq } = next;
-  // Put together by hand, as every append does this.
-  let state = `{"at":"${head.updatedAt}"`;
-  if (head.modifiedAt !== head.updatedAt) state += `,"modified":"${head.modifiedAt}"`;
-  if (path !== null) state += encodePath(path, entry.seq);
-  if (leafSeq !== entry.seq) state += `,"leaf":${leafSeq}`;
-  if (factsSeq !== before.factsSeq) state += `,"facts":${encodeFacts(head)}`;
-  else if (factsSeq !== null) state += `,"facts":${factsSeq}`;
-  return `${state}${encodeTotals(head)}}`;
+  return JSON.stringify({
+    at: head.updatedAt,
+    modified: head.modifiedAt === head.updatedAt ? undefined : head.modifiedAt,
+    ...(path === null ? null : pathState(path, entry.seq)),
+    leaf: leafSeq === entry.seq ? undefined : leafSeq,
+    facts: factsSeq === before.factsSeq ? (factsSeq ?? undefined) : factsOf(head),
+    ...totalsState(head),
+  } satisfies EntryState);
 }
 
 /** A head by itself, with all of its parts but the settings: in their place stands where they are. */
-export function encodeHead(head: SessionHead): string {
-  const times = `"at":"${head.updatedAt}","modified":"${head.modifiedAt}"`;
-  return `{${times}${encodePath(head.path, -1)},"facts":${encodeFacts(head)}${encodeTotals(head)}}`;
+export function headState(head: SessionHead): EntryState {
+  return {
+    at: head.updatedAt,
+    modified: head.modifiedAt,
+    ...pathState(head.path, -1),
+    facts: factsOf(head),
+    ...totalsState(head),
+  };
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -121,8 +126,8 @@ export function settingsIn(state: EntryState, seq: number): SettingsNode {
 }
 
 /** Settings as the row holds them that they stand at. */
-export function encodeSettings({ count, change, before }: SettingsNode): string {
-  return JSON.stringify({ n: count, ...(before === null ? {} : { before }), ...change } satisfies SettingsState);
+export function settingsState({ count, change, before }: SettingsNode): SettingsState {
+  return { n: count, ...(before === null ? {} : { before }), ...change };
 }
 
 /** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
@@ -172,39 +177,42 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
   Object.freeze(head);
 }
 
-/** The fields of a state that tell the path which ends at `seq`, each after a comma. */
-export function encodePath(path: PathSummary, seq: number): string {
-  let state = `,"depth":${path.depth}`;
-  if (path.turnCount !== path.depth) state += `,"turns":${path.turnCount}`;
-  if (!sameUsage(path.usage, NO_USAGE)) state += `,"usage":${encodeUsage(path.usage)}`;
-  if (path.cost !== 0) state += `,"cost":${path.cost}`;
-  if (path.compactionId !== null) state += `,"compaction":${JSON.stringify(path.compactionId)}`;
-  if (path.model !== null) state += `,"model":${JSON.stringify([path.model.provider, path.model.modelId])}`;
-  if (path.thinkingLevel !== "off") state += `,"thinking":${JSON.stringify(path.thinkingLevel)}`;
-  const { settings } = path;
-  if (settings !== null) state += `,"settings":${settings.seq === seq ? encodeSettings(settings) : settings.seq}`;
-  return state;
+/** The fields of a state that tell the path which ends at `seq`. */
+export function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
+  const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
+  return {
+    depth,
+    turns: turnCount === depth ? undefined : turnCount,
+    usage: sameUsage(usage, NO_USAGE) ? undefined : usageState(usage),
+    cost: cost === 0 ? undefined : cost,
+    compaction: compactionId ?? undefined,
+    model: model === null ? undefined : [model.provider, model.modelId],
+    thinking: thinkingLevel === "off" ? undefined : thinkingLevel,
+    settings: settings?.seq === seq ? settingsState(settings) : settings?.seq,
+  };
 }
 
 /** The part of a head that few entries change. */
-export function encodeFacts(head: SessionHead): string {
-  const facts: Mutable<FactsState> = {};
-  if (head.status !== "active") facts.status = head.status;
-  if (head.statusReason !== null) facts.reason = head.statusReason;
-  if (head.name !== null) facts.name = head.name;
-  if (head.firstMessage !== null) facts.firstMessage = head.firstMessage;
-  if (head.openRuns.length > 0) facts.openRuns = head.openRuns;
-  if (head.undone.length > 0) facts.undone = head.undone;
-  return JSON.stringify(facts);
+export function factsOf(head: SessionHead): FactsState {
+  const { status, statusReason, name, firstMessage, openRuns, undone } = head;
+  return {
+    status: status === "active" ? undefined : status,
+    reason: statusReason ?? undefined,
+    name: name ?? undefined,
+    firstMessage: firstMessage ?? undefined,
+    openRuns: openRuns.length === 0 ? undefined : openRuns,
+    undone: undone.length === 0 ? undefined : undone,
+  };
 }
 
-/** What a head sums up over all branches, where that is not what its path does; each field after a comma. */
-function encodeTotals(head: SessionHead): string {
-  let state = "";
-  if (head.messageCount !== head.path.turnCount) state += `,"messages":${head.messageCount}`;
-  if (!sameUsage(head.usage, head.path.usage)) state += `,"spent":${encodeUsage(head.usage)}`;
-  if (head.cost !== head.path.cost) state += `,"spentCost":${head.cost}`;
-  return head.closed ? `${state},"closed":true` : state;
+/** What a head sums up over all branches, where that is not what its path does. */
+function totalsState({ path, messageCount, usage, cost, closed }: SessionHead): Omit<EntryState, "at"> {
+  return {
+    messages: messageCount === path.turnCount ? undefined : messageCount,
+    spent: sameUsage(usage, path.usage) ? undefined : usageState(usage),
+    spentCost: cost === path.cost ? undefined : cost,
+    closed: closed ? true : undefined,
+  };
 }
 
 function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
@@ -215,10 +223,10 @@ function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null
   return Object.freeze({ count, seq, change: Object.freeze(change), before });
 }
 
-function encodeUsage(usage: Usage): string {
+function usageState(usage: Usage): UsageState {
   const counters = USAGE_FIELDS.map((field) => usage[field] ?? null);
   while (counters.length > 3 && counters.at(-1) === null) counters.pop();
-  return JSON.stringify(counters);
+  return counters;
 }
 
 function decodeUsage(counters: UsageState | undefined): Usage {
@@ -235,5 +243,3 @@ export function sameUsage(a: Usage, b: Usage): boolean {
   for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;
   return true;
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -2,7 +2,7 @@ import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/proc
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
-import type { SessionFilter } from "./session-filter.ts";
+import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 interface LeaseRow {

@@ -2,9 +2,11 @@ import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
+import { kindOf } from "../rows/runs-columns.ts";
+import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-filter.ts";
+import type { SqlListing } from "../sql/sql-driver.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
-import { filterOf, filterWithRuns, indexOfRuns, type ListedQuery, type SessionFilter } from "./session-filter.ts";
 import type { SessionLog } from "./session-log.ts";
 import { LAST_SEQ, type Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -13,7 +15,7 @@ import type { SqliteHandle } from "./sqlite-handle.ts";
 const UNSETTLED_MAX = 200;
 
 /** A session in a listing. */
-export interface ListedSession {
+interface ListedSession {
   readonly id: string;
   readonly key: number;
   readonly version: number;
@@ -34,7 +36,7 @@ const IS_SETTLED = "key NOT IN (SELECT session_key FROM unsettled)";
  * Lists sessions. Those whose row is current come in order out of an index; the few others are looked up in the log,
  * and both are merged. So a listing costs what it shows, and appends keep no index.
  */
-export class Listing {
+export class Listing implements SqlListing {
   readonly #handle: SqliteHandle;
   readonly #log: SessionLog;
   readonly #settling: Settling;
@@ -53,34 +55,9 @@ export class Listing {
     return this.#handle.snapshot(() => this.#heads(this.#page(query, limit, after)));
   }
 
-  /** One page of a listing, newest first. */
-  page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
-    this.#settleMany();
-    return this.#handle.snapshot(() => this.#page(query, limit, after));
-  }
-
-  /** All of some sessions that a query asks for, newest first. */
-  among(keys: readonly number[], query: ListedQuery): ListedSession[] {
-    const { sql, values } = filterWithRuns(query, this.#leases);
-    const rows = this.#handle.snapshot(() => [
-      ...this.#handle
-        .prepare(
-          `SELECT ${LISTED_COLUMNS} FROM sessions
-           WHERE key IN (SELECT value FROM json_each(?)) AND ${IS_SETTLED} AND ${sql}`,
-        )
-        .all<ListedSession>([JSON.stringify(keys), ...values]),
-      ...this.#unsettled({
-        sql: `key IN (SELECT value FROM json_each(?)) AND ${sql}`,
-        values: [JSON.stringify(keys), ...values],
-      }),
-    ]);
-    return rows.sort(compareForListing);
-  }
-
-  /** Open sessions that were last appended to before a time, the longest idle first. */
   idleSince(before: string, limit: number): SessionHead[] {
     this.#settleMany();
-    const open = filterOf({ status: ["active", "suspended"] });
+    const open = filterOf(this.#handle.dialect, { status: ["active", "suspended"] });
     return this.#handle.snapshot(() => {
       const settled = this.#handle
         .prepare(
@@ -95,7 +72,7 @@ export class Listing {
   }
 
   count(query: ListedQuery): number {
-    const { sql, values } = filterWithRuns(query, this.#leases);
+    const { sql, values } = this.#filterOf(query);
     const row = this.#handle
       .prepare(`SELECT count(*) AS count FROM sessions ${indexOfRuns(query)} WHERE ${sql}`)
       .get<{ count: number }>(values);
@@ -103,10 +80,14 @@ export class Listing {
   }
 
   #page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
-    const filter = filterWithRuns(query, this.#leases);
-    const settled = this.#settledAfter(filter, indexOfRuns(query), limit, after);
+    const filter = this.#filterOf(query);
+    const settled = this.#settledAfter(query, filter, limit, after);
     const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
     return [...settled, ...others].sort(compareForListing).slice(0, limit);
+  }
+
+  #filterOf(query: ListedQuery): SessionFilter {
+    return filterOf(this.#handle.dialect, query, () => this.#leases.held());
   }
 
   #heads(rows: readonly ListedSession[]): SessionHead[] {
@@ -114,16 +95,18 @@ export class Listing {
   }
 
   #settledAfter(
+    query: ListedQuery,
     { sql, values }: SessionFilter,
-    index: string,
     limit: number,
     after: ListPosition | null,
   ): ListedSession[] {
+    // A few sessions are looked up and then sorted, which the planner does only with an order that no index has.
+    const order = query.keys === undefined ? "sessions.modified_at" : "+sessions.modified_at";
     const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
     return this.#handle
       .prepare(
-        `SELECT ${LISTED_COLUMNS} FROM sessions ${index} WHERE ${sql} AND ${IS_SETTLED} ${position}
-         ORDER BY sessions.modified_at DESC, sessions.id DESC LIMIT ?`,
+        `SELECT ${LISTED_COLUMNS} FROM sessions ${indexOfRuns(query)} WHERE ${sql} AND ${IS_SETTLED} ${position}
+         ORDER BY ${order} DESC, sessions.id DESC LIMIT ?`,
       )
       .all<ListedSession>([...values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit]);
   }
@@ -142,6 +125,17 @@ export class Listing {
       if (!(error instanceof SessionError)) throw error;
     }
   }
+}
+
+/**
+ * The index that finds sessions by their runs, as SQL after the name of their table, where a query asks for them. SQLite
+ * does not know how few have any, and would rather go through all sessions in the order of the listing.
+ */
+function indexOfRuns({ runs, dueBefore, userId, parentId, deleted, keys }: ListedQuery): string {
+  if (deleted === true || parentId !== undefined || keys !== undefined) return "";
+  if (dueBefore !== undefined) return "INDEXED BY sessions_due";
+  if (runs === undefined) return "";
+  return `INDEXED BY sessions_${kindOf(runs)}${userId === undefined ? "" : "_by_user"}`;
 }
 
 function compareIdle(a: ListedSession, b: ListedSession): number {

@@ -1,12 +1,11 @@
 import { SessionError } from "../../session/errors.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
-import type { SqliteConnection } from "./sqlite-handle.ts";
+import type { SqliteDatabase } from "./sqlite-handle.ts";
 
-// Its statements take one list as well as arguments, though its types do not say so.
-type DatabaseConstructor = new (path: string) => SqliteConnection;
+type DatabaseConstructor = new (path: string) => SqliteDatabase;
 
 /** Opens a file with the `libsql` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
-export async function openLibsql(path: string): Promise<SqliteConnection> {
+export async function openLibsql(path: string): Promise<SqliteDatabase> {
   const Database = await loadLibsql();
   try {
     return new Database(path);

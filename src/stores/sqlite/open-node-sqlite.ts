@@ -1,6 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
-import { connectionOf, type SqliteConnection, type SqliteDatabase } from "./sqlite-handle.ts";
+import type { SqliteDatabase } from "./sqlite-handle.ts";
 
 interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => SqliteDatabase;
@@ -12,7 +12,7 @@ export function hasNodeSqlite(): boolean {
 }
 
 /** Opens a file with the runtime's own driver. @throws {SessionError} `DRIVER_MISSING` when it has none. */
-export function openNodeSqlite(path: string): SqliteConnection {
+export function openNodeSqlite(path: string): SqliteDatabase {
   const driver = loadNodeSqlite();
   if (driver === undefined) {
     throw new SessionError(
@@ -21,7 +21,7 @@ export function openNodeSqlite(path: string): SqliteConnection {
     );
   }
   try {
-    return connectionOf(new driver.DatabaseSync(path));
+    return new driver.DatabaseSync(path);
   } catch (error) {
     throw sqliteFailure(error, path);
   }

@@ -61,7 +61,7 @@ test("removes every row of a session that nothing builds on", async () => {
     parentCheckpointId: null,
     metadata: {},
   });
-  expect(await store.search("a 1")).toHaveLength(1);
+  expect(await store.search('"a 1"')).toHaveLength(1);
   await store.delete("a");
   expect(await store.purge("2000-01-01T00:00:00.000Z")).toBe(0);
   expect(count("entries")).toBe(200);

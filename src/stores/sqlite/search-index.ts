@@ -1,14 +1,15 @@
 import type { Entry } from "../../session/entry.ts";
-import { entryText } from "../../session/search.ts";
-import { trigramText } from "./trigrams.ts";
-import { SEQ_MAX } from "../rows/segments.ts";
-import type { Segment } from "../rows/segments.ts";
+import { entryText, type SearchTerm } from "../../session/search.ts";
+import { type LogRange, SEQ_MAX, type Segment } from "../rows/segments.ts";
+import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import type { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
+import { expressionOf, trigramText } from "./trigrams.ts";
 
 const BATCH_ENTRIES = 500;
 const BATCH_CHARACTERS = 1024 * 1024;
 const BATCH_SESSIONS = 200;
+const PAGE_POSITIONS = 64;
 
 // Of a session's key and a `seq`; numbered parameters would not work on every driver.
 const ROWID = "(? << 32 | ?)";
@@ -29,7 +30,7 @@ interface UnindexedRow {
  * Appends do not touch it; a search first adds what has come since. It holds no text, so what it finds is a candidate
  * to be looked at. An entry is found under its own position, a session under the last one there is.
  */
-export class SearchIndex {
+export class SearchIndex implements TextIndex {
   readonly #handle: SqliteHandle;
   readonly #settling: Settling;
 
@@ -38,7 +39,6 @@ export class SearchIndex {
     this.#settling = settling;
   }
 
-  /** Adds what was appended since the last time, a part at a time. */
   async catchUp(): Promise<void> {
     this.#settling.settleDownTo(0);
     this.#create();
@@ -52,7 +52,10 @@ export class SearchIndex {
     }
   }
 
-  /** The sessions whose own texts contain all trigrams of an expression; null when there are too many to be useful. */
+  keyOf(term: SearchTerm): string | null {
+    return expressionOf(term);
+  }
+
   ownersOf(expression: string, limit: number): Set<number> | null {
     const rows = this.#handle
       .prepare("SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?")
@@ -60,15 +63,18 @@ export class SearchIndex {
     return rows.length > limit ? null : new Set(rows.map(({ key }) => key));
   }
 
-  /** The positions in a part of a log whose text may match, in order, after a position. */
-  positionsIn({ key, start, end }: Segment, expression: string, limit: number): number[] {
-    return this.#handle
-      .prepare(
-        `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
-           AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`,
-      )
-      .all<{ seq: number }>([expression, key, start, key, end - 1, limit])
-      .map(({ seq }) => seq);
+  async *partsIn({ key, start, end }: Segment, expressions: readonly string[]): AsyncGenerator<LogRange> {
+    const any = expressions.map((expression) => `(${expression})`).join(" OR ");
+    const select = this.#handle.prepare(
+      `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
+         AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`,
+    );
+    for (let from = start, full = true; full && from < end; ) {
+      const rows = select.all<{ seq: number }>([any, key, from, key, end - 1, PAGE_POSITIONS]);
+      for (const { seq } of rows) yield { start: seq, end: seq + 1 };
+      full = rows.length === PAGE_POSITIONS;
+      from = (rows.at(-1)?.seq ?? from) + 1;
+    }
   }
 
   /** Forgets a session's id, name and working directory. Must be in a transaction. */

@@ -1,28 +1,13 @@
 import type { SessionHead } from "../../session/fold.ts";
-import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
-import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, StoreDriver } from "../../session/store-driver.ts";
-import type {
-  AggregateQuery,
-  AggregateRow,
-  Checkpoint,
-  SearchHit,
-  SessionPage,
-  SessionQuery,
-  StoreCapabilities,
-  UndeleteOptions,
-} from "../../session/store.ts";
-import { RowDriver } from "../rows/row-driver.ts";
-import type { Segment } from "../rows/segments.ts";
+import type { StoreDriver } from "../../session/store-driver.ts";
+import type { StoreCapabilities } from "../../session/store.ts";
 import { SessionCache } from "../rows/session-cache.ts";
-import { aggregate } from "./aggregate.ts";
-import { CheckpointRows } from "./checkpoint-rows.ts";
+import { SqlDriver } from "../sql/sql-driver.ts";
 import { LeaseRows } from "./lease-rows.ts";
 import { Listing } from "./listing.ts";
-import { Removal } from "./removal.ts";
+import { removalSteps } from "./removal-steps.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
-import { SessionSearch } from "./session-search.ts";
 import { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 import { SqlitePort } from "./sqlite-port.ts";
@@ -39,90 +24,33 @@ export interface SqliteDriverOptions {
 }
 
 /** Keeps sessions in an SQLite database. Every operation is one call into SQLite or one transaction. */
-export class SqliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDriver {
+export class SqliteDriver extends SqlDriver<LoadedSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   override readonly appendsAtOnce = true;
   readonly leases: LeaseRows;
-  readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly #handle: SqliteHandle;
   readonly #ownsHandle: boolean;
   readonly #log: SessionLog;
-  readonly #listing: Listing;
-  readonly #removal: Removal;
-  readonly #checkpoints: CheckpointRows;
 
-  constructor(handle: SqliteHandle, options: SqliteDriverOptions) {
-    const { clock, file, searchIndex, ownsHandle } = options;
+  constructor(handle: SqliteHandle, { clock, file, searchIndex, ownsHandle }: SqliteDriverOptions) {
     const leases = new LeaseRows(handle, clock);
     const cache = new SessionCache<LoadedSession>();
     const port = new SqlitePort(handle, { cache, leases, clock });
-    super(port, cache, clock);
-    this.capabilities = capabilitiesOf(file, handle.place);
-    this.#handle = handle;
-    this.#ownsHandle = ownsHandle;
-    const { log } = port;
     const settling = new Settling(handle);
     const index = searchIndex ? new SearchIndex(handle, settling) : null;
-    const listing = new Listing(handle, { log, settling, leases });
+    const listing = new Listing(handle, { log: port.log, settling, leases });
+    super(handle, { port, cache, clock, listing, removal: removalSteps(settling, index), index });
+    this.capabilities = capabilitiesOf(file, handle.place);
     this.leases = leases;
-    this.#log = log;
-    this.#listing = listing;
-    this.#removal = new Removal(handle, { cache, settling, search: index, clock });
-    this.#checkpoints = new CheckpointRows(handle);
-    if (index !== null) {
-      const search = new SessionSearch(handle, { port, listing, index });
-      this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) => search.search(terms, query, limit);
-    }
+    this.#handle = handle;
+    this.#ownsHandle = ownsHandle;
+    this.#log = port.log;
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
     // One statement for all, as each takes and lets go of a lock on the file, which costs more than what it reads.
     const sessions = this.#log.loadAll(sessionIds);
     return sessionIds.map((id) => sessions.get(id)?.head ?? null);
-  }
-
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return { items: this.#listing.list(query, limit, after), damaged: [] };
-  }
-
-  async count(query: SessionQuery): Promise<number> {
-    return this.#listing.count(query);
-  }
-
-  async delete(sessionId: string): Promise<boolean> {
-    return this.#removal.delete(sessionId);
-  }
-
-  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#removal.undelete(sessionId, options);
-  }
-
-  async purge(before: string): Promise<number> {
-    return this.#removal.purge(before);
-  }
-
-  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    this.#checkpoints.save(checkpoint);
-  }
-
-  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return this.#checkpoints.load(id);
-  }
-
-  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#checkpoints.list(sessionId);
-  }
-
-  async deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#checkpoints.delete(id);
-  }
-
-  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return this.#listing.idleSince(before, limit);
-  }
-
-  async aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
-    return aggregate(this.#handle, query);
   }
 
   async ping(): Promise<void> {

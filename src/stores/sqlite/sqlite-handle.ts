@@ -1,7 +1,6 @@
+import { type Asking, runNow } from "../rows/asking.ts";
+import type { SqlDatabase, SqlDialect, SqlRunner, SqlValue } from "../sql/sql-database.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
-
-/** What is bound to a statement. Anything else, a boolean even, would abort the process in one of the drivers. */
-export type SqlValue = string | number | bigint | null;
 
 /** An open database as better-sqlite3, libsql and `node:sqlite` all offer it. */
 export interface SqliteDatabase {
@@ -14,18 +13,7 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
-/** An open database whose statements take their values as one list, which costs less where the driver does. */
-export interface SqliteConnection {
-  prepare(sql: string): {
-    run(values: readonly SqlValue[]): { readonly changes: number | bigint };
-    get(values: readonly SqlValue[]): unknown;
-    all(values: readonly SqlValue[]): unknown[];
-  };
-  exec(sql: string): unknown;
-  close(): unknown;
-}
-
-/** A statement that is prepared once and run often. */
+/** A statement that is prepared when it is first run, and run often. */
 export interface SqliteStatement {
   /** Runs it and returns how many rows it changed. */
   run(values: readonly SqlValue[]): number;
@@ -33,33 +21,34 @@ export interface SqliteStatement {
   all<Row>(values: readonly SqlValue[]): Row[];
 }
 
-/** A database as a connection. */
-export function connectionOf(database: SqliteDatabase): SqliteConnection {
-  return {
-    prepare(sql) {
-      const statement = database.prepare(sql);
-      return {
-        run: (values) => statement.run(...values),
-        get: (values) => statement.get(...values),
-        all: (values) => statement.all(...values),
-      };
-    },
-    exec: (sql) => database.exec(sql),
-    close: () => database.close(),
-  };
-}
+const pathOf = (path: readonly string[]): string => `'$.${path.join(".")}'`;
+
+const DIALECT: SqlDialect = {
+  prefix: "",
+  forUpdate: "",
+  byBytes: "",
+  inKeys: "IN (SELECT value FROM json_each(?))",
+  lockName: null,
+  // As the indexes say it, since SQLite compares their conditions word by word.
+  hasRuns: (bit) => `runs & ${bit}`,
+  json: (column, ...path) => `${column} -> ${pathOf(path)}`,
+  text: (column, ...path) => `${column} ->> ${pathOf(path)}`,
+  arrayLength: (json) => `json_array_length(${json})`,
+  jsonOf: (text) => text,
+};
 
 /**
  * One connection, behind which the drivers look the same: statements are prepared once, every failure is a
  * `SessionError`, and no transaction stays open.
  */
-export class SqliteHandle {
+export class SqliteHandle implements SqlDatabase {
+  readonly dialect: SqlDialect = DIALECT;
   /** The file, for messages. */
   readonly place: string;
-  readonly #connection: SqliteConnection;
+  readonly #connection: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
 
-  constructor(connection: SqliteConnection, place: string) {
+  constructor(connection: SqliteDatabase, place: string) {
     this.#connection = connection;
     this.place = place;
   }
@@ -67,13 +56,25 @@ export class SqliteHandle {
   prepare(sql: string): SqliteStatement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
-    const statement = this.#attempt(() => new CheckedStatement(this.#connection.prepare(sql), this.place));
+    const statement = new CheckedStatement(() => this.#connection.prepare(sql), this.place);
     this.#statements.set(sql, statement);
     return statement;
   }
 
+  rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
+    return this.prepare(sql).all<Row>(values);
+  }
+
+  change(sql: string, values: readonly SqlValue[] = []): number {
+    return this.prepare(sql).run(values);
+  }
+
   exec(sql: string): void {
     this.#attempt(() => this.#connection.exec(sql));
+  }
+
+  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): T {
+    return this.transaction(() => runNow(steps(this)));
   }
 
   /** Runs `work` as one transaction that holds the write lock from its beginning; what it throws undoes it. */
@@ -120,43 +121,52 @@ export class SqliteHandle {
   }
 }
 
-class CheckedStatement implements SqliteStatement {
-  readonly #statement: ReturnType<SqliteConnection["prepare"]>;
-  readonly #place: string;
+type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
 
-  constructor(statement: ReturnType<SqliteConnection["prepare"]>, place: string) {
-    this.#statement = statement;
+class CheckedStatement implements SqliteStatement {
+  readonly #prepare: () => DriverStatement;
+  readonly #place: string;
+  #single: DriverStatement | undefined;
+  /** One of its own: after `all`, libsql would answer `get` once more for the values that `all` was given. */
+  #list: DriverStatement | undefined;
+
+  constructor(prepare: () => DriverStatement, place: string) {
+    this.#prepare = prepare;
     this.#place = place;
   }
 
   run(values: readonly SqlValue[]): number {
-    checkValues(values);
-    try {
-      return Number(this.#statement.run(values).changes);
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
+    return this.#attempt(values, () => {
+      this.#single ??= this.#prepare();
+      return Number(this.#single.run(...values).changes);
+    });
   }
 
   get<Row>(values: readonly SqlValue[]): Row | undefined {
-    checkValues(values);
-    try {
-      return (this.#statement.get(values) ?? undefined) as Row | undefined;
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
+    return this.#attempt(values, () => {
+      this.#single ??= this.#prepare();
+      return (this.#single.get(...values) ?? undefined) as Row | undefined;
+    });
   }
 
   all<Row>(values: readonly SqlValue[]): Row[] {
+    return this.#attempt(values, () => {
+      this.#list ??= this.#prepare();
+      return this.#list.all(...values) as Row[];
+    });
+  }
+
+  #attempt<T>(values: readonly SqlValue[], work: () => T): T {
     checkValues(values);
     try {
-      return this.#statement.all(values) as Row[];
+      return work();
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }
   }
 }
 
+/** Anything else, a boolean even, would abort the process in one of the drivers. */
 function checkValues(values: readonly unknown[]): void {
   for (const value of values) {
     const type = typeof value;

@@ -7,7 +7,8 @@ import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
-import type { SqliteDatabase, SqlValue } from "./sqlite-handle.ts";
+import type { SqlValue } from "../sql/sql-database.ts";
+import type { SqliteDatabase } from "./sqlite-handle.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
 
 const message: EntryDraft = { type: "message", message: { role: "user", content: "hello" } };

@@ -1,4 +1,4 @@
-import { SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
@@ -9,7 +9,7 @@ import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
-import { checkOpen } from "./check-open.ts";
+import { checkLimits } from "../sql/make-limits.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
@@ -102,14 +102,12 @@ export class SqlitePort implements RowPort<Segment, LoadedSession> {
     });
   }
 
-  make({ place, origin, rows }: NewSession<Segment>, { maxForks, maxOpenPerUser }: MakeLimits): LoadedSession {
+  make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): LoadedSession {
     const { head } = place;
     const { header } = head;
     const taken = this.#handle.prepare("SELECT 1 FROM sessions WHERE id = ?").get([header.id]);
     if (taken !== undefined) throw sessionExists(header.id);
-    const sourceId = header.forkedFrom?.sessionId;
-    if (sourceId !== undefined && maxForks !== undefined) this.#checkForks(sourceId, maxForks);
-    checkOpen(this.#handle, header.userId, maxOpenPerUser);
+    runNow(checkLimits(this.#handle.dialect, this.#handle, header, limits));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
     const insert = this.#handle.prepare("INSERT INTO entries VALUES (?, ?, ?, ?, ?)");
@@ -189,16 +187,6 @@ export class SqlitePort implements RowPort<Segment, LoadedSession> {
       insertParent.run([parent, key, header.forkedFrom?.sessionId === parent ? 1 : 0]);
     }
     return key;
-  }
-
-  #checkForks(sourceId: string, limit: number): void {
-    const row = this.#handle
-      .prepare(
-        `SELECT count(*) AS count FROM session_parents JOIN sessions ON key = session_key
-         WHERE parent_id = ? AND forked = 1 AND deleted_at IS NULL`,
-      )
-      .get<{ count: number }>([sourceId]);
-    if (Number(row?.count ?? 0) >= limit) throw new SessionCapacityError("forks of a session", limit);
   }
 }
 

@@ -9,7 +9,7 @@ import { openLibsql } from "./open-libsql.ts";
 import { hasNodeSqlite, openNodeSqlite } from "./open-node-sqlite.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
-import { connectionOf, type SqliteConnection, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
+import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 
 /** How an SQLite store is opened. */
 export interface SqliteStoreOptions {
@@ -52,7 +52,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const place = file ? resolve(path) : MEMORY;
   if (file) hideFromSandboxes(place);
   const { database } = options;
-  const connection = database === undefined ? await openConnection(place, options.driver) : connectionOf(database);
+  const connection = database ?? (await openConnection(place, options.driver));
   const ownsHandle = database === undefined;
   const handle = new SqliteHandle(connection, place);
   try {
@@ -76,7 +76,7 @@ function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
   });
 }
 
-async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteConnection> {
+async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteDatabase> {
   if (place !== MEMORY) await makeFile(place);
   return (driver ?? (hasNodeSqlite() ? "node:sqlite" : "libsql")) === "node:sqlite"
     ? openNodeSqlite(place)

@@ -1,0 +1,41 @@
+import { type Asking, ask } from "../rows/asking.ts";
+import type { RemovalSteps } from "../sql/removal.ts";
+import type { SqlRunner } from "../sql/sql-database.ts";
+import type { PostgresHandle } from "./postgres-handle.ts";
+import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
+import { IS_LIVE } from "./session-row.ts";
+import { notifyIfWatched } from "./subscriptions.ts";
+
+/** What removing sessions takes in PostgreSQL. */
+export function removalSteps({ schema, channel }: PostgresHandle): RemovalSteps {
+  return {
+    *hide(inside: SqlRunner, sessionId: string, at: string): Asking<boolean> {
+      const hide = `WITH gone AS (
+          UPDATE ${schema}.sessions SET deleted_at = ? WHERE id = ? AND ${IS_LIVE} RETURNING key
+        )
+        UPDATE ${schema}.heads SET marked = false, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+        FROM gone WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS told`;
+      return (yield* ask(inside.change(hide, [at, sessionId]))) > 0;
+    },
+    *forget(inside: SqlRunner, key: number): Asking<void> {
+      yield* ask(inside.change(`UPDATE ${schema}.sessions SET unsettled = false WHERE key = ?`, [key]));
+      yield* ask(inside.change(`DELETE FROM ${schema}.search_index WHERE session_key = ? AND block < 0`, [key]));
+    },
+    *removeEntries(inside: SqlRunner, key: number, from: number): Asking<void> {
+      // A block that is kept in part goes on standing for all of it, which only means a needless look.
+      const block = Math.ceil(from / SEARCH_BLOCK_ENTRIES);
+      const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND block >= ?`;
+      yield* ask(inside.change(texts, [key, block]));
+      yield* ask(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, from]));
+    },
+    *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
+      const heads = `UPDATE ${schema}.heads SET version = ?, rest = NULL, settings = NULL WHERE session_key = ?`;
+      yield* ask(inside.change(heads, [version, key]));
+      const sessions = `UPDATE ${schema}.sessions SET unsearched = searched < ?, searched = least(searched, ?) WHERE key = ?`;
+      yield* ask(inside.change(sessions, [version, version, key]));
+    },
+    *removeRest(inside: SqlRunner, key: number): Asking<void> {
+      yield* ask(inside.change(`DELETE FROM ${schema}.heads WHERE session_key = ?`, [key]));
+    },
+  };
+}

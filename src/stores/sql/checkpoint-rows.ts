@@ -1,0 +1,64 @@
+import { sameJson } from "../../internal/json.ts";
+import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import type { Checkpoint } from "../../session/store.ts";
+import type { SqlDatabase } from "./sql-database.ts";
+
+interface CheckpointRow {
+  readonly body: string;
+}
+
+/** The checkpoints of all sessions; those of a deleted one are hidden with it. */
+export class CheckpointRows {
+  readonly #database: SqlDatabase;
+  readonly #table: string;
+  /** The key of the live session whose id is bound, as SQL. */
+  readonly #key: string;
+  /** Whether the session of a checkpoint is live, as SQL. */
+  readonly #isLive: string;
+
+  constructor(database: SqlDatabase) {
+    const { prefix } = database.dialect;
+    this.#database = database;
+    this.#table = `${prefix}checkpoints`;
+    this.#key = `SELECT key FROM ${prefix}sessions WHERE id = ? AND deleted_at IS NULL`;
+    this.#isLive = `EXISTS (SELECT 1 FROM ${prefix}sessions WHERE key = session_key AND deleted_at IS NULL)`;
+  }
+
+  async save(checkpoint: Checkpoint): Promise<void> {
+    const { id, sessionId, createdAt } = checkpoint;
+    // Held, so that no purge takes the session away between the look at it and the row that refers to it.
+    const held = `${this.#key} ${this.#database.dialect.forUpdate}`;
+    const saved = await this.#database.change(
+      `INSERT INTO ${this.#table} (session_key, id, created_at, body)
+       SELECT own.key, ?, ?, ? FROM (${held}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
+      [id, createdAt, JSON.stringify(checkpoint), sessionId],
+    );
+    if (saved > 0) return;
+    if ((await this.#database.rows(this.#key, [sessionId])).length === 0) throw new SessionNotFoundError(sessionId);
+    const [stored] = await this.#database.rows<CheckpointRow>(`SELECT body FROM ${this.#table} WHERE id = ?`, [id]);
+    if (stored !== undefined && sameJson(checkpointOf(stored), checkpoint)) return;
+    throw new SessionError(
+      "CHECKPOINT_EXISTS",
+      `There is already a checkpoint ${show(id)} with other content; use another id.`,
+    );
+  }
+
+  async load(id: string): Promise<Checkpoint | null> {
+    const sql = `SELECT body FROM ${this.#table} WHERE id = ? AND ${this.#isLive}`;
+    const [row] = await this.#database.rows<CheckpointRow>(sql, [id]);
+    return row === undefined ? null : checkpointOf(row);
+  }
+
+  async list(sessionId: string): Promise<Checkpoint[]> {
+    const sql = `SELECT body FROM ${this.#table} WHERE session_key = (${this.#key}) ORDER BY created_at, sequence`;
+    return (await this.#database.rows<CheckpointRow>(sql, [sessionId])).map(checkpointOf);
+  }
+
+  async delete(id: string): Promise<boolean> {
+    return (await this.#database.change(`DELETE FROM ${this.#table} WHERE id = ? AND ${this.#isLive}`, [id])) > 0;
+  }
+}
+
+function checkpointOf({ body }: CheckpointRow): Checkpoint {
+  return JSON.parse(body) as Checkpoint;
+}
