@@ -73,15 +73,16 @@ function checkRun(entries, runId, rounds, doneIn) {
 }
 
 /**
- * How often a run was begun between its last row and its end.
+ * How often a run was begun before its end without a row in between; the time that brought the last row counts, too.
  * @param {readonly Entry[]} entries
  * @param {Extract<Entry, { type: "run" }>} end
  */
 function claimsBefore(entries, { seq, runId }) {
   const before = entries.slice(0, seq);
   const row = before.findLastIndex(({ type }) => type === "message");
-  return before.slice(row).filter((entry) => entry.type === "run" && entry.runId === runId && entry.phase === "started")
-    .length;
+  const isStart = (/** @type {Entry} */ entry) =>
+    entry.type === "run" && entry.runId === runId && entry.phase === "started";
+  return before.slice(row).filter(isStart).length + Number(before.slice(0, row).some(isStart));
 }
 
 /**
