@@ -337,6 +337,13 @@ test("that the bell is gone is told to its workers and servers", { timeout: 30_0
   await redis.halt();
   const said = [expect.stringMatching(/The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./)];
   await expect.poll(() => told, { timeout: 10_000 }).toEqual({ worker: said, server: said });
+  await server.close({ drainMs: 0 });
   await redis.resume();
+  const rings = (): Promise<boolean> =>
+    bell.ring("none", { runner: "none" }).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(rings, { timeout: 10_000 }).toBe(true);
   await worker.close({ drainMs: 0 });
 });

@@ -114,7 +114,8 @@ class RunningServer implements SkeinServer {
     await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
-    await services.roster.close();
+    // A bell that is away keeps no server from closing.
+    await services.roster.close().catch(services.report);
     quiet();
     if (worker !== null) await services.bell.close();
     await owned?.[Symbol.asyncDispose]();
