@@ -4,9 +4,11 @@ import { checkOfficialClient } from "../stores/redis/redis-client.ts";
 
 /** Keys of one queue must be in one slot of a cluster. */
 const PREFIX = "{skein}";
-/** One for each runner that is listened for, and some for everything else. */
-const POOL_CONNECTIONS_MAX = 50;
+/** Beside one for each runner that is listened for, and one for what is published: commands are short and share these. */
+const COMMAND_CONNECTIONS_MAX = 4;
 const SCHEMA = "bullmq";
+/** Nobody reads the events of BullMQ; the least that it keeps, give or take a few hundred. */
+const EVENTS_MAX = 1;
 const STALLED_MS = 500;
 /** Without end; the largest number that PostgreSQL takes there. */
 const STALLED_COUNT_MAX = 2 ** 31 - 1;
@@ -66,11 +68,14 @@ export interface BullMqBackend {
   close(): Promise<void>;
 }
 
+/** Told what goes wrong between commands: with a connection, a queue or the relay. */
+type Report = (error: Error) => void;
+
 /** Connects to the server that a URL names. @throws {SessionError} `DRIVER_MISSING`, `DRIVER_VERSION` or `STORE_FAILED`. */
-export async function openBullMq(url: string, migrate: boolean): Promise<BullMqBackend> {
+export async function openBullMq(url: string, migrate: boolean, report: Report): Promise<BullMqBackend> {
   const bullmq = await loadBullMq();
   try {
-    return /^rediss?:/.test(url) ? await onRedis(bullmq, url) : await onPostgres(bullmq, url, migrate);
+    return /^rediss?:/.test(url) ? await onRedis(bullmq, url, report) : await onPostgres(bullmq, url, migrate, report);
   } catch (cause) {
     if (cause instanceof SessionError) throw cause;
     const { host } = new URL(url);
@@ -80,7 +85,7 @@ export async function openBullMq(url: string, migrate: boolean): Promise<BullMqB
   }
 }
 
-async function onRedis(bullmq: BullMq, url: string): Promise<BullMqBackend> {
+async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<BullMqBackend> {
   const { createClient } = await loadRedis();
   let connected = false;
   const client = createClient({
@@ -94,25 +99,29 @@ async function onRedis(bullmq: BullMq, url: string): Promise<BullMqBackend> {
     },
   });
   checkOfficialClient(client);
-  // What becomes of the connection shows in the commands; an event without a listener would end the process.
-  client.on("error", () => {});
+  // Whoever opens the bell is told of a first connection that fails.
+  client.on("error", (error: Error) => connected && report(error));
+  // Every queue and worker listens to it, too.
+  client.setMaxListeners(0);
   await client.connect();
   connected = true;
-  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, async () => {
+  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, report, async () => {
     if (client.isReady) await client.close();
     else if (client.isOpen) client.destroy();
   });
 }
 
-async function onPostgres(bullmq: BullMq, url: string, migrate: boolean): Promise<BullMqBackend> {
+async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report: Report): Promise<BullMqBackend> {
   const { Pool } = await loadPg();
   const pool = new Pool({
     connectionString: url,
-    max: POOL_CONNECTIONS_MAX,
+    max: COMMAND_CONNECTIONS_MAX,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     options: `-c search_path=${SCHEMA}`,
   });
-  pool.on("error", () => {});
+  pool.on("error", report);
+  // Every queue and worker listens to it, too.
+  pool.setMaxListeners(0);
   try {
     if (migrate) {
       const client = await pool.connect();
@@ -123,7 +132,24 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean): Promis
     throw error;
   }
   const { createPostgresBackend, createPostgresRelayBackend } = bullmq;
-  return backendOn(bullmq, { connection: pool }, createPostgresBackend, createPostgresRelayBackend, () => pool.end());
+  const backend = backendOn(
+    bullmq,
+    { connection: pool },
+    createPostgresBackend,
+    createPostgresRelayBackend,
+    report,
+    () => pool.end(),
+  );
+  // Each of these keeps a connection of the pool for as long as it listens.
+  const listens = <Part>(part: Part): Part => {
+    pool.options.max += 1;
+    return part;
+  };
+  return {
+    ...backend,
+    worker: (...args) => listens(backend.worker(...args)),
+    relay: () => listens(backend.relay()),
+  };
 }
 
 function backendOn(
@@ -131,19 +157,20 @@ function backendOn(
   base: object,
   queueBackend: unknown,
   relayBackend: unknown,
+  report: Report,
   close: () => Promise<void>,
 ): BullMqBackend {
   // The types of BullMQ tie each class to the kind of its server; what is asked of them here is the same on both.
-  type Made<Part> = new (...args: readonly unknown[]) => Part & { on(event: "error", listener: () => void): unknown };
+  type Made<Part> = new (...args: readonly unknown[]) => Part & { on(event: "error", listener: Report): unknown };
   const make = <Part>(made: unknown, ...args: readonly unknown[]): Part => {
     const part = new (made as Made<Part>)(...args);
-    // A command that fails tells whoever gave it; a connection that breaks comes back.
-    part.on("error", () => {});
+    part.on("error", report);
     return part;
   };
   const removed = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
   return {
-    queue: (name) => make<BellQueue>(Queue, name, base, queueBackend),
+    queue: (name) =>
+      make<BellQueue>(Queue, name, { ...base, streams: { events: { maxLen: EVENTS_MAX } } }, queueBackend),
     worker: (name, process, { concurrency, leaseMs }) => {
       const locks = { lockDuration: leaseMs, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
       return make<BellWorker>(Worker, name, process, { ...base, ...removed, ...locks, concurrency }, queueBackend);

@@ -15,6 +15,8 @@ const LEASE_MS_DEFAULT = 30_000;
 const BATCH_MS = 50;
 /** About how many characters go out together; the relay takes twice as many. */
 const BATCH_CHARACTERS_MAX = 200_000;
+/** Errors that follow one another more closely are one trouble: a connection that is gone is tried again every second or so. */
+const QUIET_MS = 6000;
 /** What BullMQ takes. */
 const PRIORITY_MAX = 2 ** 21;
 
@@ -31,7 +33,7 @@ export interface BullMqBellInit {
 /** A bell for many machines, on BullMQ. It connects when it is first used. @throws {SessionError} `INVALID_OPTION`. */
 export function bullmqBell({ url, migrate = true }: BullMqBellInit): RunBell {
   if (typeof url === "string" && /^(?:rediss?|postgres(?:ql)?):\/\//.test(url) && URL.canParse(url)) {
-    return new BullMqBell(() => openBullMq(url, migrate));
+    return new BullMqBell(url, migrate);
   }
   throw new SessionError(
     "INVALID_OPTION",
@@ -41,17 +43,21 @@ export function bullmqBell({ url, migrate = true }: BullMqBellInit): RunBell {
 
 /** A bell on BullMQ: one queue for each runner, as a job cannot be left to others. */
 class BullMqBell implements RunBell {
-  readonly #connect: () => Promise<BullMqBackend>;
+  readonly #url: string;
+  readonly #migrate: boolean;
   readonly #queues = new Map<string, BellQueue>();
   readonly #listening = new Set<Listening>();
   readonly #batches = new Map<string, string[]>();
+  readonly #tells = new Set<(error: SessionError) => void>();
+  #failedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<BullMqBackend> | null = null;
   #relay: BellRelay | null = null;
   #timer: NodeJS.Timeout | null = null;
   #sent: Promise<void> = Promise.resolve();
 
-  constructor(connect: () => Promise<BullMqBackend>) {
-    this.#connect = connect;
+  constructor(url: string, migrate: boolean) {
+    this.#url = url;
+    this.#migrate = migrate;
   }
 
   /**
@@ -128,7 +134,13 @@ class BullMqBell implements RunBell {
     return { close: () => subscription.unsubscribe() };
   }
 
+  onError(tell: (error: SessionError) => void): () => void {
+    this.#tells.add(tell);
+    return () => void this.#tells.delete(tell);
+  }
+
   async close(): Promise<void> {
+    this.#tells.clear();
     await Promise.all([...this.#listening].map((listening) => listening.close()));
     if (this.#opening === null) return;
     const backend = await this.#opening;
@@ -183,12 +195,23 @@ class BullMqBell implements RunBell {
 
   /** A connection that fails is tried again with the next call. */
   #open(): Promise<BullMqBackend> {
-    this.#opening ??= this.#connect().catch((error: unknown) => {
+    this.#opening ??= openBullMq(this.#url, this.#migrate, this.#report).catch((error: unknown) => {
       this.#opening = null;
       throw error;
     });
     return this.#opening;
   }
+
+  /** Tells the first error of several: every part of BullMQ has its own of the same trouble, again and again. */
+  readonly #report = (cause: Error): void => {
+    const quietMs = performance.now() - this.#failedMs;
+    this.#failedMs = performance.now();
+    if (quietMs < QUIET_MS) return;
+    const { host } = new URL(this.#url);
+    const text = `The bell at ${host} has failed, and is tried again: ${cause.message || cause.name}`;
+    const error = new SessionError("STORE_FAILED", text, { cause });
+    for (const tell of this.#tells) tell(error);
+  };
 }
 
 /** How many may be at work at once. */

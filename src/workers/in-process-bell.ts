@@ -92,6 +92,11 @@ export class InProcessBell implements RunBell {
     };
   }
 
+  /** Nothing of it can fail by itself. */
+  onError(): () => void {
+    return () => {};
+  }
+
   async close(): Promise<void> {
     for (const timer of this.#later.values()) clearTimeout(timer);
     this.#later.clear();

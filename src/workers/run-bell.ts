@@ -1,3 +1,5 @@
+import type { SessionError } from "../session/errors.ts";
+
 /** How a bell is rung. */
 export interface RingOptions {
   /** Whose run waits: the name of an agent or of a group, which share one namespace. */
@@ -48,6 +50,8 @@ export interface RunBell {
   counts(): Promise<BellCounts>;
   publish(topic: string, data: Uint8Array): Promise<void>;
   subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Subscription>;
+  /** Tells what goes wrong while nobody asks for anything, once for each time that it was well before; what comes back ends that. */
+  onError(tell: (error: SessionError) => void): () => void;
   /** Forgets who listens and what it knows; a shared bell keeps what waits. */
   close(): Promise<void>;
 }

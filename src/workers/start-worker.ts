@@ -112,6 +112,7 @@ class StartedWorker implements RunWorker {
     const { agents, groups, leaseMs, manager } = this.#beginning;
     const { store } = manager;
     await this.#metrics.start(store, () => this.#held.size);
+    const quiet = this.#bell.onError(this.#report);
     await this.#teller.start();
     const answers: Subscription = await takeAnswers(this.#bell, (answer) => this.#takeAnswer(answer));
     const leave = await sayPresent(this.#bell, () => this.view);
@@ -119,6 +120,7 @@ class StartedWorker implements RunWorker {
       leave,
       () => answers.close(),
       () => this.#teller.close(),
+      async () => quiet(),
     );
     this.#listening = await this.#bell.listen(
       [...agents.keys(), ...groups.keys(), "", runnerOfHost(hostname())],

@@ -1,4 +1,5 @@
 import { publishJson, subscribeJson } from "./live-event.ts";
+import { runnerOfHost } from "./ring-session.ts";
 import type { RunBell, Subscription } from "./run-bell.ts";
 import type { WorkerView } from "./worker-view.ts";
 
@@ -65,7 +66,9 @@ export class WorkerRoster {
   /** Whether it is known that nobody is there who could take a run for a runner, or for any by no name; who has just begun to listen does not know. */
   lacks(runner: string): boolean {
     if (performance.now() - this.#sinceMs < BEAT_MS) return false;
-    return !this.workers.some(({ agents, groups }) => runner === "" || [...agents, ...groups].includes(runner));
+    return !this.workers.some(
+      ({ host, agents, groups }) => runner === "" || [...agents, ...groups, runnerOfHost(host)].includes(runner),
+    );
   }
 
   async close(): Promise<void> {

@@ -1,8 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { Client } from "pg";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { bullmqBell, inProcessBell, type ListenOptions, type RunBell } from "../../src/workers/index.ts";
+import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { postgresUrl } from "../postgres-server.ts";
-import { redisSkip, redisUrl } from "../redis-server.ts";
+import { ioRedisClient, redisSkip, redisUrl } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 
 /** Makes bells that hear each other, as those of several processes do. */
@@ -267,3 +269,79 @@ test.for(["redis://127.0.0.1:1", "postgres://127.0.0.1:1/none"])(
     await bell.close();
   },
 );
+
+test("a server that goes away is said once, and once more when it goes away again after it was well", {
+  timeout: 60_000,
+}, async (context) => {
+  const missing = redisMissing();
+  if (missing !== null) skipBecause(context, missing);
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const bell = bullmqBell({ url: redis.url });
+  onTestFinished(() => bell.close());
+  const [told, untold, heard]: [string[], string[], Heard] = [[], [], new Heard()];
+  bell.onError(({ code, message }) => told.push(`${code}: ${message}`));
+  bell.onError(({ message }) => untold.push(message))();
+  await bell.subscribe("run.any", () => {});
+  await bell.listen(["a", "b"], heard.note, { leaseMs: 2000 });
+  const rings = async (sessionId: string): Promise<boolean> =>
+    bell.ring(sessionId, { runner: "a" }).then(
+      () => true,
+      () => false,
+    );
+  for (const times of [1, 2]) {
+    await redis.halt();
+    await expect.poll(() => told.length, { timeout: 10_000 }).toBe(times);
+    await redis.resume();
+    await expect.poll(() => rings(`s-${times}`), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => heard.sessions, { timeout: 10_000 }).toContain(`s-${times}`);
+    // So long without an error is what is promised to count as well.
+    await pause(6500);
+    expect(told).toHaveLength(times);
+  }
+  expect(told[0]).toMatch(/^STORE_FAILED: The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./);
+  expect(untold).toEqual([]);
+});
+
+/** Rings for 600 sessions, forty at a time, and answers them. */
+async function ringMany(bell: RunBell, runners: readonly string[]): Promise<void> {
+  const heard = new Heard();
+  await bell.listen(runners, heard.note, { concurrency: 40, leaseMs: 10_000 });
+  for (let from = 0; from < 600; from += 40) {
+    const ids = Array.from({ length: 40 }, (_, index) => from + index);
+    await Promise.all(ids.map((id) => bell.ring(`s-${id}`, { runner: runners[id % runners.length] as string })));
+  }
+  await expect.poll(() => heard.sessions.length, { timeout: 20_000 }).toBe(600);
+}
+
+test("on Redis, what BullMQ tells nobody is not kept", { timeout: 30_000 }, async (context) => {
+  if (redisSkip !== null) skipBecause(context, redisSkip);
+  const bell = bullmqBell({ url: await redisUrl() });
+  onTestFinished(() => bell.close());
+  const runner = newRunner();
+  await ringMany(bell, [runner]);
+  const redis = await ioRedisClient();
+  expect(await redis.xlen(`{skein}:runs.${encodeURIComponent(runner)}:events`)).toBeLessThan(300);
+});
+
+test("on PostgreSQL, what BullMQ tells nobody is not kept, and a bell has a connection for each runner and five more", {
+  timeout: 30_000,
+}, async () => {
+  const url = await postgresUrl();
+  const bell = bullmqBell({ url });
+  onTestFinished(() => bell.close());
+  const client = new Client(url);
+  await client.connect();
+  onTestFinished(() => client.end());
+  const count = async (from: string): Promise<number> =>
+    Number((await client.query(`SELECT count(*) FROM ${from}`)).rows[0].count);
+  const connections = "pg_stat_activity WHERE datname = current_database()";
+  const before = await count(connections);
+  await bell.subscribe("run.any", () => {});
+  await ringMany(
+    bell,
+    Array.from({ length: 6 }, () => newRunner()),
+  );
+  expect((await count(connections)) - before).toBeLessThanOrEqual(6 + 5);
+  expect(await count("bullmq.event")).toBeLessThan(1200);
+});

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { createAgent } from "../../src/agent/agent.ts";
 import { createClient, type WireRunEvent } from "../../src/http/client/index.ts";
 import { createServer } from "../../src/http/index.ts";
@@ -281,4 +282,68 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
   expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-finished" });
   expect((await client.runs.get(first, run.runId)).withoutWorker).toBe(false);
   await pause(0);
+});
+
+test("an answered run that is tied to a machine is without a worker until one is there", {
+  timeout: 30_000,
+}, async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const bell = inProcessBell();
+  const server = await createServer({ manager, bell, agents: [answering([], [], "helper")] });
+  onTestFinished(() => server.close());
+  const client = createClient({ url: await server.listen() });
+  const { id } = (await client.sessions.create({})).header;
+  const { runId } = await client.runs.start(id, { input: "Pay." });
+  const asked = { id: "ask", type: "approval", runId, callId: "1", asked: { name: "pay" } } as const;
+  await manager.store.append(id, [
+    { type: "run", runId, phase: "started" },
+    { id: `run:${runId}/input`, type: "message", message: { role: "user", content: "Pay." } },
+    asked,
+    { type: "run_parked", runId, questions: [{ callId: "1", question: "ask" }], host: "elsewhere" },
+  ]);
+  await client.runs.approve(id, "ask");
+  const say = (host: string): Promise<void> => {
+    const view = { name: host, host, agents: ["helper"], groups: [], concurrency: 1, active: 0, runs: [] };
+    return bell.publish("workers", Buffer.from(JSON.stringify(view)));
+  };
+  const shown = async (): Promise<readonly boolean[]> => {
+    const { requested } = await client.fleet();
+    return [(await client.runs.get(id, runId)).withoutWorker, ...requested.items.map((run) => run.withoutWorker)];
+  };
+  const beat = async (...hosts: readonly string[]): Promise<readonly boolean[]> => {
+    for (const host of hosts) await say(host);
+    return shown();
+  };
+  // Who has just begun to listen does not know yet who is there.
+  await expect.poll(() => beat("here"), { timeout: 10_000 }).toEqual([true, true]);
+  expect(await beat("here", "elsewhere")).toEqual([false, false]);
+});
+
+test("that the bell is gone is told to its workers and servers", { timeout: 30_000 }, async (context) => {
+  const missing = redisMissing();
+  if (missing !== null) skipBecause(context, missing);
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const fleet = await openFleet("postgres");
+  const bell = bullmqBell({ url: redis.url });
+  onTestFinished(() => bell.close());
+  const told: Record<string, string[]> = { worker: [], server: [] };
+  const agents = [answering([], [], "helper")];
+  const { manager } = fleet;
+  const { worker } = await work({ agents, bell, manager, onError: (error) => told.worker?.push(String(error)) });
+  const logger = ({ error }: { readonly error?: string }): void => void told.server?.push(String(error));
+  const server = await createServer({ manager, bell, agents, logger });
+  onTestFinished(() => server.close({ drainMs: 0 }));
+  await redis.halt();
+  const said = [expect.stringMatching(/The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./)];
+  await expect.poll(() => told, { timeout: 10_000 }).toEqual({ worker: said, server: said });
+  await server.close({ drainMs: 0 });
+  await redis.resume();
+  const rings = (): Promise<boolean> =>
+    bell.ring("none", { runner: "none" }).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(rings, { timeout: 10_000 }).toBe(true);
+  await worker.close({ drainMs: 0 });
 });

@@ -51,13 +51,14 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     report,
   };
   const { hono } = createApp({ services, gate, limits, studio, logger });
+  const quiet = bell.onError(report);
   await services.roster.start();
   const { maxRunsPerUser } = limits;
   const worker = init.bell === undefined ? await ownWorker(init, services, { place, maxRunsPerUser }) : null;
   const listener = new NodeListener(hono.fetch, { host, port, ...limits });
   const owned = init.manager === undefined ? manager : null;
   owned?.start();
-  return new RunningServer({ listener, fetch: hono.fetch, services, worker, drain, owned });
+  return new RunningServer({ listener, fetch: hono.fetch, services, worker, drain, owned, quiet });
 }
 
 /** What a server that is ready consists of. */
@@ -70,6 +71,8 @@ interface ServerParts {
   readonly drain: AbortController;
   /** The manager, where it is the server's own. */
   readonly owned: SessionManager | null;
+  /** Ends that the server is told what goes wrong with the bell. */
+  readonly quiet: () => void;
 }
 
 class RunningServer implements SkeinServer {
@@ -103,7 +106,7 @@ class RunningServer implements SkeinServer {
   }
 
   async #close(drainMs: number): Promise<void> {
-    const { listener, services, worker, drain, owned } = this.#parts;
+    const { listener, services, worker, drain, owned, quiet } = this.#parts;
     const endMs = performance.now() + drainMs;
     const closed = listener.stop();
     drain.abort(new SessionError("ABORTED", "The server is shutting down."));
@@ -111,7 +114,9 @@ class RunningServer implements SkeinServer {
     await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
-    await services.roster.close();
+    // A bell that is away keeps no server from closing.
+    await services.roster.close().catch(services.report);
+    quiet();
     if (worker !== null) await services.bell.close();
     await owned?.[Symbol.asyncDispose]();
   }

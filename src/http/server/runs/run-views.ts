@@ -1,6 +1,8 @@
+import { parkedHost } from "../../../agent/persist/claim-run.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/fold.ts";
 import { show } from "../../../session/errors.ts";
 import { requestIdOf } from "../../../session/open-runs.ts";
+import { runnerOfHost } from "../../../workers/ring-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
@@ -69,33 +71,31 @@ export async function listSessionRuns(services: ServerServices, head: SessionHea
 
 /** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
 export async function listOpenRuns(
-  { manager, roster }: ServerServices,
+  services: ServerServices,
   query: ListRuns,
   as: { readonly actor: Caller },
 ): Promise<Page<RunView>> {
-  const { items, next } = await manager.runs(query, as);
-  return {
-    items: items.map(({ state, notBefore = null, expiresAt, questions, ...run }) => ({
-      ...run,
-      status: state,
-      notBefore,
-      endedAt: null,
-      withoutWorker: isWithoutWorker(roster, state, run),
-      questions: questions.map((question) => ({
-        ...(question as QuestionView),
-        ...(expiresAt === undefined ? {} : { expiresAt }),
-      })),
-      problem: null,
+  const { items, next } = await services.manager.runs(query, as);
+  const views = items.map(async ({ state, notBefore = null, expiresAt, questions, ...run }) => ({
+    ...run,
+    status: state,
+    notBefore,
+    endedAt: null,
+    withoutWorker: await isWithoutWorker(services, { ...run, status: state }),
+    questions: questions.map((question) => ({
+      ...(question as QuestionView),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
     })),
-    next,
-  };
+    problem: null,
+  }));
+  return { items: await Promise.all(views), next };
 }
 
-async function viewOf({ store, roster }: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
+async function viewOf(services: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
   const { runId, request, end, error, startedAt, endedAt, questions } = story;
   const { id: sessionId, userId } = head.header;
-  const status = end ?? (await openStatus(store, sessionId, story));
-  return {
+  const status = end ?? (await openStatus(services.store, sessionId, story));
+  const run = {
     runId,
     sessionId,
     userId,
@@ -108,19 +108,29 @@ async function viewOf({ store, roster }: ServerServices, head: SessionHead, stor
     notBefore: request?.notBefore ?? null,
     startedAt,
     endedAt,
-    withoutWorker: isWithoutWorker(roster, status, request),
     questions,
     problem: end === "failed" && error !== null ? recordedProblem(error) : null,
   };
+  return { ...run, withoutWorker: await isWithoutWorker(services, run) };
 }
 
-function isWithoutWorker(
-  roster: ServerServices["roster"],
-  status: RunView["status"],
-  asked: { readonly agent?: string | null; readonly group?: string | null } | null,
-): boolean {
+async function isWithoutWorker(
+  { store, roster }: ServerServices,
+  {
+    sessionId,
+    runId,
+    status,
+    agent,
+    group,
+    requestedAt,
+    startedAt,
+  }: Omit<RunView, "withoutWorker" | "notBefore" | "endedAt" | "questions" | "problem">,
+): Promise<boolean> {
   if (status !== "requested" && status !== "interrupted") return false;
-  return roster.lacks(asked?.agent ?? asked?.group ?? "");
+  // What has begun before was parked since, and may be tied to the machine where that was.
+  const parked = status === "requested" && (startedAt !== null || requestedAt === null);
+  const host = parked ? await parkedHost(store, sessionId, { runId, state: "answered" }) : null;
+  return roster.lacks(host === null ? (agent ?? group ?? "") : runnerOfHost(host));
 }
 
 async function openStatus(

@@ -1,0 +1,81 @@
+import { metrics, type ObservableCallback } from "@opentelemetry/api";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { gate, pausing, answering } from "../../test/http/runs-agents.ts";
+import { idle } from "../../test/workers/fleet-support.ts";
+import { SessionManager } from "../lifecycle/session-manager.ts";
+import { openMemoryStore } from "../stores/memory/index.ts";
+import { inProcessBell } from "./in-process-bell.ts";
+import { startWorker } from "./start-worker.ts";
+
+/** What the meter that is set up was told, and who tells it when it asks. */
+const told: { readonly name: string; readonly value: number }[] = [];
+const observed = new Map<string, Set<ObservableCallback>>();
+
+beforeAll(() => {
+  const meter = metrics.getMeterProvider().getMeter("none");
+  const counting = Object.create(meter) as typeof meter;
+  counting.createCounter = (name) => ({ add: (value) => void told.push({ name, value }) });
+  counting.createHistogram = (name) => ({ record: (value) => void told.push({ name, value }) });
+  counting.createObservableGauge = (name) => {
+    const callbacks = new Set<ObservableCallback>();
+    observed.set(name, callbacks);
+    return {
+      addCallback: (callback) => void callbacks.add(callback as ObservableCallback),
+      removeCallback: (callback) => void callbacks.delete(callback as ObservableCallback),
+    };
+  };
+  metrics.setGlobalMeterProvider({ getMeter: () => counting });
+});
+
+afterAll(() => metrics.disable());
+
+/** What waits, goes on and is parked, as the meter reads it. */
+async function read(): Promise<Record<string, number>> {
+  const values: Record<string, number> = {};
+  for (const [name, callbacks] of observed) {
+    const result = { observe: (value: number) => void (values[name.replace("skein.runs.", "")] = value) };
+    for (const callback of callbacks) await callback(result as unknown as Parameters<ObservableCallback>[0]);
+  }
+  return values;
+}
+
+test("a worker measures what waits, goes on and is parked, how long requests wait, and what it takes over", async () => {
+  const store = openMemoryStore();
+  const [manager, bell, hold] = [new SessionManager({ store }), inProcessBell(), gate()];
+  const agents = [answering([pausing(["a", "b"], hold), "Done.", "Done."], [], "helper")];
+  const worker = await startWorker({ manager, bell, agents, concurrency: 1, sweepMs: 0 });
+  onTestFinished(() => worker.close({ drainMs: 0 }));
+  const ask = async () => {
+    const { sessionId } = await manager.create({ userId: "ann" });
+    return manager.request(sessionId, { agent: "helper", input: "Hi." });
+  };
+  const ring = (sessionId: string): Promise<void> => bell.ring(sessionId, { runner: "helper" });
+  expect(await read()).toEqual({ waiting: 0, active: 0, parked: 0 });
+  const [first, second, died, parked] = [await ask(), await ask(), await ask(), await ask()];
+  await store.append(parked.sessionId, [
+    { type: "run", runId: parked.runId, phase: "started" },
+    { id: "ask", type: "approval", runId: parked.runId, callId: "1" },
+    { type: "run_parked", runId: parked.runId, questions: [{ callId: "1", question: "ask" }] },
+  ]);
+  await store.append(died.sessionId, [
+    { type: "run", runId: died.runId, phase: "started" },
+    { id: `run:${died.runId}/input`, type: "message", message: { role: "user", content: "Hi." } },
+  ]);
+  await ring(first.sessionId);
+  await expect.poll(() => worker.view.active).toBe(1);
+  expect(await read()).toMatchObject({ active: 1, parked: 1 });
+  expect((await read()).waiting).toBeGreaterThanOrEqual(1);
+  expect(told).toEqual([{ name: "skein.runs.start_delay", value: expect.any(Number) }]);
+  hold.open();
+  for (const { sessionId } of [second, died]) await ring(sessionId);
+  for (const { sessionId } of [first, second, died]) await idle(store, sessionId);
+  expect(await read()).toEqual({ waiting: 0, active: 0, parked: 1 });
+  const delays = told.filter(({ name }) => name === "skein.runs.start_delay");
+  expect(delays).toHaveLength(2);
+  for (const { value } of delays) expect(value).toBeGreaterThanOrEqual(0);
+  expect(told.filter(({ name }) => name === "skein.runs.takeovers")).toEqual([
+    { name: "skein.runs.takeovers", value: 1 },
+  ]);
+  await worker.close();
+  expect(await read()).toEqual({});
+});

@@ -1,0 +1,111 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { openStore } from "../../src/stores/open-store.ts";
+import { bullmqBell } from "../../src/workers/index.ts";
+import { makeDirectory } from "../moving/sample-store.ts";
+import { redisSkip, redisUrl } from "../redis-server.ts";
+import { skipBecause } from "../skip.ts";
+import { idle, phasesOf } from "../workers/fleet-support.ts";
+import { builtProgram, runProcess } from "./run-skein.ts";
+
+/** A file of one agent, which answers a greeting, and anything else with calls without end. */
+async function agentsFile(directory: string, name: string): Promise<string> {
+  const built = pathToFileURL(join(builtProgram(), "../../index.js")).href;
+  const file = join(directory, "agents.mjs");
+  const text = `
+    import { createAgent, defineTool } from ${JSON.stringify(built)};
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      parameters: { type: "object", properties: {} },
+      execute: () => new Promise((resolve) => setTimeout(() => resolve("waited"), 300)),
+    });
+    const model = {
+      provider: "test",
+      id: "worker",
+      async complete({ messages }) {
+        const input = messages.findLast(({ role }) => role === "user").content;
+        if (input === "Hi.") return { role: "assistant", content: "Hello." };
+        const toolCalls = [{ id: String(messages.length), name: "wait", arguments: "{}" }];
+        return { role: "assistant", content: null, toolCalls, stopReason: "tool_calls" };
+      },
+    };
+    export const agents = [
+      createAgent({ name: ${JSON.stringify(name)}, prompt: "", model, tools: [wait], builtInTools: false }),
+    ];`;
+  await writeFile(file, text);
+  return file;
+}
+
+test("worker runs what is asked for, hands over what goes on at SIGTERM, and ends with 0", {
+  timeout: 60_000,
+}, async (context) => {
+  if (redisSkip !== null) skipBecause(context, redisSkip);
+  const directory = await makeDirectory();
+  const name = `helper-${process.pid}`;
+  const [storeUrl, bellUrl] = [`sqlite:${join(directory, "skein.db")}`, await redisUrl()];
+  await using store = await openStore(storeUrl);
+  const manager = new SessionManager({ store });
+  const bell = bullmqBell({ url: bellUrl });
+  onTestFinished(() => bell.close());
+  const ask = async (input: string): Promise<string> => {
+    const { sessionId } = await manager.create({ userId: "ann" });
+    await manager.request(sessionId, { agent: name, input });
+    await bell.ring(sessionId, { runner: name });
+    return sessionId;
+  };
+  const args = [
+    "--unasked",
+    "all",
+    "--store",
+    storeUrl,
+    "--bell",
+    bellUrl,
+    "--agents",
+    await agentsFile(directory, name),
+  ];
+  const child = spawn(process.execPath, [builtProgram(), "worker", "--json", "--worker-name", "one", ...args]);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const errors: string[] = [];
+  child.stderr.on("data", (data: Buffer) => errors.push(String(data)));
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  expect(JSON.parse(line)).toEqual({ name: "one", agents: [name], groups: [] });
+  const ended = await ask("Hi.");
+  await idle(store, ended);
+  expect(await phasesOf(store, ended)).toEqual(["started", "finished"]);
+  const open = await ask("Go on and on.");
+  await expect.poll(() => phasesOf(store, open), { timeout: 20_000 }).toEqual(["started"]);
+  const closed = once(child, "close");
+  child.kill("SIGTERM");
+  expect([await closed, errors.filter((text) => !text.includes("Warning"))]).toEqual([[0, null], []]);
+  expect(await phasesOf(store, open)).toEqual(["started"]);
+  expect(await store.leaseOf(open)).toBeNull();
+});
+
+test("worker says in one sentence what is wrong with its options, and ends with 2", { timeout: 60_000 }, async () => {
+  const directory = await makeDirectory();
+  const agents = await agentsFile(directory, "helper");
+  const store = ["--store", `sqlite:${join(directory, "skein.db")}`];
+  const whole = [...store, "--bell", "redis://127.0.0.1:1", "--agents", agents];
+  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [store, /^A worker needs --bell and --agents/],
+    [[...store, "--bell", "ftp://me:secret@host", "--agents", agents], /names no bell; give redis:\/\/host:6379/],
+    [[...store, "--bell", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")], /cannot be loaded/],
+    [[...whole, "--concurrency", "none"], /concurrency/],
+    [[...whole, "--lease", "soon"], /lease/],
+  ];
+  for (const [args, sentence] of wrong) {
+    const { code, stderr } = await runProcess("worker", ...args);
+    expect([args, code, stderr]).toEqual([args, 2, expect.stringMatching(/^[^\n]+\n$/)]);
+    expect(stderr.replace(/^skein: /, "")).toMatch(sentence);
+    expect(stderr).not.toContain("secret");
+  }
+  const { code, stderr } = await runProcess("worker", ...whole);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/The bell at 127\.0\.0\.1:1 cannot be opened: [^\n]+\n$/)]);
+});
