@@ -17,7 +17,7 @@ export function renderReport(rows: readonly Row[], sizes: Sizes, options: BenchO
 Written by the run itself; do not edit. Run it again with:
 
 \`\`\`sh
-npm run bench -- --write${options.quick ? " --quick" : ""}${options.only === null ? "" : ` --only ${options.only}`}
+npm run bench -- --write${options.quick ? " --quick" : ""}${options.only === null ? "" : ` --only ${options.only.join(",")}`}
 \`\`\`
 ${options.quick ? "\n**This is a quick run: its sizes are too small to say anything about speed.**\n" : ""}
 ${renderSetting(sizes)}

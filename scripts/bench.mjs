@@ -120,7 +120,7 @@ await main(async () => {
     return 2;
   }
   /** @param {string} section */
-  const isChosen = (section) => options.only === null || options.only === section;
+  const isChosen = (section) => options.only?.includes(section) ?? true;
   const chosen = options.peers ? peers.filter(({ section }) => isChosen(section)) : [];
   if (chosen.length > 0) await withLock("bench-peers", () => ensurePeers(chosen));
   // The section measures on both, and a peer of it needs the newer one.
