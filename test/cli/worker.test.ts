@@ -43,9 +43,7 @@ async function agentsFile(directory: string, name: string): Promise<string> {
   return file;
 }
 
-test("worker runs what is asked for, hands over what goes on at SIGTERM, and ends with 0", {
-  timeout: 60_000,
-}, async (context) => {
+test("worker runs what is asked for, hands over what goes on at SIGTERM, and ends with 0", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const directory = await makeDirectory();
   const name = `helper-${process.pid}`;
@@ -80,7 +78,7 @@ test("worker runs what is asked for, hands over what goes on at SIGTERM, and end
   await idle(store, ended);
   expect(await phasesOf(store, ended)).toEqual(["started", "finished"]);
   const open = await ask("Go on and on.");
-  await expect.poll(() => phasesOf(store, open), { timeout: 20_000 }).toEqual(["started"]);
+  await expect.poll(() => phasesOf(store, open)).toEqual(["started"]);
   const closed = once(child, "close");
   child.kill("SIGTERM");
   expect([await closed, errors.filter((text) => !text.includes("Warning"))]).toEqual([[0, null], []]);
@@ -88,7 +86,7 @@ test("worker runs what is asked for, hands over what goes on at SIGTERM, and end
   expect(await store.leaseOf(open)).toBeNull();
 });
 
-test("worker says in one sentence what is wrong with its options, and ends with 2", { timeout: 60_000 }, async () => {
+test("worker says in one sentence what is wrong with its options, and ends with 2", async () => {
   const directory = await makeDirectory();
   const agents = await agentsFile(directory, "helper");
   const store = ["--store", `sqlite:${join(directory, "skein.db")}`];

@@ -19,7 +19,7 @@ async function openBusyServer(later: string): Promise<RunServer & { readonly ids
     await client.runs.start(another, { input: `Later, ${userId}.`, notBefore: later });
   }
   // Workers say what they have from time to time, and when they are asked.
-  await expect.poll(async () => (await server.client.fleet()).workers[0]?.active, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await server.client.fleet()).workers[0]?.active).toBe(2);
   return { ...server, ids };
 }
 

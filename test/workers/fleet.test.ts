@@ -3,7 +3,7 @@ import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
 
-describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
+describe.for(places)("with a bell on %s", (place) => {
   test("a worker that is killed is taken over within its lease and a second, and no effect is doubled", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
@@ -13,9 +13,7 @@ describe.for(places)("with a bell on %s", { timeout: 60_000 }, (place) => {
     const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 2$`));
     const killedMs = Date.now();
     first.child.kill("SIGKILL");
-    await expect
-      .poll(async () => (await phasesOf(fleet.store, sessionId)).length, { timeout: 15_000, interval: 20 })
-      .toBeGreaterThan(1);
+    await expect.poll(async () => (await phasesOf(fleet.store, sessionId)).length, { interval: 20 }).toBeGreaterThan(1);
     const [, taken] = (await entriesOf(fleet.store, sessionId)).filter((entry) => entry.type === "run");
     expect(Date.parse(taken?.timestamp ?? "") - killedMs).toBeLessThanOrEqual(leaseMs + 1000);
     await idle(fleet.store, sessionId);

@@ -75,7 +75,6 @@ test.for([
   { many: 100, first: 4, settings: { concurrency: 4 } },
 ])(
   "of one user's $many runs and another's one, the one is among the next ten to begin, with $settings",
-  { timeout: 60_000 },
   async ({ many, first, settings }) => {
     const { agent, begun, hold } = counting();
     onTestFinished(() => hold.open());
@@ -201,9 +200,7 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
   ]);
 });
 
-test("a run is asked for on one server, followed with its deltas on a second, approved on a third and ended on a fourth", {
-  timeout: 60_000,
-}, async (context) => {
+test("a run is asked for on one server, followed with its deltas on a second, approved on a third and ended on a fourth", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const fleet = await openFleet("redis");
   const hold = gate();
@@ -229,7 +226,7 @@ test("a run is asked for on one server, followed with its deltas on a second, ap
   })();
   const { questions } = await nextOf(two, run, "run-parked");
   await three.runs.approve(id, questions[0]?.question ?? "");
-  await expect.poll(() => seen.filter(({ type }) => type === "text-delta").length, { timeout: 10_000 }).toBe(2);
+  await expect.poll(() => seen.filter(({ type }) => type === "text-delta").length).toBe(2);
   // Who joins late is told what was said before.
   expect(await nextOf(three, run, "text-delta")).toMatchObject({ text: "Paid" });
   expect(await four.runs.cancel(id, run.runId)).toMatchObject({ status: "cancelled" });
@@ -267,9 +264,7 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
     expect.objectContaining({ code: "OVERLOADED" }),
   ]);
   expect((await manager.store.head(third))?.version).toBe(before);
-  await expect
-    .poll(async () => (await client.runs.get(first, run.runId)).withoutWorker, { timeout: 10_000 })
-    .toBe(true);
+  await expect.poll(async () => (await client.runs.get(first, run.runId)).withoutWorker).toBe(true);
   let asked = 0;
   await bell.subscribe("workers.who", () => {
     asked += 1;
@@ -284,9 +279,7 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
   await pause(0);
 });
 
-test("an answered run that is tied to a machine is without a worker until one is there", {
-  timeout: 30_000,
-}, async () => {
+test("an answered run that is tied to a machine is without a worker until one is there", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const bell = inProcessBell();
   const server = await createServer({ manager, bell, agents: [answering([], [], "helper")] });
@@ -315,11 +308,11 @@ test("an answered run that is tied to a machine is without a worker until one is
     return shown();
   };
   // Who has just begun to listen does not know yet who is there.
-  await expect.poll(() => beat("here"), { timeout: 10_000 }).toEqual([true, true]);
+  await expect.poll(() => beat("here")).toEqual([true, true]);
   expect(await beat("here", "elsewhere")).toEqual([false, false]);
 });
 
-test("that the bell is gone is told to its workers and servers", { timeout: 30_000 }, async (context) => {
+test("that the bell is gone is told to its workers and servers", async (context) => {
   const missing = redisMissing();
   if (missing !== null) skipBecause(context, missing);
   const redis = await startRedis();
@@ -336,7 +329,7 @@ test("that the bell is gone is told to its workers and servers", { timeout: 30_0
   onTestFinished(() => server.close({ drainMs: 0 }));
   await redis.halt();
   const said = [expect.stringMatching(/The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./)];
-  await expect.poll(() => told, { timeout: 10_000 }).toEqual({ worker: said, server: said });
+  await expect.poll(() => told).toEqual({ worker: said, server: said });
   await server.close({ drainMs: 0 });
   await redis.resume();
   const rings = (): Promise<boolean> =>
@@ -344,6 +337,6 @@ test("that the bell is gone is told to its workers and servers", { timeout: 30_0
       () => true,
       () => false,
     );
-  await expect.poll(rings, { timeout: 10_000 }).toBe(true);
+  await expect.poll(rings).toBe(true);
   await worker.close({ drainMs: 0 });
 });
