@@ -65,6 +65,8 @@ export interface BullMqBackend {
     options: { readonly concurrency: number; readonly leaseMs: number },
   ): BellWorker;
   relay(): BellRelay;
+  /** From now on, a connection that is lost stays lost: whoever closes does not wait for a server that is away. */
+  leave(): void;
   close(): Promise<void>;
 }
 
@@ -87,15 +89,15 @@ export async function openBullMq(url: string, migrate: boolean, report: Report):
 
 async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<BullMqBackend> {
   const { createClient } = await loadRedis();
-  let connected = false;
+  let [connected, left] = [false, false];
   const client = createClient({
     url,
     // A ring that waits for a server to come back could wait for ever, and nothing is lost with it.
     disableOfflineQueue: true,
     socket: {
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // A first connection that fails is told to whoever uses the bell; a later one is tried again for ever.
-      reconnectStrategy: (retries) => connected && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
+      // A first connection that fails is told to whoever uses the bell; a later one is tried again until the bell is left.
+      reconnectStrategy: (retries) => connected && !left && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
     },
   });
   checkOfficialClient(client);
@@ -105,9 +107,14 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
   client.setMaxListeners(0);
   await client.connect();
   connected = true;
-  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, report, async () => {
-    if (client.isReady) await client.close();
-    else if (client.isOpen) client.destroy();
+  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, report, {
+    leave: () => {
+      left = true;
+    },
+    close: async () => {
+      if (client.isReady) await client.close();
+      else if (client.isOpen) client.destroy();
+    },
   });
 }
 
@@ -138,7 +145,8 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
     createPostgresBackend,
     createPostgresRelayBackend,
     report,
-    () => pool.end(),
+    // A pool connects when it is asked to.
+    { leave: () => {}, close: () => pool.end() },
   );
   // Each of these keeps a connection of the pool for as long as it listens.
   const listens = <Part>(part: Part): Part => {
@@ -158,7 +166,7 @@ function backendOn(
   queueBackend: unknown,
   relayBackend: unknown,
   report: Report,
-  close: () => Promise<void>,
+  ends: Pick<BullMqBackend, "leave" | "close">,
 ): BullMqBackend {
   // The types of BullMQ tie each class to the kind of its server; what is asked of them here is the same on both.
   type Made<Part> = new (...args: readonly unknown[]) => Part & { on(event: "error", listener: Report): unknown };
@@ -179,7 +187,7 @@ function backendOn(
       const backend = relayBackend === undefined ? {} : { backend: relayBackend };
       return make<BellRelay>(Relay, { ...base, ...backend, namespace: "skein", leaseDuration: RELAY_LEASE_MS });
     },
-    close,
+    ...ends,
   };
 }
 

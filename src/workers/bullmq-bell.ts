@@ -144,9 +144,10 @@ class BullMqBell implements RunBell {
 
   async close(): Promise<void> {
     this.#tells.clear();
-    await Promise.all([...this.#listening].map((listening) => listening.close()));
     if (this.#opening === null) return;
     const backend = await this.#opening;
+    backend.leave();
+    await Promise.all([...this.#listening].map((listening) => listening.close()));
     this.#send();
     await this.#sent;
     await this.#relay?.close();
