@@ -12,6 +12,10 @@ const EVENTS_MAX = 1;
 const STALLED_MS = 500;
 /** Without end; the largest number that PostgreSQL takes there. */
 const STALLED_COUNT_MAX = 2 ** 31 - 1;
+/** How soon a worker looks again after an error. */
+const RETRY_MS = 500;
+/** On PostgreSQL nobody is told that the time of a delayed job has come: how often a worker looks, in seconds. */
+const LOOK_SECONDS = 0.5;
 const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
 
@@ -141,7 +145,7 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
   const { createPostgresBackend, createPostgresRelayBackend } = bullmq;
   const backend = backendOn(
     bullmq,
-    { connection: pool },
+    { connection: pool, drainDelay: LOOK_SECONDS },
     createPostgresBackend,
     createPostgresRelayBackend,
     report,
@@ -181,7 +185,13 @@ function backendOn(
       make<BellQueue>(Queue, name, { ...base, streams: { events: { maxLen: EVENTS_MAX } } }, queueBackend),
     worker: (name, process, { concurrency, leaseMs }) => {
       const locks = { lockDuration: leaseMs, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
-      return make<BellWorker>(Worker, name, process, { ...base, ...removed, ...locks, concurrency }, queueBackend);
+      return make<BellWorker>(
+        Worker,
+        name,
+        process,
+        { ...base, ...removed, ...locks, runRetryDelay: RETRY_MS, concurrency },
+        queueBackend,
+      );
     },
     relay: () => {
       const backend = relayBackend === undefined ? {} : { backend: relayBackend };
