@@ -107,8 +107,8 @@ redisTest("tells of every write to a session: one entry, several, its deletion a
 
 ownServerTest("wakes everybody once the server is back, as nobody knows what was missed", async () => {
   const server = await startServer();
-  const handle = new RedisHandle(await openRedis(server.url), "here");
-  const watchers = new SessionWatchers(handle, new KeyNames("skein"));
+  const handle = new RedisHandle(await openRedis(server.url), "here", "skein");
+  const watchers = new SessionWatchers(handle);
   onTestFinished(async () => {
     watchers.close();
     await handle.close();

@@ -15,6 +15,11 @@ local list = {}
 for i = 1, #marks, 2 do list[#list + 1] = marks[i] end
 return list`);
 
+/** Marks every session that the index holds. KEYS: unsettled, records. */
+export const MARK_ALL: RedisScript = defineScript(`
+for _, id in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[1], 'NX', 0, id) end
+return {}`);
+
 /** Takes a mark away that no writer counts on any more. KEYS: unsettled. ARGV: session, the generation that has ended. */
 export const UNMARK: RedisScript = defineScript(`
 local gen = redis.call('ZSCORE', KEYS[1], ARGV[1])

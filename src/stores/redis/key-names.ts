@@ -52,11 +52,6 @@ export class KeyNames {
     return `${this.#prefix}:g:{${id}}`;
   }
 
-  /** Entries on their way into the log, when they are too many for one command: a list. */
-  staging(id: string, token: string): string {
-    return `${this.#prefix}:x:{${id}}:${token}`;
-  }
-
   /** A part of the index; `name`, where there is one, may be any text. */
   index(part: string, name?: string): string {
     const key = `${this.#prefix}:i:{${this.#prefix}}:${part}`;

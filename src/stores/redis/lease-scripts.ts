@@ -1,19 +1,16 @@
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { ACQUIRE_LEASE, CURRENT_LEASE, RELEASE_LEASE, RENEW_LEASE } from "./session-scripts.ts";
 
 /** Leases that hold among all processes on the server, by the server's clock unless the caller gave another. */
 export class LeaseScripts implements LeaseTable {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
   readonly #clock: (() => Date) | undefined;
 
-  constructor(handle: RedisHandle, names: KeyNames, clock: (() => Date) | undefined) {
+  constructor(handle: RedisHandle, clock: (() => Date) | undefined) {
     this.#handle = handle;
-    this.#names = names;
     this.#clock = clock;
   }
 
@@ -27,12 +24,12 @@ export class LeaseScripts implements LeaseTable {
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
     const args = [String(token), String(ttlMs), this.clockArg()];
-    const [kind, expires] = await this.#handle.run(RENEW_LEASE, [this.#names.lease(sessionId)], args);
+    const [kind, expires] = await this.#handle.run(RENEW_LEASE, [this.#handle.names.lease(sessionId)], args);
     return kind === "ok" ? timeOf(expires) : null;
   }
 
   async release(sessionId: string, token: number): Promise<void> {
-    await this.#handle.run(RELEASE_LEASE, [this.#names.lease(sessionId)], [String(token)]);
+    await this.#handle.run(RELEASE_LEASE, [this.#handle.names.lease(sessionId)], [String(token)]);
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
@@ -54,7 +51,7 @@ export class LeaseScripts implements LeaseTable {
   }
 
   #keys(sessionId: string): string[] {
-    return [this.#names.session(sessionId), this.#names.lease(sessionId)];
+    return [this.#handle.names.session(sessionId), this.#handle.names.lease(sessionId)];
   }
 }
 

@@ -3,20 +3,10 @@ import { compareForListing, listPosition, matchesQuery } from "../../session/que
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { type IndexRecord, idOfMember, partFor, recordMatches, timedMember } from "./index-record.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import type { RedisPort } from "./redis-port.ts";
 import type { SessionIndex } from "./session-index.ts";
-import type { SessionLog } from "./session-log.ts";
-
-/** What a listing needs of its store. */
-export interface ListingParts {
-  readonly handle: RedisHandle;
-  readonly names: KeyNames;
-  readonly index: SessionIndex;
-  readonly log: SessionLog;
-  readonly leases: LeaseScripts;
-}
 
 const MEMBERS_AT_ONCE_MIN = 32;
 const MEMBERS_AT_ONCE_MAX = 1001;
@@ -27,16 +17,14 @@ const MEMBERS_AT_ONCE_MAX = 1001;
  */
 export class Listing {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
   readonly #index: SessionIndex;
-  readonly #log: SessionLog;
+  readonly #port: RedisPort;
   readonly #leases: LeaseScripts;
 
-  constructor(parts: ListingParts) {
-    this.#handle = parts.handle;
-    this.#names = parts.names;
+  constructor(handle: RedisHandle, parts: { index: SessionIndex; port: RedisPort; leases: LeaseScripts }) {
+    this.#handle = handle;
     this.#index = parts.index;
-    this.#log = parts.log;
+    this.#port = parts.port;
     this.#leases = parts.leases;
   }
 
@@ -54,7 +42,7 @@ export class Listing {
 
   async count(query: SessionQuery): Promise<number> {
     const unsettled = await this.#index.settleIfWritable();
-    const { key, exact } = partFor(this.#names, query);
+    const { key, exact } = partFor(this.#handle.names, query);
     if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
     let count = (await this.#wanted([...unsettled], query, null)).length;
     for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
@@ -70,7 +58,7 @@ export class Listing {
     const isIdle = ({ status, updatedAt }: SessionHead): boolean =>
       (status === "active" || status === "suspended") && updatedAt < before;
     const heads: SessionHead[] = [];
-    for await (const ids of this.#pages(this.#names.index("idle"), "-", false, limit, `(${before}`)) {
+    for await (const ids of this.#pages(this.#handle.names.index("idle"), "-", false, limit, `(${before}`)) {
       heads.push(...(await this.#heads(without(ids, unsettled), false)).filter(isIdle));
       if (heads.length >= limit) break;
     }
@@ -81,7 +69,7 @@ export class Listing {
   /** Sessions that were deleted before a time, the longest ago first, in pages. */
   async *deletedBefore(before: string): AsyncGenerator<readonly string[]> {
     await this.#index.settle();
-    yield* this.#pages(this.#names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
+    yield* this.#pages(this.#handle.names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
   }
 
   async *#pages(
@@ -113,7 +101,7 @@ export class Listing {
       return;
     }
     const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
-    yield* this.#pages(partFor(this.#names, query).key, from, true, wanted);
+    yield* this.#pages(partFor(this.#handle.names, query).key, from, true, wanted);
   }
 
   /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
@@ -124,7 +112,7 @@ export class Listing {
     after: ListPosition | null,
   ): AsyncGenerator<readonly string[]> {
     const places: ListPosition[] = [];
-    for await (const ids of this.#pages(this.#names.index("due"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`))
+    for await (const ids of this.#pages(this.#handle.names.index("due"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`))
       places.push(...(await this.#matching(ids, query)));
     const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
     rest.sort(compareForListing);
@@ -134,7 +122,7 @@ export class Listing {
   /** Those of some sessions that, by the index, a query asks for, whoever has them. */
   async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
-    const key = this.#names.index("records");
+    const key = this.#handle.names.index("records");
     const records = (await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[];
     return ids.flatMap((id, i) => {
       const record = JSON.parse(records[i] ?? "null") as IndexRecord | null;
@@ -159,7 +147,7 @@ export class Listing {
   }
 
   async #heads(ids: readonly string[], deleted: boolean): Promise<SessionHead[]> {
-    const sessions = await Promise.all(ids.map((id) => this.#log.loadAny(id)));
+    const sessions = await Promise.all(ids.map((id) => this.#port.loadAny(id)));
     return sessions.flatMap((session) =>
       session !== null && (session.deletedAt !== null) === deleted ? session.head : [],
     );

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../complete/store-closed.ts";
+import { KeyNames } from "./key-names.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
 import { isNoScript, isPassing, redisFailure } from "./redis-failure.ts";
 
@@ -29,12 +30,15 @@ export function defineScript(text: string, options: Repeating = REPEATABLE): Red
 export class RedisHandle {
   /** The server, for messages. */
   readonly place: string;
+  /** The store's keys. */
+  readonly names: KeyNames;
   readonly #connection: RedisConnection;
   #closed = false;
 
-  constructor(connection: RedisConnection, place: string) {
+  constructor(connection: RedisConnection, place: string, prefix: string) {
     this.#connection = connection;
     this.place = place;
+    this.names = new KeyNames(prefix);
   }
 
   async command(firstKey: string, args: readonly string[], options: Repeating = REPEATABLE): Promise<RedisReply> {

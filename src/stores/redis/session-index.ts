@@ -1,10 +1,9 @@
-import type { KeyNames } from "./key-names.ts";
 import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
-import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
+import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
-import { readIndexed, readStamp, readTimes, type Stamp } from "./stored-session.ts";
+import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
@@ -20,15 +19,16 @@ interface Mark {
   readonly record: string;
 }
 
+/** What an index needs of its store. */
+export interface IndexParts {
+  readonly clock: () => Date;
+  readonly ttlSeconds: number | undefined;
+  /** A session as it stands now, deleted or not. */
+  load(sessionId: string): Promise<StoredSession | null>;
+}
+
 /** What becomes of the work on one session. */
 type SettleEach = (task: Promise<void>, id: string) => Promise<void>;
-
-/** What a session says of itself. */
-interface SessionState {
-  readonly stamp: Stamp;
-  readonly writtenMs: number;
-  readonly record: IndexRecord;
-}
 
 /**
  * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
@@ -43,22 +43,18 @@ interface SessionState {
  */
 export class SessionIndex {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
-  readonly #clock: () => Date;
-  readonly #ttlSeconds: number | undefined;
+  readonly #parts: IndexParts;
   /** Since when a mark is known to have no session. */
   readonly #missing = new Map<string, number>();
 
-  constructor(handle: RedisHandle, names: KeyNames, clock: () => Date, ttlSeconds: number | undefined) {
+  constructor(handle: RedisHandle, parts: IndexParts) {
     this.#handle = handle;
-    this.#names = names;
-    this.#clock = clock;
-    this.#ttlSeconds = ttlSeconds;
+    this.#parts = parts;
   }
 
   /** Must be done before a generation of a session is written to. */
   async mark(id: string, gen: number): Promise<void> {
-    const key = this.#names.index("unsettled");
+    const key = this.#handle.names.index("unsettled");
     await this.#handle.command(key, ["ZADD", key, "GT", String(gen), id]);
   }
 
@@ -85,26 +81,14 @@ export class SessionIndex {
   }
 
   async #settleAll(each: SettleEach): Promise<void> {
-    const keys = [this.#names.index("unsettled"), this.#names.index("records")];
+    const keys = [this.#handle.names.index("unsettled"), this.#handle.names.index("records")];
     const reply = (await this.#handle.run(READ_UNSETTLED, keys, [])) as [string, string, string | null][];
     const marks = reply.map(([id, gen, record]): Mark => ({ id, gen, record: record ?? "" }));
     for (let first = 0; first < marks.length; first += AT_ONCE) {
       await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => each(this.#settleMark(mark), mark.id)));
     }
-    if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds, each);
-  }
-
-  /** Brings the index up to date with every session that it holds, whether that was written to or not. */
-  async settleHeld(): Promise<void> {
-    const key = this.#names.index("records");
-    let cursor = "0";
-    do {
-      const scan = ["HSCAN", key, cursor, "COUNT", String(AT_ONCE)];
-      const [next, fields] = (await this.#handle.command(key, scan)) as [string, string[]];
-      const ids = fields.filter((_, index) => index % 2 === 0);
-      await Promise.all(ids.map((id) => this.settleOne(id)));
-      cursor = String(next);
-    } while (cursor !== "0");
+    const { ttlSeconds } = this.#parts;
+    if (ttlSeconds !== undefined) await this.#settleRunOut(ttlSeconds, each);
   }
 
   /** Brings the index up to date with one session. */
@@ -114,18 +98,22 @@ export class SessionIndex {
 
   /** Keeps whoever marked a session that is not there from making it with that mark. */
   async fence(id: string, gen: string): Promise<boolean> {
-    const [fenced] = await this.#handle.run(FENCE, [this.#names.session(id), this.#names.floor(id)], [gen]);
+    const [fenced] = await this.#handle.run(
+      FENCE,
+      [this.#handle.names.session(id), this.#handle.names.floor(id)],
+      [gen],
+    );
     return fenced === 1;
   }
 
   async #settleMark({ id, gen, record }: Mark): Promise<void> {
-    const { state, replaced } = await this.#refresh(id, record);
+    const { session, replaced } = await this.#refresh(id, record);
     if (!replaced) return;
-    if (state === null) {
+    if (session === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
-    } else if (Math.abs(Date.now() - state.writtenMs) > QUIET_MS) {
-      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], [state.stamp.text]);
-      if (ended === 1) await this.#unmark(id, String(state.stamp.gen));
+    } else if (Math.abs(Date.now() - session.writtenMs) > QUIET_MS) {
+      const [ended] = await this.#handle.run(END_GENERATION, [this.#handle.names.session(id)], [session.stamp.text]);
+      if (ended === 1) await this.#unmark(id, String(session.stamp.gen));
     }
   }
 
@@ -142,13 +130,13 @@ export class SessionIndex {
 
   /** Sessions whose time has run out are gone without having said so. */
   async #settleRunOut(ttlSeconds: number, each: SettleEach): Promise<void> {
-    const key = this.#names.index("updated");
-    const end = new Date(this.#clock().getTime() - ttlSeconds * 1000).toISOString();
+    const key = this.#handle.names.index("updated");
+    const end = new Date(this.#parts.clock().getTime() - ttlSeconds * 1000).toISOString();
     let start = "-";
     for (;;) {
       const limit = ["BYLEX", "LIMIT", "0", String(RUN_OUT_AT_ONCE)];
       const members = (await this.#handle.command(key, ["ZRANGE", key, start, `(${end}`, ...limit])) as string[];
-      const ids = members.map((member) => member.slice(timedMember(end, "").length));
+      const ids = members.map(idOfMember);
       await Promise.all(ids.map((id) => each(this.settleOne(id), id)));
       if (members.length < RUN_OUT_AT_ONCE) return;
       start = `(${members.at(-1)}`;
@@ -156,19 +144,19 @@ export class SessionIndex {
   }
 
   async #unmark(id: string, gen: string): Promise<void> {
-    await this.#handle.run(UNMARK, [this.#names.index("unsettled")], [id, gen]);
+    await this.#handle.run(UNMARK, [this.#handle.names.index("unsettled")], [id, gen]);
   }
 
   /**
    * Makes the record of a session what the session says; `record` is what the index held before. Where others replace it
    * all the time it is left to them, and the session stays marked.
    */
-  async #refresh(id: string, record: string): Promise<{ state: SessionState | null; replaced: boolean }> {
+  async #refresh(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
-      const state = await this.#stateOf(id);
-      const replaced = await this.#replace(id, old, state?.record ?? null);
-      if (replaced || attempt === ATTEMPTS_MAX) return { state, replaced };
+      const session = await this.#parts.load(id);
+      const replaced = await this.#replace(id, old, session === null ? null : recordOf(session));
+      if (replaced || attempt === ATTEMPTS_MAX) return { session, replaced };
       old = await this.#recordOf(id);
     }
   }
@@ -185,41 +173,22 @@ export class SessionIndex {
   }
 
   #changes(id: string, before: IndexRecord | null, next: IndexRecord | null): { keys: string[]; args: string[] } {
-    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#names, id, each)));
+    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#handle.names, id, each)));
     const removed = difference(from as IndexPlace[], to as IndexPlace[]);
     const added = difference(to as IndexPlace[], from as IndexPlace[]);
-    const keys = [this.#names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
+    const keys = [this.#handle.names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
     const args = [...removed, ...added].flatMap(({ key, member }) => [String(keys.indexOf(key) + 1), member]);
     return { keys, args: [String(removed.length), ...args] };
   }
 
   async #dropCheckpoints(id: string, uid: string): Promise<void> {
-    const keys = [this.#names.index("checkpoints"), this.#names.index("checkpoints-of", id)];
+    const keys = [this.#handle.names.index("checkpoints"), this.#handle.names.index("checkpoints-of", id)];
     await this.#handle.run(DROP_CHECKPOINTS, keys, [`${id} ${uid} `]);
   }
 
   async #recordOf(id: string): Promise<string> {
-    const key = this.#names.index("records");
+    const key = this.#handle.names.index("records");
     return ((await this.#handle.command(key, ["HGET", key, id])) as string | null) ?? "";
-  }
-
-  async #stateOf(id: string): Promise<SessionState | null> {
-    const key = this.#names.session(id);
-    const reply = await this.#handle.command(key, ["HMGET", key, "k", "h", "ff", "del", "dat", "ix"]);
-    const [k, h, ff, deletedAt, deletedMs, ix] = reply as [
-      string | null,
-      string,
-      string,
-      string,
-      string | null,
-      string,
-    ];
-    if (k === null) return null;
-    const stamp = readStamp(k);
-    const { modifiedAt, updatedAt, writtenMs } = readTimes(h);
-    const times = { modifiedAt, updatedAt, ...readIndexed(ff), deletedAt };
-    const record = { uid: stamp.uid, rev: stamp.rev, ...times, ...(JSON.parse(ix) as IndexedHeader) };
-    return { stamp, writtenMs: Math.max(writtenMs, Number(deletedMs ?? 0)), record };
   }
 }
 

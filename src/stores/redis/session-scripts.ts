@@ -7,11 +7,10 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * Fields of a session's hash:
  * - `k` is its stamp: its unique name, how often it was written to, its generation (see session-index.ts) and what the
  *   last write was called. It changes with every write, so that comparing it compares everything.
- * - `h` is what every append changes of its head, and `ff` the rest of it; `ss` and `set` are where the settings of the
- *   head were made, and what they are.
+ * - `h` is where its log ends, and when and in which generation that was written. The head is what the last row says.
  * - `del` is when it was deleted, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
  *   wrote that.
- * - `uid`, `hd`, `sg` and `ix` never change: its unique name, its header, whose log it begins with, what the index needs.
+ * - `uid`, `hd` and `sg` never change: its unique name, its header, whose log it begins with.
  */
 
 const STAMP = `
@@ -24,23 +23,12 @@ local function nextOf(number) return string.format('%.0f', tonumber(number) + 1)
 `;
 
 const ROWS = `
-local function eachRow(from, staging, take)
-  for i = from, #ARGV, 2 do take(ARGV[i], ARGV[i + 1]) end
-  if not staging then return end
-  for at = 0, redis.call('LLEN', staging) - 1, 200 do
-    local part = redis.call('LRANGE', staging, at, at + 199)
-    for i = 1, #part, 2 do take(part[i], part[i + 1]) end
+local function putRows(from, entries, positions, first)
+  for i = from, #ARGV, 2 do
+    local at = string.format('%.0f', tonumber(first) + (i - from) / 2)
+    redis.call('XADD', entries, at, 'e', ARGV[i + 1])
+    redis.call('HSET', positions, ARGV[i], at)
   end
-end
-local function putRows(from, staging, entries, positions, first)
-  local place = tonumber(first)
-  eachRow(from, staging, function(id, row)
-    local at = string.format('%.0f', place)
-    redis.call('XADD', entries, at, 'e', row)
-    redis.call('HSET', positions, id, at)
-    place = place + 1
-  end)
-  if staging then redis.call('DEL', staging) end
 end
 local function keepFor(ttl, keys)
   for _, key in ipairs(keys) do redis.call('EXPIRE', key, ttl) end
@@ -55,43 +43,41 @@ local function clock(now)
 end
 `;
 
-/** Reads a session, or says that it is still as known. KEYS: session. ARGV: the known stamp, uid and ss. */
+/** Reads a session, or says that it is still as known. KEYS: session. ARGV: the known stamp. */
 export const LOAD_SESSION: RedisScript = defineScript(`
-local f = redis.call('HMGET', KEYS[1], 'k', 'uid', 'ss')
-if not f[1] then return {'none'} end
-if f[1] == ARGV[1] then return {'same'} end
-local fixed, settings = false, false
-if f[2] ~= ARGV[2] then fixed = redis.call('HMGET', KEYS[1], 'hd', 'sg') end
-if f[2] ~= ARGV[2] or f[3] ~= ARGV[3] then settings = redis.call('HGET', KEYS[1], 'set') end
-return {'full', redis.call('HMGET', KEYS[1], 'k', 'h', 'ff', 'ss', 'del', 'dg'), fixed, settings}`);
+local stamp = redis.call('HGET', KEYS[1], 'k')
+if not stamp then return {'none'} end
+if stamp == ARGV[1] then return {'same'} end
+return {'full', unpack(redis.call('HMGET', KEYS[1], 'k', 'h', 'hd', 'sg', 'del', 'dg', 'dat'))}`);
+
+/** A row without its entry, as far as the row itself says what the entry's id is. KEYS: entries. ARGV: place. */
+export const ROW_AT: RedisScript = defineScript(`
+local row = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])[1]
+if not row then return {} end
+return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
 
 /**
  * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
  * Answers 1, or 0 where it did nothing.
  *
- * KEYS: session, entries, positions, lease, forks, checkpoints, and the staging list when there is one. ARGV: stamp, next
- * stamp, next h, channel, first place, options as JSON, and then id and text of each row.
+ * KEYS: session, entries, positions, lease, forks, checkpoints. ARGV: stamp, next stamp, next h, channel, first place,
+ * token or '', clock, '1' where ids may be taken, ttl or '', and then id and text of each row.
  */
 export const APPEND: RedisScript = defineScript(`${ROWS}${CLOCK}
 if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return 0 end
-local options = cjson.decode(ARGV[6])
-if options.token then
+if ARGV[6] ~= '' then
   local lease = redis.call('HMGET', KEYS[4], 'token', 'until')
-  if lease[1] ~= options.token or tonumber(lease[2]) <= clock(options.clock) then return 0 end
+  if lease[1] ~= ARGV[6] or tonumber(lease[2]) <= clock(ARGV[7]) then return 0 end
 end
-if options.unseen then
-  local taken = false
-  eachRow(7, KEYS[7], function(id)
-    if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
-  end)
-  if taken then return 0 end
+if ARGV[8] == '1' then
+  for i = 10, #ARGV, 2 do
+    if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 1 then return 0 end
+  end
 end
-putRows(7, KEYS[7], KEYS[2], KEYS[3], ARGV[5])
+putRows(10, KEYS[2], KEYS[3], ARGV[5])
 redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
-if options.ff then redis.call('HSET', KEYS[1], 'ff', options.ff) end
-if options.set then redis.call('HSET', KEYS[1], 'ss', options.ss, 'set', options.set) end
-if options.ttl and redis.call('EXISTS', KEYS[5]) == 0 then
-  keepFor(options.ttl, {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
+if ARGV[9] ~= '' and redis.call('EXISTS', KEYS[5]) == 0 then
+  keepFor(ARGV[9], {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
 end
 redis.pcall('PUBLISH', ARGV[4], '')
 return 1`);
@@ -99,18 +85,17 @@ return 1`);
 /**
  * Makes a session, if its id is free and its generation is the one that was marked.
  *
- * KEYS: session, entries, positions, floor, and the staging list when there is one.
- * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, ix, h, ff, ss, set, and then id and text of each row.
+ * KEYS: session, entries, positions, floor. ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, h, and then id and text
+ * of each row.
  */
 export const CREATE: RedisScript = defineScript(`${ROWS}
 local uid = redis.call('HGET', KEYS[1], 'uid')
 if uid then return {'exists', uid} end
 local floor = redis.call('GET', KEYS[4]) or '0'
 if floor ~= ARGV[2] then return {'gen', floor} end
-redis.call('HSET', KEYS[1], 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'ix', ARGV[8], 'h', ARGV[9],
-  'ff', ARGV[10], 'ss', ARGV[11], 'set', ARGV[12], 'del', '')
+redis.call('HSET', KEYS[1], 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'h', ARGV[8], 'del', '')
 redis.call('DEL', KEYS[4])
-putRows(13, KEYS[5], KEYS[2], KEYS[3], ARGV[5])
+putRows(9, KEYS[2], KEYS[3], ARGV[5])
 if ARGV[4] ~= '' then keepFor(ARGV[4], {KEYS[1], KEYS[2], KEYS[3]}) end
 return {'ok'}`);
 
