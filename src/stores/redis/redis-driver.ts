@@ -1,6 +1,5 @@
-import type { SessionHead } from "../../session/fold.ts";
-import type { ListPosition, StoreDriver, Subscription } from "../../session/store-driver.ts";
-import type { Checkpoint, SessionPage, SessionQuery, StoreCapabilities, UndeleteOptions } from "../../session/store.ts";
+import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type { StoreCapabilities } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -38,9 +37,6 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
   };
   readonly leases: LeaseScripts;
   readonly #handle: RedisHandle;
-  readonly #listing: Listing;
-  readonly #removal: Removal;
-  readonly #checkpoints: Checkpoints;
   readonly #watchers: SessionWatchers;
 
   constructor(handle: RedisHandle, options: RedisDriverOptions) {
@@ -53,54 +49,12 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     const leases = new LeaseScripts(handle, options.clock);
     const maker = new SessionMaker(handle, { index, quota, references, ttlSeconds });
     const port = new RedisPort(handle, { cache, index, leases, maker, ttlSeconds });
-    super(port, cache, clock);
     const listing = new Listing(handle, { index, port, leases });
+    const removal = new Removal(handle, { port, cache, index, quota, listing, references, clock });
+    super({ port, cache, clock, listing, removal, checkpoints: new Checkpoints(handle, port) });
     this.leases = leases;
     this.#handle = handle;
-    this.#listing = listing;
-    this.#removal = new Removal(handle, { port, cache, index, quota, listing, references, clock });
-    this.#checkpoints = new Checkpoints(handle, port);
     this.#watchers = new SessionWatchers(handle);
-  }
-
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return { items: await this.#listing.list(query, limit, after), damaged: [] };
-  }
-
-  count(query: SessionQuery): Promise<number> {
-    return this.#listing.count(query);
-  }
-
-  delete(sessionId: string): Promise<boolean> {
-    return this.#removal.delete(sessionId);
-  }
-
-  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#removal.undelete(sessionId, options);
-  }
-
-  purge(before: string): Promise<number> {
-    return this.#removal.purge(before);
-  }
-
-  saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#checkpoints.save(checkpoint);
-  }
-
-  loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return this.#checkpoints.load(id);
-  }
-
-  listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#checkpoints.list(sessionId);
-  }
-
-  deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#checkpoints.delete(id);
-  }
-
-  listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return this.#listing.idleSince(before, limit);
   }
 
   subscribe(sessionId: string, wake: () => void): Promise<Subscription> {
