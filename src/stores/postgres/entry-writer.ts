@@ -60,7 +60,7 @@ export class EntryWriter {
   /** Makes a session ready for `append`, and keeps what listings filter by. The session must be locked. */
   async mark(transaction: Transaction, key: number, status: string): Promise<void> {
     const { schema } = this.#handle;
-    await transaction.write(
+    await transaction.change(
       `WITH marked AS (UPDATE ${schema}.heads SET marked = true WHERE session_key = $1)
        UPDATE ${schema}.sessions SET unsettled = true, unsearched = true, status = $2 WHERE key = $1`,
       [key, status],
@@ -70,7 +70,7 @@ export class EntryWriter {
   /** Writes rows a batch at a time. */
   async insert(transaction: Transaction, key: number, rows: readonly NewRow[]): Promise<void> {
     for (const batch of batchesOf(rows)) {
-      await transaction.write(
+      await transaction.change(
         `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
          SELECT $1, seq, id, state, body
          FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body jsonb)`,

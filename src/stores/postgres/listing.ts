@@ -56,7 +56,7 @@ export class Listing implements SqlListing {
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const { schema } = this.#handle;
     const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
-    const rows = await this.#handle.read<ListedRow>(
+    const rows = await this.#handle.rows<ListedRow>(
       `SELECT *, ${this.#behind()} AS behind FROM (
          (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${open} AND idle_at < $1
           ORDER BY idle_at, id LIMIT $2)

@@ -138,7 +138,7 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
       forked: header.forkedFrom?.sessionId === parent,
     }));
     if (parents.length > 0) {
-      await transaction.write(
+      await transaction.change(
         `INSERT INTO ${schema}.session_parents (parent_id, session_key, forked)
          SELECT parent, $1, forked FROM json_to_recordset($2::text::json) AS new (parent text, forked boolean)`,
         [key, JSON.stringify(parents)],
@@ -156,7 +156,7 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
   }
 
   #read<Row>(sql: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
-    return (this.#transaction ?? this.#handle).read<Row>(sql, values);
+    return (this.#transaction ?? this.#handle).rows<Row>(sql, values);
   }
 
   /** Where the session is locked, its lease and its ids have been looked at, and stay as they are. */
@@ -180,7 +180,7 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
     const { runs, due } = runsColumns(head);
     const { schema } = this.#handle;
     const version = origin.at(-1)?.end ?? 0;
-    const [row] = await transaction.write<{ key: string }>(
+    const [row] = await transaction.rows<{ key: string }>(
       `WITH made AS (
          INSERT INTO ${schema}.sessions (id, user_id, cwd, status, idle_at, listed_at, origin_key, origin_version,
            segments, searched, header, runs, runs_due)

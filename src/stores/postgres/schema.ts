@@ -1,7 +1,7 @@
 import { SessionError } from "../../session/errors.ts";
 import { runsColumns } from "../rows/runs-columns.ts";
 import { hasState } from "./postgres-failure.ts";
-import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
+import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import { SESSION_COLUMNS, sessionOf, type SessionRow, sessionsIn } from "./session-row.ts";
 
 /** How many entries one row of the search index covers. */
@@ -124,8 +124,7 @@ const MIGRATIONS: readonly string[] = [
  */
 export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
   // Not as a read, which would wait for a server that is not there.
-  const once: Reader = { read: (sql, values) => handle.write(sql, values) };
-  const version = await versionOf(handle, once).catch((error: unknown) => {
+  const version = await versionOf(handle, (sql) => handle.write(sql)).catch((error: unknown) => {
     // There is no such schema, or no such table in it.
     if (hasState(error, "3F000", "42P01")) return null;
     throw error;
@@ -136,28 +135,28 @@ export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
 
 async function migrate(handle: PostgresHandle, transaction: Transaction): Promise<void> {
   // Held until the transaction ends; others that open the store wait here, and then find the work done.
-  await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
+  await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
   await checkEncoding(handle, transaction);
   const found = await stateOf(handle, transaction);
   if (found !== "ours") {
     // Who may not make schemas can have an empty one made.
-    if (found === "missing") await transaction.write(`CREATE SCHEMA ${handle.schema}`);
-    await transaction.write(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
-    await transaction.write(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
+    if (found === "missing") await transaction.change(`CREATE SCHEMA ${handle.schema}`);
+    await transaction.change(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
+    await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
   }
-  const version = await versionOf(handle, transaction);
+  const version = await versionOf(handle, (sql) => transaction.rows(sql));
   for (const migration of MIGRATIONS.slice(version)) {
     for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
-      await transaction.write(statement.replaceAll("$.", `${handle.schema}.`));
+      await transaction.change(statement.replaceAll("$.", `${handle.schema}.`));
     }
   }
   if (version === 1) await indexRuns(handle, transaction);
-  await transaction.write(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
+  await transaction.change(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
 }
 
 /** Fills in `runs` for sessions of version 1. Only their heads tell, in texts that the database itself cannot always read. */
 async function indexRuns(handle: PostgresHandle, transaction: Transaction): Promise<void> {
-  const rows = await transaction.read<SessionRow>(
+  const rows = await transaction.rows<SessionRow>(
     `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
      WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
   );
@@ -165,12 +164,12 @@ async function indexRuns(handle: PostgresHandle, transaction: Transaction): Prom
     const { runs, due } = runsColumns(sessionOf(row, undefined).head);
     if (runs === null) continue;
     const set = `UPDATE ${handle.schema}.sessions SET runs = $2, runs_due = $3 WHERE key = $1`;
-    await transaction.write(set, [Number(row.key), runs, due]);
+    await transaction.change(set, [Number(row.key), runs, due]);
   }
 }
 
 async function stateOf(handle: PostgresHandle, transaction: Transaction): Promise<"ours" | "empty" | "missing"> {
-  const [found] = await transaction.read<{ ours: boolean; missing: boolean; tables: string }>(
+  const [found] = await transaction.rows<{ ours: boolean; missing: boolean; tables: string }>(
     `SELECT to_regclass($1::text) IS NOT NULL AS ours, to_regnamespace($2::text) IS NULL AS missing,
        (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($2::text)) AS tables`,
     [`${handle.schema}.skein_schema`, handle.schema],
@@ -184,8 +183,15 @@ async function stateOf(handle: PostgresHandle, transaction: Transaction): Promis
   );
 }
 
-async function versionOf(handle: PostgresHandle, reader: Reader): Promise<number> {
-  const [row] = await reader.read<{ version: number }>(`SELECT version FROM ${handle.schema}.skein_schema`);
+interface VersionRow {
+  readonly version: number;
+}
+
+async function versionOf(
+  handle: PostgresHandle,
+  read: (sql: string) => Promise<readonly VersionRow[]>,
+): Promise<number> {
+  const [row] = await read(`SELECT version FROM ${handle.schema}.skein_schema`);
   const version = Number(row?.version ?? 0);
   if (version <= MIGRATIONS.length) return version;
   throw new SessionError(
@@ -194,8 +200,8 @@ async function versionOf(handle: PostgresHandle, reader: Reader): Promise<number
   );
 }
 
-async function checkEncoding(handle: PostgresHandle, reader: Reader): Promise<void> {
-  const [row] = await reader.read<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
+async function checkEncoding(handle: PostgresHandle, transaction: Transaction): Promise<void> {
+  const [row] = await transaction.rows<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
   if (row?.encoding === "UTF8") return;
   throw new SessionError(
     "STORE_FAILED",

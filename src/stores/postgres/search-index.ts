@@ -45,7 +45,7 @@ export class SearchIndex implements TextIndex {
 
   async catchUp(): Promise<void> {
     for (let batch = 0; batch < BATCHES_MAX; batch++) {
-      const [waiting] = await this.#handle.read(
+      const [waiting] = await this.#handle.rows(
         `SELECT 1 AS one FROM ${this.#handle.schema}.sessions WHERE unsearched LIMIT 1`,
       );
       if (waiting === undefined) return;
@@ -58,7 +58,7 @@ export class SearchIndex implements TextIndex {
   }
 
   async ownersOf(trigrams: string, limit: number): Promise<Set<number> | null> {
-    const rows = await this.#handle.read<{ key: string }>(
+    const rows = await this.#handle.rows<{ key: string }>(
       `SELECT DISTINCT session_key AS key FROM ${this.#handle.schema}.search_index
        WHERE trigrams @> $1::text::integer[] LIMIT $2`,
       [trigrams, limit + 1],
@@ -70,7 +70,7 @@ export class SearchIndex implements TextIndex {
     const any = terms.map((_, index) => `trigrams @> $${index + 4}::text::integer[]`).join(" OR ");
     const first = Math.floor(start / SEARCH_BLOCK_ENTRIES);
     const last = Math.floor((end - 1) / SEARCH_BLOCK_ENTRIES);
-    const rows = await this.#handle.read<{ block: string }>(
+    const rows = await this.#handle.rows<{ block: string }>(
       `SELECT block FROM ${this.#handle.schema}.search_index
        WHERE session_key = $1 AND block BETWEEN $2 AND $3 AND (${any}) ORDER BY block`,
       [key, first, last, ...terms],
@@ -84,14 +84,14 @@ export class SearchIndex implements TextIndex {
   async #indexPart(transaction: Transaction): Promise<void> {
     const { schema } = this.#handle;
     // Two that search at once share the work, and neither looks before it is done.
-    await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
-    const found = await transaction.read<{ key: string }>(
+    await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
+    const found = await transaction.rows<{ key: string }>(
       `SELECT key FROM ${schema}.sessions WHERE unsearched ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE`,
     );
     let budget = BATCH_BLOCKS;
     for (const { key } of found) {
       // Whoever appends from now on has to mark the session again.
-      const [row] = await transaction.write<UnsearchedRow>(
+      const [row] = await transaction.rows<UnsearchedRow>(
         `UPDATE ${schema}.heads SET marked = false FROM ${schema}.sessions WHERE session_key = $1 AND key = $1
          RETURNING key, id, cwd, state, rest, version, origin_version, searched`,
         [Number(key)],
@@ -99,7 +99,7 @@ export class SearchIndex implements TextIndex {
       if (row === undefined) continue;
       const { end, blocks } = await this.#blocksOf(transaction, row, budget);
       await this.#write(transaction, row.id === null ? blocks : [ownTexts(row), ...blocks]);
-      await transaction.write(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
+      await transaction.change(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
         Number(key),
         end,
         end < Number(row.version),
@@ -130,7 +130,7 @@ export class SearchIndex implements TextIndex {
   }
 
   async #trigramsOf(transaction: Transaction, { key, start, end }: Segment): Promise<string> {
-    const rows = await transaction.read<{ body: string }>(
+    const rows = await transaction.rows<{ body: string }>(
       `SELECT body::text AS body FROM ${this.#handle.schema}.entries
        WHERE session_key = $1 AND seq >= $2 AND seq < $3 AND body ->> 'type' IN ('message', 'custom_message')`,
       [key, start, end],
@@ -142,7 +142,7 @@ export class SearchIndex implements TextIndex {
 
   async #write(transaction: Transaction, rows: readonly IndexRow[]): Promise<void> {
     if (rows.length === 0) return;
-    await transaction.write(
+    await transaction.change(
       `INSERT INTO ${this.#handle.schema}.search_index (session_key, block, trigrams)
        SELECT key, block, trigrams::integer[]
        FROM json_to_recordset($1::text::json) AS new (key bigint, block bigint, trigrams text)
