@@ -81,9 +81,9 @@ export class Listing implements SqlListing {
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
-    const heads = rows.map((row) => this.#port.sessionOf(row).head);
+    const sessions = await Promise.all(rows.map((row) => this.#port.sessionOf(row)));
     if (Number(rows[0]?.behind ?? 0) > UNSETTLED_MAX) await this.#settle();
-    return heads;
+    return sessions.flatMap((session) => session?.head ?? []);
   }
 
   /** How many rows are behind, counted as far as it matters. */

@@ -1,8 +1,11 @@
 import { SessionError } from "../../session/errors.ts";
 import { runsColumns } from "../rows/runs-columns.ts";
+import { SessionCache } from "../rows/session-cache.ts";
+import { LeaseColumns } from "./lease-columns.ts";
 import { hasState } from "./postgres-failure.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
-import { SESSION_COLUMNS, sessionOf, type SessionRow, sessionsIn } from "./session-row.ts";
+import { PostgresPort } from "./postgres-port.ts";
+import { type LoadedSession, SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 /** How many entries one row of the search index covers. */
 export const SEARCH_BLOCK_ENTRIES = 64;
@@ -16,8 +19,7 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  *   `unsettled` rows may be behind. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
  *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments`
  *   are all the sessions it takes from. A purged session that forks build on keeps its row without an id.
- * - `heads` has the rest: the id and the state of the session's last entry, and what that state only refers to (`rest`,
- *   `settings`). Whoever appends updates that row, which is what puts appends in one order, and the other only where its
+ * - `heads` has what every append changes: where the log ends, and when that was. Whoever appends updates that row, which is what puts appends in one order, and the other only where its
  *   `status` or `runs` change; the lease and whether someone watches stand there too, so that an append sees them as they
  *   are. It has no index but its key, as every index makes every update slower. `marked` says that the session's other row
  *   is `unsettled` and `unsearched`; who appends to a session that is not marks it first.
@@ -114,6 +116,8 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_parked_by_user ON $.sessions (user_id, listed_at, id)
      WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
    CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
+  // What a head says beside that is read from the last entry's state, and what that refers to.
+  `ALTER TABLE $.heads DROP COLUMN last_id, DROP COLUMN state, DROP COLUMN rest, DROP COLUMN settings`,
 ];
 
 /**
@@ -145,12 +149,13 @@ async function migrate(handle: PostgresHandle, transaction: Transaction): Promis
     await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
   }
   const version = await versionOf(handle, (sql) => transaction.rows(sql));
-  for (const migration of MIGRATIONS.slice(version)) {
+  for (const [index, migration] of MIGRATIONS.entries()) {
+    if (index < version) continue;
     for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
       await transaction.change(statement.replaceAll("$.", `${handle.schema}.`));
     }
+    if (index === 1) await indexRuns(handle, transaction);
   }
-  if (version === 1) await indexRuns(handle, transaction);
   await transaction.change(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
 }
 
@@ -160,9 +165,12 @@ async function indexRuns(handle: PostgresHandle, transaction: Transaction): Prom
     `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
      WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
   );
+  const parts = { handle, cache: new SessionCache<LoadedSession>(), leases: new LeaseColumns(handle, null) };
+  const port = new PostgresPort(parts, transaction);
   for (const row of rows) {
-    const { runs, due } = runsColumns(sessionOf(row, undefined).head);
-    if (runs === null) continue;
+    const session = await port.sessionOf(row);
+    if (session === null || session.head.openRuns.length === 0) continue;
+    const { runs, due } = runsColumns(session.head);
     const set = `UPDATE ${handle.schema}.sessions SET runs = $2, runs_due = $3 WHERE key = $1`;
     await transaction.change(set, [Number(row.key), runs, due]);
   }

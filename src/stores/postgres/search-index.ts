@@ -4,8 +4,9 @@ import type { LogRange, Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
+import type { PostgresPort } from "./postgres-port.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
-import { nameIn } from "./session-row.ts";
+import { type LoadedSession, SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
 import { addTrigrams, arrayOf, trigramsOf } from "./trigrams.ts";
 
 const BATCH_SESSIONS = 50;
@@ -14,14 +15,7 @@ const BATCHES_MAX = 1_000_000;
 /** Stands for the session's own texts. */
 const OWN_BLOCK = -1;
 
-interface UnsearchedRow {
-  readonly key: string;
-  readonly id: string | null;
-  readonly cwd: string | null;
-  readonly state: string | null;
-  readonly rest: string | null;
-  readonly version: string;
-  readonly origin_version: string;
+interface UnsearchedRow extends SessionRow {
   readonly searched: string;
 }
 
@@ -38,9 +32,11 @@ interface IndexRow {
  */
 export class SearchIndex implements TextIndex {
   readonly #handle: PostgresHandle;
+  readonly #port: PostgresPort;
 
-  constructor(handle: PostgresHandle) {
+  constructor(handle: PostgresHandle, port: PostgresPort) {
     this.#handle = handle;
+    this.#port = port;
   }
 
   async catchUp(): Promise<void> {
@@ -93,12 +89,13 @@ export class SearchIndex implements TextIndex {
       // Whoever appends from now on has to mark the session again.
       const [row] = await transaction.rows<UnsearchedRow>(
         `UPDATE ${schema}.heads SET marked = false FROM ${schema}.sessions WHERE session_key = $1 AND key = $1
-         RETURNING key, id, cwd, state, rest, version, origin_version, searched`,
+         RETURNING ${SESSION_COLUMNS}, searched`,
         [Number(key)],
       );
       if (row === undefined) continue;
       const { end, blocks } = await this.#blocksOf(transaction, row, budget);
-      await this.#write(transaction, row.id === null ? blocks : [ownTexts(row), ...blocks]);
+      const session = row.id === null ? null : await this.#port.inside(transaction).sessionOf(row);
+      await this.#write(transaction, session === null ? blocks : [ownTexts(session), ...blocks]);
       await transaction.change(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
         Number(key),
         end,
@@ -152,9 +149,8 @@ export class SearchIndex implements TextIndex {
   }
 }
 
-function ownTexts(row: UnsearchedRow): IndexRow {
-  const { key, id, cwd } = row;
+function ownTexts({ key, head: { header, name } }: LoadedSession): IndexRow {
   const trigrams = new Set<number>();
-  for (const text of [id, nameIn(row), cwd]) if (text !== null) addTrigrams(trigrams, text);
-  return { key: Number(key), block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
+  for (const text of [header.id, name, header.cwd]) if (text !== null) addTrigrams(trigrams, text);
+  return { key, block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
 }
