@@ -4,6 +4,7 @@ import type { EntryDraft } from "../../src/session/entry.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionQuery, SessionStore } from "../../src/session/store.ts";
 import { KeyNames } from "../../src/stores/redis/key-names.ts";
+import { CURRENT_LEASE } from "../../src/stores/redis/session-scripts.ts";
 import { newPrefix, openClient, openStore, redisTest } from "./redis-support.ts";
 import { until } from "./store-support.ts";
 
@@ -126,25 +127,26 @@ async function setUp(): Promise<SetUp> {
       return (await client.zcard(names.index("unsettled"))) === 0;
     }, "a settled index");
   await settle();
-  const spy = async (query: SessionQuery): Promise<{ ids: string[]; keys: string[] }> => {
-    const keys: string[] = [];
+  const spy = async (query: SessionQuery): Promise<{ ids: string[]; keys: string[]; leases: string[] }> => {
+    const [keys, leases]: [string[], string[]] = [[], []];
     const call = (command: string, ...args: string[]): Promise<unknown> => {
       keys.push(...args.filter((arg) => arg.startsWith(`${prefix}:`)));
+      if (args[0] === CURRENT_LEASE.sha) leases.push(args[2] as string);
       if (args[0] === names.index("records")) keys.push(...args.slice(1).map((id) => names.session(id)));
       return client.call(command, ...args);
     };
     const other = await openStore({ client: { call, duplicate: () => client.duplicate() }, prefix });
     const { items } = await other.list(query);
-    return { ids: items.map(({ header }) => header.id), keys };
+    return { ids: items.map(({ header }) => header.id), keys, leases };
   };
-  const idsIn = (keys: readonly string[], kinds: string): string[] =>
-    [...new Set(keys.flatMap((key) => new RegExp(`:[${kinds}]:\\{([^}]*)\\}`).exec(key)?.[1] ?? []))].toSorted();
+  const idsIn = (keys: readonly string[]): string[] =>
+    [...new Set(keys.flatMap((key) => /:[se]:\{([^}]*)\}/.exec(key)?.[1] ?? []))].toSorted();
   return {
     ...{ store, client, names, prefix, settle },
-    touched: async (query) => idsIn((await spy(query)).keys, "sel"),
+    touched: async (query) => idsIn((await spy(query)).keys),
     asked: async (query) => {
-      const { ids, keys } = await spy(query);
-      return { ids, leases: idsIn(keys, "l") };
+      const { ids, leases } = await spy(query);
+      return { ids, leases: idsIn(leases) };
     },
   };
 }

@@ -36,9 +36,9 @@ export class Checkpoints {
     if (session === null) throw new SessionNotFoundError(sessionId);
     const { uid } = session.stamp;
     const pointer = { id: sessionId, uid, token: uuidv7() };
-    const keys = [this.#handle.names.session(sessionId), this.#handle.names.checkpoints(sessionId, uid)];
     const args = [uid, pointer.token, JSON.stringify(checkpoint)];
-    if ((await this.#handle.run(PUT_CHECKPOINT, keys, args))[0] !== "ok") throw new SessionNotFoundError(sessionId);
+    if ((await this.#handle.run(PUT_CHECKPOINT, this.#handle.names.all(sessionId, uid), args))[0] !== "ok")
+      throw new SessionNotFoundError(sessionId);
     const stored = await this.#claim(id, pointer);
     if (stored === null) return;
     await this.#remove(pointer);

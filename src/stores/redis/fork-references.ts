@@ -22,18 +22,8 @@ export class ForkReferences {
 
   /** Keeps the first `version` entries of a log for a fork; false when they are gone. */
   async retain({ id, uid }: Holder, forkId: string, forkUid: string, version: number): Promise<boolean> {
-    const { names } = this.#handle;
-    const keys = [
-      names.session(id),
-      names.entries(id, uid),
-      names.positions(id, uid),
-      names.forks(id, uid),
-      names.checkpoints(id, uid),
-      names.lease(id),
-      names.remains(id, uid),
-    ];
     const args = [uid, forkUid, forkId, String(version), String(Date.now())];
-    return (await this.#handle.run(RETAIN, keys, args))[0] === "ok";
+    return (await this.#handle.run(RETAIN, this.#handle.names.all(id, uid), args))[0] === "ok";
   }
 
   /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
@@ -41,9 +31,10 @@ export class ForkReferences {
     let [{ id, uid }, fork]: [Holder, string] = [holder, forkUid];
     // Every step leads to an older session, so that this ends.
     for (;;) {
-      const { names } = this.#handle;
-      const keys = [names.forks(id, uid), names.remains(id, uid), names.entries(id, uid), names.positions(id, uid)];
-      const [kind, rest] = (await this.#handle.run(RELEASE, keys, [fork])) as [string, string | undefined];
+      const [kind, rest] = (await this.#handle.run(RELEASE, this.#handle.names.all(id, uid), [fork])) as [
+        string,
+        string | undefined,
+      ];
       if (kind === "cut") await this.cut({ id, uid }, Number(rest));
       const next = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
       if (next === undefined) return;
@@ -55,12 +46,12 @@ export class ForkReferences {
   /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
   async cut({ id, uid }: Holder, from: number): Promise<void> {
     const { names } = this.#handle;
-    const keys = [names.entries(id, uid), names.positions(id, uid)] as const;
-    const range = ["XRANGE", keys[0], placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
+    const key = names.entries(id, uid);
+    const range = ["XRANGE", key, placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
     for (;;) {
-      const rows = rowsOf(await this.#handle.command(keys[0], range));
+      const rows = rowsOf(await this.#handle.command(key, range));
       const args = rows.flatMap((row) => [placeOf(row.seq), row.id]);
-      if (rows.length > 0) await this.#handle.run(CUT, keys, args);
+      if (rows.length > 0) await this.#handle.run(CUT, names.all(id, uid), args);
       if (rows.length < CUT_AT_ONCE) return;
     }
   }

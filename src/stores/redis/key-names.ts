@@ -12,6 +12,14 @@ export class KeyNames {
     this.#prefix = prefix;
   }
 
+  /** The keys of a session, in the order in which its scripts take them; those of a log only with its unique name. */
+  all(id: string, uid?: string): string[] {
+    const own = [this.session(id), this.lease(id), this.floor(id)];
+    if (uid === undefined) return own;
+    const log = [this.entries(id, uid), this.positions(id, uid), this.forks(id, uid)];
+    return [...own, ...log, this.checkpoints(id, uid), this.remains(id, uid)];
+  }
+
   /** What is known of a session, beside its log: a hash. */
   session(id: string): string {
     return `${this.#prefix}:s:{${id}}`;

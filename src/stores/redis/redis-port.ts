@@ -69,7 +69,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async rowAt({ id, uid }: Segment, seq: number): Promise<StateRow | undefined> {
-    const [text] = await this.#handle.run(ROW_AT, [this.#handle.names.entries(id, uid)], [placeOf(seq)]);
+    const [text] = await this.#handle.run(ROW_AT, this.#handle.names.all(id, uid), [placeOf(seq)]);
     return text === undefined ? undefined : rowOf(seq, text as string);
   }
 
@@ -112,23 +112,11 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     if (!session.marked) await index.mark(id, before.gen);
     const stamp = nextStamp(before);
     const { names } = this.#handle;
-    const log = [names.entries(id, before.uid), names.positions(id, before.uid)];
-    const rest = [names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid)];
-    const written = await this.#handle.evaluate(
-      APPEND,
-      [names.session(id), ...log, ...rest],
-      [
-        ...[
-          before.text,
-          stamp.text,
-          writeHead(place.head, stamp.gen),
-          names.channel(id),
-          placeOf(session.head.version),
-        ],
-        ...[String(leaseToken ?? ""), leases.clockArg(), idsUnseen ? "1" : "", String(ttlSeconds ?? "")],
-        ...argsOf(rows),
-      ],
-    );
+    const [written] = await this.#handle.run(APPEND, names.all(id, before.uid), [
+      ...[before.text, stamp.text, writeHead(place.head, stamp.gen), names.channel(id), placeOf(session.head.version)],
+      ...[String(leaseToken ?? ""), leases.clockArg(), idsUnseen ? "1" : "", String(ttlSeconds ?? "")],
+      ...argsOf(rows),
+    ]);
     if (written !== 1) return "unsure";
     const { head, leafSeq, factsSeq } = place;
     return { stamp, marked: true, writtenMs: Date.now(), deletedAt, segments, head, leafSeq, factsSeq };
@@ -150,7 +138,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   #loadAfter(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
-    return this.#handle.run(LOAD_SESSION, [this.#handle.names.session(sessionId)], [stamp]);
+    return this.#handle.run(LOAD_SESSION, this.#handle.names.all(sessionId), [stamp]);
   }
 
   async #sessionOf(id: string, fields: readonly string[]): Promise<StoredSession> {
@@ -174,7 +162,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async #findIn({ id, uid, end }: Segment, ids: readonly string[]): Promise<StoredRow[]> {
-    const keys = [this.#handle.names.positions(id, uid), this.#handle.names.entries(id, uid)];
+    const keys = this.#handle.names.all(id, uid);
     const rows: StoredRow[] = [];
     for (let first = 0; first < ids.length; first += IDS_AT_ONCE) {
       const part = ids.slice(first, first + IDS_AT_ONCE);

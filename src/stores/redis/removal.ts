@@ -60,9 +60,8 @@ export class Removal {
     const { names } = this.#handle;
     const call = uuidv7();
     return this.#inGeneration(sessionId, async ({ stamp: { uid, gen } }) => {
-      const keys = [names.session(sessionId), names.lease(sessionId)];
       const args = [uid, String(gen), deletedAt, String(Date.now()), names.channel(sessionId), call];
-      const [kind] = await this.#handle.run(SET_DELETED, keys, args);
+      const [kind] = await this.#handle.run(SET_DELETED, names.all(sessionId), args);
       this.#parts.cache.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";
     });
@@ -70,24 +69,14 @@ export class Removal {
 
   /** False when the session is not there, or was brought back meanwhile. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
-    const { names } = this.#handle;
     const { cache, index, references } = this.#parts;
     const purged = await this.#inGeneration(id, async ({ stamp: { uid, gen } }) => {
       await references.releaseDead({ id, uid });
-      const keys = [
-        names.session(id),
-        names.entries(id, uid),
-        names.positions(id, uid),
-        names.forks(id, uid),
-        names.checkpoints(id, uid),
-        names.remains(id, uid),
-        names.lease(id),
-        names.floor(id),
-      ];
-      const [kind, rest] = (await this.#handle.run(PURGE, keys, [uid, String(gen), before])) as [
-        string,
-        string | undefined,
-      ];
+      const [kind, rest] = (await this.#handle.run(PURGE, this.#handle.names.all(id, uid), [
+        uid,
+        String(gen),
+        before,
+      ])) as [string, string | undefined];
       if (kind === "gen") return null;
       cache.forget(id);
       if (kind === "cut") await references.cut({ id, uid }, Number(rest));

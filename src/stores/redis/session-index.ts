@@ -98,11 +98,7 @@ export class SessionIndex {
 
   /** Keeps whoever marked a session that is not there from making it with that mark. */
   async fence(id: string, gen: string): Promise<boolean> {
-    const [fenced] = await this.#handle.run(
-      FENCE,
-      [this.#handle.names.session(id), this.#handle.names.floor(id)],
-      [gen],
-    );
+    const [fenced] = await this.#handle.run(FENCE, this.#handle.names.all(id), [gen]);
     return fenced === 1;
   }
 
@@ -112,7 +108,7 @@ export class SessionIndex {
     if (session === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
     } else if (Math.abs(Date.now() - session.writtenMs) > QUIET_MS) {
-      const [ended] = await this.#handle.run(END_GENERATION, [this.#handle.names.session(id)], [session.stamp.text]);
+      const [ended] = await this.#handle.run(END_GENERATION, this.#handle.names.all(id), [session.stamp.text]);
       if (ended === 1) await this.#unmark(id, String(session.stamp.gen));
     }
   }

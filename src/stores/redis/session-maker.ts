@@ -69,10 +69,8 @@ export class SessionMaker {
     renew: () => Promise<void>,
   ): Promise<StoredSession> {
     const { index, ttlSeconds } = this.#parts;
-    const { names } = this.#handle;
     const { header } = place.head;
     const { id } = header;
-    const keys = [names.session(id), names.entries(id, uid), names.positions(id, uid), names.floor(id)];
     const first = placeOf(origin.at(-1)?.end ?? 0);
     const fixed = [String(ttlSeconds ?? ""), first, JSON.stringify(header), writeSegments(origin)];
     let gen = 0;
@@ -80,7 +78,7 @@ export class SessionMaker {
       await index.mark(id, gen);
       const stamp = nextStamp({ uid, rev: 0, gen });
       const args = [uid, String(gen), stamp.text, ...fixed, writeHead(place.head, gen), ...argsOf(rows)];
-      const [kind, answer] = await this.#handle.run(CREATE, keys, args);
+      const [kind, answer] = await this.#handle.run(CREATE, this.#handle.names.all(id, uid), args);
       // A client that sends again what was not answered finds its own session there.
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
