@@ -1,4 +1,5 @@
 import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import type { CommitConditions } from "../rows/row-port.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
@@ -8,13 +9,9 @@ import type { LoadedSession } from "./session-row.ts";
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 8 * 1024 * 1024;
 
-/** What must hold for rows to be written, beside the version of the head that they were planned on. */
-export interface WriteConditions {
-  readonly leaseToken: number | null;
-  /** Null for the clock of the database. */
+/** What must hold for rows to be written, and what time it is for leases; null for the clock of the database. */
+export interface WriteConditions extends CommitConditions {
   readonly nowMs: number | null;
-  /** None of the ids may be taken, and nobody has looked yet. */
-  readonly idsUnseen: boolean;
 }
 
 /** Writes entries together with the head that they lead to. */
