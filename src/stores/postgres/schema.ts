@@ -128,7 +128,7 @@ const MIGRATIONS: readonly string[] = [
  */
 export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
   // Not as a read, which would wait for a server that is not there.
-  const version = await versionOf(handle, (sql) => handle.write(sql)).catch((error: unknown) => {
+  const version = await versionOf(handle, { rows: (sql) => handle.write(sql) }).catch((error: unknown) => {
     // There is no such schema, or no such table in it.
     if (hasState(error, "3F000", "42P01")) return null;
     throw error;
@@ -148,7 +148,7 @@ async function migrate(handle: PostgresHandle, transaction: Transaction): Promis
     await transaction.change(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
     await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
   }
-  const version = await versionOf(handle, (sql) => transaction.rows(sql));
+  const version = await versionOf(handle, transaction);
   for (const [index, migration] of MIGRATIONS.entries()) {
     if (index < version) continue;
     for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
@@ -191,15 +191,8 @@ async function stateOf(handle: PostgresHandle, transaction: Transaction): Promis
   );
 }
 
-interface VersionRow {
-  readonly version: number;
-}
-
-async function versionOf(
-  handle: PostgresHandle,
-  read: (sql: string) => Promise<readonly VersionRow[]>,
-): Promise<number> {
-  const [row] = await read(`SELECT version FROM ${handle.schema}.skein_schema`);
+async function versionOf(handle: PostgresHandle, reader: Pick<Transaction, "rows">): Promise<number> {
+  const [row] = await reader.rows<{ version: number }>(`SELECT version FROM ${handle.schema}.skein_schema`);
   const version = Number(row?.version ?? 0);
   if (version <= MIGRATIONS.length) return version;
   throw new SessionError(

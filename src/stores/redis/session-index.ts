@@ -7,17 +7,15 @@ import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
+const MEMBERS_AT_ONCE_MIN = 32;
+/** The most that one page of a part of the index has. */
+export const MEMBERS_AT_ONCE_MAX = 1001;
 /** A session that was written to a moment ago will be again, and then would have to be marked anew. */
 const QUIET_MS = 1000;
-const RUN_OUT_AT_ONCE = 256;
 const MISSING_MAX = 1000;
 
-interface Mark {
-  readonly id: string;
-  readonly gen: string;
-  /** As text, or empty. */
-  readonly record: string;
-}
+/** A marked session, and what the index holds of it. */
+type Mark = readonly [id: string, gen: string, record: string | null];
 
 /** What an index needs of its store. */
 export interface IndexParts {
@@ -26,9 +24,6 @@ export interface IndexParts {
   /** A session as it stands now, deleted or not. */
   load(sessionId: string): Promise<StoredSession | null>;
 }
-
-/** What becomes of the work on one session. */
-type SettleEach = (task: Promise<void>, id: string) => Promise<void>;
 
 /**
  * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
@@ -60,40 +55,60 @@ export class SessionIndex {
 
   /** Brings the index up to date with everything that was written until now. */
   async settle(): Promise<void> {
-    await this.#settleAll((task) => task);
+    for (const refusal of (await this.settleIfWritable()).values()) throw refusal;
   }
 
   /**
    * Does the same as far as the server takes writes, and resolves to the sessions of which the index may be wrong because it
-   * does not: a full disk is no reason not to list.
+   * does not, each with the refusal: a full disk is no reason not to list.
    */
-  async settleIfWritable(): Promise<ReadonlySet<string>> {
-    const unsettled = new Set<string>();
-    await this.#settleAll(async (task, id) => {
+  async settleIfWritable(): Promise<ReadonlyMap<string, unknown>> {
+    const refusals = new Map<string, unknown>();
+    const attempt = async (id: string, task: Promise<void>): Promise<void> => {
       try {
         await task;
       } catch (error) {
         if (!isWriteRefused(error)) throw error;
-        unsettled.add(id);
+        refusals.set(id, error);
       }
-    });
-    return unsettled;
-  }
-
-  async #settleAll(each: SettleEach): Promise<void> {
+    };
     const keys = [this.#handle.names.index("unsettled"), this.#handle.names.index("records")];
-    const reply = (await this.#handle.run(READ_UNSETTLED, keys, [])) as [string, string, string | null][];
-    const marks = reply.map(([id, gen, record]): Mark => ({ id, gen, record: record ?? "" }));
+    const marks = (await this.#handle.run(READ_UNSETTLED, keys, [])) as Mark[];
     for (let first = 0; first < marks.length; first += AT_ONCE) {
-      await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => each(this.#settleMark(mark), mark.id)));
+      const some = marks.slice(first, first + AT_ONCE);
+      await Promise.all(some.map((mark) => attempt(mark[0], this.#settleMark(mark))));
     }
-    const { ttlSeconds } = this.#parts;
-    if (ttlSeconds !== undefined) await this.#settleRunOut(ttlSeconds, each);
+    const { clock, ttlSeconds } = this.#parts;
+    if (ttlSeconds === undefined) return refusals;
+    // Sessions whose time has run out are gone without having said so.
+    const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
+    for await (const ids of this.pages(this.#handle.names.index("updated"), "-", false, AT_ONCE, `(${end}`))
+      await Promise.all(ids.map((id) => attempt(id, this.settleOne(id))));
+    return refusals;
   }
 
   /** Brings the index up to date with one session. */
   async settleOne(id: string): Promise<void> {
     await this.#refresh(id, await this.#recordOf(id));
+  }
+
+  /** The sessions of a sorted part of the index, in pages. */
+  async *pages(
+    key: string,
+    from: string,
+    reverse: boolean,
+    wanted: number,
+    to: string = reverse ? "-" : "+",
+  ): AsyncGenerator<readonly string[]> {
+    const size = Math.min(MEMBERS_AT_ONCE_MAX, Math.max(MEMBERS_AT_ONCE_MIN, wanted));
+    let start = from;
+    for (;;) {
+      const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
+      const members = (await this.#handle.command(key, range)) as string[];
+      yield members.map(idOfMember);
+      if (members.length < size) return;
+      start = `(${members.at(-1)}`;
+    }
   }
 
   /** Keeps whoever marked a session that is not there from making it with that mark. */
@@ -102,8 +117,8 @@ export class SessionIndex {
     return fenced === 1;
   }
 
-  async #settleMark({ id, gen, record }: Mark): Promise<void> {
-    const { session, replaced } = await this.#refresh(id, record);
+  async #settleMark([id, gen, record]: Mark): Promise<void> {
+    const { session, replaced } = await this.#refresh(id, record ?? "");
     if (!replaced) return;
     if (session === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
@@ -122,21 +137,6 @@ export class SessionIndex {
     if (this.#missing.size >= MISSING_MAX) this.#missing.clear();
     this.#missing.set(mark, since);
     return false;
-  }
-
-  /** Sessions whose time has run out are gone without having said so. */
-  async #settleRunOut(ttlSeconds: number, each: SettleEach): Promise<void> {
-    const key = this.#handle.names.index("updated");
-    const end = new Date(this.#parts.clock().getTime() - ttlSeconds * 1000).toISOString();
-    let start = "-";
-    for (;;) {
-      const limit = ["BYLEX", "LIMIT", "0", String(RUN_OUT_AT_ONCE)];
-      const members = (await this.#handle.command(key, ["ZRANGE", key, start, `(${end}`, ...limit])) as string[];
-      const ids = members.map(idOfMember);
-      await Promise.all(ids.map((id) => each(this.settleOne(id), id)));
-      if (members.length < RUN_OUT_AT_ONCE) return;
-      start = `(${members.at(-1)}`;
-    }
   }
 
   async #unmark(id: string, gen: string): Promise<void> {
