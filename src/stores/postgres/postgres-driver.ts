@@ -34,7 +34,7 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     const cache = new SessionCache<LoadedSession>();
     const port = new PostgresPort({ handle, cache, leases });
     const listing = new Listing(handle, port, leases);
-    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index: new SearchIndex(handle) });
+    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index: new SearchIndex(handle, port) });
     const subscriptions = new Subscriptions(handle);
     this.capabilities = capabilitiesOf(options.watch);
     this.leases = leases;

@@ -29,7 +29,7 @@ export function removalSteps({ schema, channel }: PostgresHandle): RemovalSteps 
       yield* ask(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, from]));
     },
     *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
-      const heads = `UPDATE ${schema}.heads SET version = ?, rest = NULL, settings = NULL WHERE session_key = ?`;
+      const heads = `UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`;
       yield* ask(inside.change(heads, [version, key]));
       const sessions = `UPDATE ${schema}.sessions SET unsearched = searched < ?, searched = least(searched, ?) WHERE key = ?`;
       yield* ask(inside.change(sessions, [version, version, key]));

@@ -1,9 +1,6 @@
-import type { Entry } from "../../session/entry.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import { placeOf, rowsOf } from "./redis-port.ts";
 import { readSegments, type Segment } from "./segments.ts";
-import type { SessionLog } from "./session-log.ts";
-import { placeOf } from "./session-log.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
 
 const CUT_AT_ONCE = 500;
@@ -18,29 +15,15 @@ type Holder = Pick<Segment, "id" | "uid">;
  */
 export class ForkReferences {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
-  readonly #log: SessionLog;
 
-  constructor(handle: RedisHandle, names: KeyNames, log: SessionLog) {
+  constructor(handle: RedisHandle) {
     this.#handle = handle;
-    this.#names = names;
-    this.#log = log;
   }
 
   /** Keeps the first `version` entries of a log for a fork; false when they are gone. */
   async retain({ id, uid }: Holder, forkId: string, forkUid: string, version: number): Promise<boolean> {
-    const names = this.#names;
-    const keys = [
-      names.session(id),
-      names.entries(id, uid),
-      names.positions(id, uid),
-      names.forks(id, uid),
-      names.checkpoints(id, uid),
-      names.lease(id),
-      names.remains(id, uid),
-    ];
     const args = [uid, forkUid, forkId, String(version), String(Date.now())];
-    return (await this.#handle.run(RETAIN, keys, args))[0] === "ok";
+    return (await this.#handle.run(RETAIN, this.#handle.names.all(id, uid), args))[0] === "ok";
   }
 
   /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
@@ -48,9 +31,10 @@ export class ForkReferences {
     let [{ id, uid }, fork]: [Holder, string] = [holder, forkUid];
     // Every step leads to an older session, so that this ends.
     for (;;) {
-      const names = this.#names;
-      const keys = [names.forks(id, uid), names.remains(id, uid), names.entries(id, uid), names.positions(id, uid)];
-      const [kind, rest] = (await this.#handle.run(RELEASE, keys, [fork])) as [string, string | undefined];
+      const [kind, rest] = (await this.#handle.run(RELEASE, this.#handle.names.all(id, uid), [fork])) as [
+        string,
+        string | undefined,
+      ];
       if (kind === "cut") await this.cut({ id, uid }, Number(rest));
       const next = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
       if (next === undefined) return;
@@ -61,19 +45,20 @@ export class ForkReferences {
 
   /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
   async cut({ id, uid }: Holder, from: number): Promise<void> {
-    const keys = [this.#names.entries(id, uid), this.#names.positions(id, uid)];
-    const part = { id, uid, start: from, end: Number.POSITIVE_INFINITY };
+    const { names } = this.#handle;
+    const key = names.entries(id, uid);
+    const range = ["XRANGE", key, placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
     for (;;) {
-      const rows = await this.#log.rows(part, CUT_AT_ONCE, false);
-      const args = rows.flatMap(({ seq, body }) => [placeOf(seq), (JSON.parse(body) as Entry).id]);
-      if (rows.length > 0) await this.#handle.run(CUT, keys, args);
+      const rows = rowsOf(await this.#handle.command(key, range));
+      const args = rows.flatMap((row) => [placeOf(row.seq), row.id]);
+      if (rows.length > 0) await this.#handle.run(CUT, names.all(id, uid), args);
       if (rows.length < CUT_AT_ONCE) return;
     }
   }
 
   /** Lets go of references whose fork was never made, or ran out. */
   async releaseDead({ id, uid }: Holder): Promise<void> {
-    const list = (await this.#handle.run(READ_ALL, [this.#names.forks(id, uid)], [])) as string[];
+    const list = (await this.#handle.run(READ_ALL, [this.#handle.names.forks(id, uid)], [])) as string[];
     for (let i = 0; i < list.length; i += 2) {
       const forkUid = list[i] as string;
       const [forkId, , madeMs] = JSON.parse(list[i + 1] as string) as [string, string, string];
@@ -83,7 +68,7 @@ export class ForkReferences {
   }
 
   async #isThere(id: string, uid: string): Promise<boolean> {
-    const [session, remains] = [this.#names.session(id), this.#names.remains(id, uid)];
+    const [session, remains] = [this.#handle.names.session(id), this.#handle.names.remains(id, uid)];
     if ((await this.#handle.command(session, ["HGET", session, "uid"])) === uid) return true;
     return (await this.#handle.command(remains, ["EXISTS", remains])) === 1;
   }
