@@ -24,7 +24,7 @@ import { checkOpen, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
-import { iterateRead } from "./read-log.ts";
+import { iterateRead } from "./iterate-read.ts";
 import type { Damage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";

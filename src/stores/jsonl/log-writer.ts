@@ -1,7 +1,7 @@
 import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
-import { type Found, planNow, type Wanted } from "../../session/append-plan.ts";
+import { type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
@@ -12,7 +12,7 @@ import { readToken } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
-import { INDEXED_BYTES_MIN, isLineDue, writeIndex } from "./log-index.ts";
+import { INDEXED_BYTES_MIN, isIndexDue, writeIndex } from "./log-index.ts";
 import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
 import { copyLog, replaceFile, setTime, type WriteOptions, writeAll } from "./new-file.ts";
@@ -84,12 +84,10 @@ export class LogWriter {
   detach(): void {
     if (this.#fd === null) return;
     try {
-      const { state } = this.file;
-      if (state.size !== this.#sizeAtBegin) this.#writeIndex({ resting: true });
-      const stats = fstatSync(this.#fd);
-      this.file.settle(stats.size === state.size ? stats : null);
+      if (this.file.state.size !== this.#sizeAtBegin) this.#writeIndex({ resting: true });
+      this.file.settle(this.#fd);
     } catch {
-      this.file.settle(null);
+      this.file.distrust();
     }
     this.#letGo();
   }
@@ -161,7 +159,7 @@ export class LogWriter {
     } catch (cause) {
       const error = this.#undo(sizeBefore as number, cause);
       // What is known has more than the file now.
-      this.file.settle(null);
+      this.file.distrust();
       this.#letGo();
       return () => {
         for (const job of jobs) job.reject(error);
@@ -199,8 +197,8 @@ export class LogWriter {
       this.#write(line, now);
       for (const stored of plan.added) state.learn(stored);
       freezeHead(plan.head, head);
-      state.advance({ offset: state.size, length: line.length, bytes: line.subarray(0, -1) }, plan.head);
-      if (isLineDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
+      state.advance(line.length, plan.head);
+      if (isIndexDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
       return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
@@ -242,7 +240,11 @@ export class LogWriter {
     const { header, versionAt } = readHeader(fd, places.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
-      await replaceFile(places.log, (to) => copyLog(state, state.end.seq, raised, to), this.#options);
+      await replaceFile(
+        places.log,
+        (to) => copyLog(state.identity, { offset: state.size, rest: [] }, raised, to),
+        this.#options,
+      );
       this.#letGo();
       return this.#begin();
     }
@@ -259,7 +261,7 @@ export class LogWriter {
       const how = { reach: state.reach, resting };
       state.reach = writeIndex(state.identity, this.#fd as number, state.point, how);
     } catch {
-      state.reach = { offset: state.size, end: 0, length: 0 };
+      state.reach = { offset: state.size, length: 0 };
     }
   }
 
@@ -278,9 +280,10 @@ export class LogWriter {
 }
 
 function lookUp(state: LogState, { ids, settings }: Wanted): Found {
-  const found = ids.map((id) => [id, state.findStored(id)] as const);
-  return {
-    entries: new Map(found.flatMap(([id, stored]) => (stored === null ? [] : [[id, stored] as const]))),
-    settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])),
-  };
+  const entries = new Map<string, StoredEntry>();
+  for (const id of ids) {
+    const entry = state.find(id);
+    if (entry !== null) entries.set(id, { entry, path: state.pathOf(id) ?? null });
+  }
+  return { entries, settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])) };
 }

@@ -51,15 +51,16 @@ export async function forkSession(
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
+  const part = await source.upTo(version);
   const { state } = source;
   const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
-  const whole = version === state.end.seq;
-  await makeFile(path, (fd) => copyLog(state, version, forked, fd), files.options);
+  const whole = version === state.head.version;
+  await makeFile(path, (fd) => copyLog(state.identity, part, forked, fd), files.options);
   return openNew(path, async () => {
     const file = files.live.expect(path, header.id);
     // The source may have grown while it was copied.
-    if (whole && version === state.end.seq) file.adopt(state);
+    if (whole && version === state.head.version) file.adopt(state);
     else await file.refresh();
     return file;
   });
