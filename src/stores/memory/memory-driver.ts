@@ -58,8 +58,8 @@ export class MemoryDriver implements StoreDriver {
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
-    const log = new MemoryLog(empty);
-    log.add(plan);
+    const log = new MemoryLog();
+    log.add(plan.added);
     return this.#table.add(plan.head, log).head;
   }
 
@@ -67,7 +67,7 @@ export class MemoryDriver implements StoreDriver {
     const session = this.#existing(sessionId);
     const { head, log } = session;
     const { plan } = planNow({ head, drafts, options, now: this.#now() }, (wanted) => look(log, wanted));
-    log.add(plan);
+    log.add(plan.added);
     this.#table.setHead(session, plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
@@ -107,12 +107,13 @@ export class MemoryDriver implements StoreDriver {
     const { at, maxForks, maxOpenPerUser } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#table.checkFree(header.id);
-    if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
+    const forks = ({ header: { forkedFrom } }: SessionHead): boolean => forkedFrom?.sessionId === sourceId;
+    if (maxForks !== undefined && this.#table.count(forks) >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
     this.#checkOpen(header.userId, maxOpenPerUser);
-    const entryId = log.at(version - 1)?.entry.id ?? null;
-    const forked = forkedHeader(header, head.header, { entryId, version });
-    const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);
+    const last = log.at(version - 1);
+    const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
+    const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
       header: forked,
@@ -120,7 +121,7 @@ export class MemoryDriver implements StoreDriver {
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };
-    return this.#table.add(next, log.fork(next)).head;
+    return this.#table.add(next, log.fork(version)).head;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
@@ -132,9 +133,7 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async count(query: SessionQuery): Promise<number> {
-    let count = 0;
-    for (const { head } of this.#table.all(query.deleted === true)) if (matchesQuery(head, query)) count += 1;
-    return count;
+    return this.#table.count((head) => matchesQuery(head, query), query.deleted === true);
   }
 
   async delete(sessionId: string): Promise<boolean> {
@@ -202,7 +201,8 @@ export class MemoryDriver implements StoreDriver {
   async close(): Promise<void> {}
 
   #checkOpen(userId: string | null, limit: number | undefined): void {
-    if (limit === undefined || userId === null || this.#table.openOf(userId) < limit) return;
+    if (limit === undefined || userId === null) return;
+    if (this.#table.count((head) => head.header.userId === userId && isOpen(head)) < limit) return;
     throw new SessionCapacityError("open sessions of a user", limit);
   }
 
