@@ -24,10 +24,10 @@ import { checkOpen, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
-import { iterateRead } from "./iterate-read.ts";
+import { giveTurn } from "./read-lines.ts";
 import type { Damage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
-import { guarded, missingAsNull } from "./store-failure.ts";
+import { asStoreError, guarded, missingAsNull } from "./store-failure.ts";
 
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
@@ -82,10 +82,16 @@ export class JsonlDriver implements StoreDriver {
     return this.#with(sessionId, null, async ({ head }) => head);
   }
 
-  read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
-    return iterateRead(() =>
-      this.#with<Generator<Entry | null> | null>(sessionId, null, (file) => file.openRead(range)),
-    );
+  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
+    type Read = Iterable<Entry | null>;
+    try {
+      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.openRead(range))) {
+        if (entry === null) await giveTurn();
+        else yield entry;
+      }
+    } catch (error) {
+      throw asStoreError(error);
+    }
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {

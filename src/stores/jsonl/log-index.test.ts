@@ -18,7 +18,7 @@ import { isNode } from "../../session/entry.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, stepHead, stepPath } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
-import { isIndexDue, NO_INDEX, readIndex, writeIndex } from "./log-index.ts";
+import { readIndex, writeIndex } from "./log-index.ts";
 import { placesOf } from "./places.ts";
 
 const TIME = "2026-01-15T10:30:00.000Z";
@@ -95,7 +95,7 @@ test("a change of the fold changes the format, as indexes carry heads that were 
 
 test("a head comes back as it was, and not at all when a byte of its line has changed", () => {
   const { fd, places, identity, pointAt } = makeLog();
-  const reach = writeIndex(identity, fd, pointAt(200), { reach: null, resting: false });
+  const reach = writeIndex(identity, fd, pointAt(200), null);
   expect(reach).toEqual({ offset: 200_100, length: readFileSync(places.index).length });
   expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach });
   const line = readFileSync(places.index, "utf8");
@@ -107,34 +107,34 @@ test("a head comes back as it was, and not at all when a byte of its line has ch
 
 test("an index of another format, another log or another time is not used, and the next writer makes it anew", () => {
   const { fd, places, identity, pointAt } = makeLog();
-  writeIndex(identity, fd, pointAt(150), { reach: null, resting: false });
+  writeIndex(identity, fd, pointAt(150), null);
   expect(readIndex({ ...identity, headerCheck: 9 }, HEADER, fd)).toBeNull();
   expect(readIndex({ ...identity, ino: 1 }, HEADER, fd)).toBeNull();
   futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
   writeFileSync(places.index, '00000000 {"format":3,"hashes":"AAAA"}\n'.repeat(9));
   expect(readIndex(identity, HEADER, fd)).toBeNull();
-  writeIndex(identity, fd, pointAt(200), { reach: null, resting: false });
+  writeIndex(identity, fd, pointAt(200), null);
   expect(readFileSync(places.index, "utf8").split("\n")).toHaveLength(2);
   expect(readIndex(identity, HEADER, fd)?.point.end).toEqual({ seq: 200, offset: 200_100 });
 });
 
-test("it is written at intervals, sooner when the log is left, and later where it is long", () => {
+test("it is written anew when enough came since, which is more where it is long", () => {
   const { fd, identity, pointAt } = makeLog();
-  expect(isIndexDue(NO_INDEX, 100_000, { resting: false })).toBe(false);
-  expect(isIndexDue(NO_INDEX, 100_000, { resting: true })).toBe(true);
-  expect(isIndexDue({ offset: 0, length: 50_000 }, 150_000, { resting: false })).toBe(false);
-  const first = writeIndex(identity, fd, pointAt(140), { reach: null, resting: false });
-  expect(writeIndex(identity, fd, pointAt(150), { reach: first, resting: true })).toEqual(first);
-  expect(writeIndex(identity, fd, pointAt(290), { reach: first, resting: false }).offset).toBe(290_100);
+  const first = writeIndex(identity, fd, pointAt(140), null);
+  expect(first.offset).toBe(140_100);
+  expect(writeIndex(identity, fd, pointAt(200), first)).toEqual(first);
+  expect(writeIndex(identity, fd, pointAt(210), first).offset).toBe(210_100);
+  const long = { ...first, length: 60_000 };
+  expect(writeIndex(identity, fd, pointAt(210), long)).toEqual(long);
 });
 
 test("a log that is left without much new in it is known by how it looks then", () => {
   const { fd, places, identity, pointAt } = makeLog();
-  const first = writeIndex(identity, fd, pointAt(200), { reach: null, resting: false });
+  const first = writeIndex(identity, fd, pointAt(200), null);
   futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
-  expect(writeIndex(identity, fd, pointAt(210), { reach: first, resting: true })).toEqual(first);
+  expect(writeIndex(identity, fd, pointAt(210), first)).toEqual(first);
   expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach: first });
   appendFileSync(places.index, "12345678 half");
   expect(readIndex(identity, HEADER, fd)?.reach).toEqual(first);

@@ -21,12 +21,10 @@ import { readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of the first line, or of the fold that made the head in it. */
 const FORMAT = 5;
-/** How many bytes a log grows by before its index is written anew, unless the index itself is long. */
-const INTERVAL_BYTES = 128 * 1024;
-/** Up to which size a log has no index, as to read it takes no longer. */
-export const INDEXED_BYTES_MIN: number = INTERVAL_BYTES / 2;
+/** How many bytes a log grows by before its index is written anew. A shorter one has none, as to read it takes no longer. */
+export const INDEXED_BYTES_MIN: number = 64 * 1024;
 /** How many times as long as its index is the piece of log that comes before the next one: settings can make it long. */
-const LOG_BYTES_PER_INDEX_BYTE = 4;
+const LOG_BYTES_PER_INDEX_BYTE = 2;
 /** How much of a log before a place is compared, to know it again. */
 const TAIL_BYTES = 1024;
 
@@ -104,17 +102,6 @@ export function tailAt(fd: number, offset: number): number {
   return checksum(readChunk(fd, offset - length, length));
 }
 
-/** Whether an index that reaches so far, as far as that is known, is to be written at an offset; earlier when the log is left. */
-export function isIndexDue(
-  reach: IndexReach | null,
-  offset: number,
-  { resting }: { readonly resting: boolean },
-): boolean {
-  if (reach === null) return offset > INDEXED_BYTES_MIN;
-  const interval = Math.max(INTERVAL_BYTES, reach.length * LOG_BYTES_PER_INDEX_BYTE);
-  return offset - reach.offset >= (resting ? interval / 2 : interval);
-}
-
 /**
  * Where the index lets a fold of an open log begin, and how far it reaches; null when it is missing, or is not of this file
  * as it is now.
@@ -138,19 +125,14 @@ export function readIndex(
 }
 
 /**
- * Brings an index up to date, where that is due, and notes how the log looks when nobody writes to it any more. Call it
- * under the log's lock. `reach` is null where others may have written to the index. Gives how far it reaches then.
+ * Notes how a log looks that nobody writes to any more, and what it adds up to where enough came since that was last noted.
+ * Call it under the log's lock. `reach` is null where others may have written to the index. Gives how far it reaches then.
  */
-export function writeIndex(
-  identity: LogIdentity,
-  fd: number,
-  point: LogPoint,
-  { reach, resting }: { readonly reach: IndexReach | null; readonly resting: boolean },
-): IndexReach {
+export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, reach: IndexReach | null): IndexReach {
   const known = reach ?? readLines(identity, fd)?.reach ?? NO_INDEX;
-  const due = isIndexDue(known, point.end.offset, { resting });
+  const due = point.end.offset - known.offset >= Math.max(INDEXED_BYTES_MIN, known.length * LOG_BYTES_PER_INDEX_BYTE);
   // Without a first line, nothing is taken from the index anyway.
-  if (!due && (!resting || known.length === 0)) return known;
+  if (!due && known.length === 0) return known;
   const stamp = stampOf(fstatSync(fd));
   const text = due ? formatLine(identity, fd, point, stamp) : withChecksum(stamp);
   const at = due ? 0 : known.length;

@@ -12,22 +12,14 @@ import { readToken } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
-import { INDEXED_BYTES_MIN, isIndexDue, writeIndex } from "./log-index.ts";
+import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
 import { copyLog, replaceFile, setTime, type WriteOptions, writeAll } from "./new-file.ts";
 import type { Places } from "./places.ts";
-import { asStoreError, storeFailed } from "./store-failure.ts";
+import { asStoreError, guarded, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
-
-/** An append that someone waits for. */
-interface AppendJob {
-  readonly drafts: readonly CheckedDraft[];
-  readonly options: AppendOptions;
-  readonly resolve: (result: AppendResult) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /** Appends to one session's file, in turn with other processes. */
 export class LogWriter {
@@ -35,7 +27,6 @@ export class LogWriter {
   readonly #sessionId: string;
   readonly #options: WriteOptions;
   readonly #turns: LockedTurns;
-  #waiting: AppendJob[] = [];
   /** The file, while its lock is held. */
   #fd: number | null = null;
   #sizeAtBegin = 0;
@@ -66,10 +57,7 @@ export class LogWriter {
         return Promise.reject(asStoreError(error));
       }
     }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ drafts, options, resolve, reject });
-      if (this.#waiting.length === 1) this.#appendLater();
-    });
+    return guarded(() => this.exclusively(() => this.#appendSoon(drafts, options)));
   }
 
   /** Runs a task while no process appends to the file. */
@@ -84,7 +72,7 @@ export class LogWriter {
   detach(): void {
     if (this.#fd === null) return;
     try {
-      if (this.file.state.size !== this.#sizeAtBegin) this.#writeIndex({ resting: true });
+      if (this.file.state.size !== this.#sizeAtBegin) this.#writeIndex(this.#fd);
       this.file.settle(this.#fd);
     } catch {
       this.file.distrust();
@@ -126,56 +114,30 @@ export class LogWriter {
     this.#fd = null;
   }
 
-  #appendLater(): void {
-    this.#turns
-      .run(() => this.#appendWaiting())
-      .then(
-        (settle) => settle(),
-        (error: unknown) => {
-          for (const job of this.#waiting.splice(0)) job.reject(asStoreError(error));
-        },
-      );
-  }
-
-  /** Does the appends that wait; with `fsync`, one for all of them. Gives what tells those who wait. */
-  async #appendWaiting(): Promise<() => void> {
-    const jobs = this.#waiting.splice(0);
-    const done: (() => void)[] = [];
-    const failed: (() => void)[] = [];
-    let sizeBefore: number | null = null;
-    for (const { drafts, options, resolve, reject } of jobs) {
-      try {
-        if (this.#fd === null) await this.#begin();
-        sizeBefore ??= this.file.state.size;
-        const result = await this.#appendSoon(drafts, options);
-        done.push(() => resolve(result));
-      } catch (error) {
-        failed.push(() => reject(asStoreError(error)));
-      }
-    }
-    try {
-      if (this.#options.durability === "fsync" && this.#fd !== null && this.file.state.size !== sizeBefore)
-        await datasync(this.#fd);
-    } catch (cause) {
-      const error = this.#undo(sizeBefore as number, cause);
-      // What is known has more than the file now.
-      this.file.distrust();
-      this.#letGo();
-      return () => {
-        for (const job of jobs) job.reject(error);
-      };
-    }
-    return () => {
-      for (const tell of [...done, ...failed]) tell();
-    };
-  }
-
   async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     for (;;) {
+      const { size } = this.file.state;
       const result = this.#appendNow(drafts, options);
       if (result === "whole log needed") await this.file.reload();
       else if (result === "version to be raised") await this.#raiseVersion();
-      else return result;
+      else {
+        if (this.file.state.size !== size) await this.#sync(size);
+        return result;
+      }
+    }
+  }
+
+  /** Makes sure, where that was asked for, that what was written after an offset survives a power cut. */
+  async #sync(size: number): Promise<void> {
+    if (this.#options.durability !== "fsync") return;
+    try {
+      await datasync(this.#fd as number);
+    } catch (cause) {
+      const error = this.#undo(size, cause);
+      // What is known has more than the file now.
+      this.file.distrust();
+      this.#letGo();
+      throw error;
     }
   }
 
@@ -198,7 +160,6 @@ export class LogWriter {
       for (const stored of plan.added) state.learn(stored);
       freezeHead(plan.head, head);
       state.advance(line.length, plan.head);
-      if (isIndexDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
       return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
@@ -254,14 +215,13 @@ export class LogWriter {
   }
 
   /** An index that cannot be written is left as it is, since it only saves time. */
-  #writeIndex({ resting }: { readonly resting: boolean }): void {
+  #writeIndex(fd: number): void {
     const { state } = this.file;
+    if (state.size <= INDEXED_BYTES_MIN) return;
     try {
-      if (state.size <= INDEXED_BYTES_MIN) return;
-      const how = { reach: state.reach, resting };
-      state.reach = writeIndex(state.identity, this.#fd as number, state.point, how);
+      state.reach = writeIndex(state.identity, fd, state.point, state.reach);
     } catch {
-      state.reach = { offset: state.size, length: 0 };
+      state.reach = null;
     }
   }
 

@@ -85,9 +85,14 @@ export class SalvagedLog {
   #add(item: RecoveredItem, id: string | null): void {
     this.#time = item.timestamp ?? this.#time;
     const { entry } = item;
-    if (entry === null) return this.#addLost(item, item.reason, id, item.parentId);
-    if (this.find(entry.id) !== null)
-      return this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
+    if (entry === null) {
+      this.#addLost(item, item.reason, id, item.parentId);
+      return;
+    }
+    if (this.find(entry.id) !== null) {
+      this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
+      return;
+    }
     if (this.#leafIsUnsure) this.#followLeaf(item, entry);
     const problem = this.#placeProblem(item, entry);
     if (problem === null) this.#push(entry);
