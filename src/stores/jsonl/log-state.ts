@@ -8,7 +8,7 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
-import { countEntries, parseLine, type RawLine } from "./log-line.ts";
+import { countEntries, entriesIn, parseLine, type RawLine } from "./log-line.ts";
 import { countLines, readLines, readLinesBackward } from "./read-lines.ts";
 
 /** For how many reads it is remembered where the next one goes on. */
@@ -170,7 +170,7 @@ export class LogState {
           const from = reverse ? seq - count : seq;
           seq = reverse ? from : from + count;
           if (from >= high || from + count <= low) continue;
-          const entries = parseLine(line, from);
+          const entries = entriesIn(line, from);
           if (typeof entries === "string") throw damageAt(this.identity, line, entries);
           if (reverse) entries.reverse();
           for (const entry of entries) {

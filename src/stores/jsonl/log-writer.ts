@@ -3,7 +3,6 @@ import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
 import { type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
@@ -155,11 +154,10 @@ export class LogWriter {
       const { plan } = planNow(input, (wanted) => lookUp(state, wanted));
       if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
-      const line = this.#lineOf(plan.added.map(({ entry }) => entry));
-      this.#write(line, now);
+      const length = this.#write(this.#lineOf(plan.added), now);
       for (const stored of plan.added) state.learn(stored);
       freezeHead(plan.head, head);
-      state.advance(line.length, plan.head);
+      state.advance(length, plan.head);
       return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
@@ -167,16 +165,17 @@ export class LogWriter {
     }
   }
 
-  /** Writes a line at the log's end, or leaves it as it was. */
-  #write(line: Buffer, now: Date): void {
+  /** Writes a line at the log's end, or leaves it as it was. Gives how many bytes it took. */
+  #write(line: string, now: Date): number {
     const fd = this.#fd as number;
     const { size } = this.file.state;
     try {
-      writeAll(fd, line, size);
+      const length = writeAll(fd, line, size);
       // What a crash left after the last whole line may be longer than this one.
-      if (this.#torn) ftruncateSync(fd, size + line.length);
+      if (this.#torn) ftruncateSync(fd, size + length);
       this.#torn = false;
       setTime(fd, now);
+      return length;
     } catch (cause) {
       throw this.#undo(size, cause);
     }
@@ -225,10 +224,10 @@ export class LogWriter {
     }
   }
 
-  #lineOf(entries: readonly Entry[]): Buffer {
+  #lineOf(added: readonly StoredEntry[]): string {
     try {
-      const line = Buffer.from(formatLine(entries));
-      if (line.length <= LINE_BYTES_MAX) return line;
+      const line = formatLine(added.map(({ entry }) => entry));
+      if (Buffer.byteLength(line) <= LINE_BYTES_MAX) return line;
     } catch (cause) {
       if (!(cause instanceof RangeError)) throw cause;
     }

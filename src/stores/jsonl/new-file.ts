@@ -112,10 +112,12 @@ export function setTime(fd: number, time: Date): void {
   futimesSync(fd, seconds, seconds);
 }
 
-/** Writes all of the bytes, at an offset or after what was written last, or throws. */
-export function writeAll(fd: number, bytes: Buffer, at: number | null = null): void {
-  const count = writeSync(fd, bytes, 0, bytes.length, at);
-  if (count !== bytes.length) throw new Error(`only ${count} of ${bytes.length} bytes could be written`);
+/** Writes all of some bytes or a text, at an offset or after what was written last, or throws. Gives how many bytes it took. */
+export function writeAll(fd: number, data: Buffer | string, at: number | null = null): number {
+  const length = Buffer.byteLength(data);
+  const count = typeof data === "string" ? writeSync(fd, data, at) : writeSync(fd, data, 0, length, at);
+  if (count !== length) throw new Error(`only ${count} of ${length} bytes could be written`);
+  return count;
 }
 
 /** Writes lines in large pieces. */
@@ -124,11 +126,11 @@ export async function writeLines(fd: number, lines: Iterable<string>): Promise<v
   for (const line of lines) {
     text += `${line}\n`;
     if (text.length < PIECE_BYTES) continue;
-    writeAll(fd, Buffer.from(text));
+    writeAll(fd, text);
     text = "";
     await giveTurn();
   }
-  writeAll(fd, Buffer.from(text));
+  writeAll(fd, text);
 }
 
 /** Writes a log that begins with another header and has the first entries of this one. */
@@ -138,7 +140,7 @@ export async function copyLog(
   header: SessionHeader,
   to: number,
 ): Promise<void> {
-  writeAll(to, Buffer.from(`${JSON.stringify(header)}\n`));
+  writeAll(to, `${JSON.stringify(header)}\n`);
   const from = openLog(identity);
   try {
     for (let at = identity.headerEnd; at < offset; ) {
@@ -148,7 +150,7 @@ export async function copyLog(
       at += chunk.length;
       if (at < offset) await giveTurn();
     }
-    if (rest.length > 0) writeAll(to, Buffer.from(formatLine(rest)));
+    if (rest.length > 0) writeAll(to, formatLine(rest));
   } finally {
     closeSync(from);
   }
