@@ -1,29 +1,40 @@
 import { readdir, readFile, rename, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
+import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../internal/private-file.ts";
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
-import type { WriteOptions } from "./new-file.ts";
+import { type WriteOptions, writeAll } from "./new-file.ts";
 import { STATE_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
-/** One line of a checkpoint file. Earlier versions also wrote down what was deleted. */
+/** How many deleted checkpoints a file may carry along before it is written anew. */
+const DEAD_RECORDS_MAX = 256;
+
+/** One line of a checkpoint file. */
 type CheckpointRecord = { readonly save: Checkpoint } | { readonly delete: string };
 
-/** What one session's file of checkpoints holds, by id, in the order they were saved. */
-type Checkpoints = ReadonlyMap<string, Checkpoint>;
+/** What one session's file of checkpoints holds. */
+interface KnownFile {
+  readonly stamp: FileStamp;
+  readonly checkpoints: ReadonlyMap<string, Checkpoint>;
+  /** Where the last whole line ends. */
+  readonly end: number;
+  readonly records: number;
+}
+
+const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
 
 /**
- * Keeps the checkpoints of each session in a file beside it, one line for each, which is put in place of the one before. What
+ * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What
  * others write is found by looking at the file; whoever writes must hold the directory's lock.
  */
 export class CheckpointFiles {
   readonly #directory: string;
   readonly #trash: string;
   readonly #options: WriteOptions;
-  readonly #known = new Map<string, { readonly stamp: FileStamp; readonly checkpoints: Checkpoints }>();
+  readonly #known = new Map<string, KnownFile>();
   readonly #places = new Map<string, string>();
 
   constructor(directory: string, options: WriteOptions) {
@@ -40,7 +51,7 @@ export class CheckpointFiles {
     const place = this.#places.get(id);
     const paths = place === undefined ? [] : [place];
     for (const path of [...paths, ...(await filesIn(this.#directory)), ...others]) {
-      const checkpoint = (await this.#read(path)).get(id);
+      const checkpoint = (await this.#read(path)).checkpoints.get(id);
       if (checkpoint !== undefined) return { path, checkpoint };
     }
     return null;
@@ -48,7 +59,7 @@ export class CheckpointFiles {
 
   /** The checkpoints in a file, the oldest first, equal times in the order they were saved. */
   async list(path: string): Promise<Checkpoint[]> {
-    const checkpoints = await this.#read(path);
+    const { checkpoints } = await this.#read(path);
     return [...checkpoints.values()].sort((a, b) =>
       a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1,
     );
@@ -58,7 +69,7 @@ export class CheckpointFiles {
   async save(path: string, checkpoint: Checkpoint, others: readonly string[]): Promise<void> {
     // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
     const found = await this.find(checkpoint.id, [...others, ...(await filesIn(this.#trash))]);
-    if (found === null) return this.#write(path, [...(await this.#read(path)).values(), checkpoint]);
+    if (found === null) return this.#append(path, { save: checkpoint });
     if (sameJson(found.checkpoint, checkpoint)) return;
     throw new SessionError(
       "CHECKPOINT_EXISTS",
@@ -67,37 +78,56 @@ export class CheckpointFiles {
   }
 
   async delete(path: string, id: string): Promise<void> {
-    const checkpoints = await this.#read(path);
-    await this.#write(
-      path,
-      [...checkpoints.values()].filter((checkpoint) => checkpoint.id !== id),
-    );
+    await this.#append(path, { delete: id });
   }
 
-  async #read(path: string): Promise<Checkpoints> {
+  async #read(path: string): Promise<KnownFile> {
     const stats = await stat(path).catch(missingAsNull);
     const known = this.#known.get(path);
     if (stats === null) {
       this.#known.delete(path);
-      return new Map();
+      return NO_FILE;
     }
-    if (known !== undefined && sameStamp(known.stamp, stats)) return known.checkpoints;
-    const checkpoints = parseFile(path, await readFile(path, "utf8"));
-    this.#known.set(path, { stamp: stampOf(stats), checkpoints });
-    for (const id of checkpoints.keys()) this.#places.set(id, path);
-    return checkpoints;
+    const stamp = stampOf(stats);
+    if (known !== undefined && sameStamp(known.stamp, stamp)) return known;
+    const file = parseFile(path, await readFile(path), stamp);
+    this.#known.set(path, file);
+    for (const id of file.checkpoints.keys()) this.#places.set(id, path);
+    return file;
   }
 
-  async #write(path: string, checkpoints: readonly Checkpoint[]): Promise<void> {
-    const temporary = `${path}.tmp`;
+  async #append(path: string, record: CheckpointRecord): Promise<void> {
     try {
+      const { end, records, checkpoints } = await this.#read(path);
       await makePrivateDirectory(dirname(path));
-      const text = checkpoints.map((save) => `${JSON.stringify({ save })}\n`).join("");
-      await writePrivateFile(temporary, text, { flush: this.#options.durability === "fsync" });
-      await rename(temporary, path);
+      if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size)
+        return await this.#rewrite(path, checkpoints, record);
+      const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
+      try {
+        // What a crash left after the last whole line goes.
+        await handle.truncate(end);
+        writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
+        if (this.#options.durability === "fsync") await handle.sync();
+      } catch (error) {
+        await handle.truncate(end).catch(() => {});
+        throw error;
+      } finally {
+        await handle.close();
+      }
     } catch (cause) {
-      throw storeFailed(`${path} could not be written, and is as it was`, cause);
+      throw cause instanceof SessionError
+        ? cause
+        : storeFailed(`${path} could not be written, and is as it was`, cause);
     }
+  }
+
+  async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
+    const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
+    const temporary = `${path}.tmp`;
+    await writePrivateFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
+      flush: this.#options.durability === "fsync",
+    });
+    await rename(temporary, path);
   }
 }
 
@@ -106,10 +136,10 @@ async function filesIn(directory: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(directory, name));
 }
 
-function parseFile(path: string, text: string): Checkpoints {
+function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {
+  const end = bytes.lastIndexOf(10) + 1;
   const checkpoints = new Map<string, Checkpoint>();
-  // What stands after the last line's end is a write of an earlier version that was cut short.
-  const lines = text.split("\n").slice(0, -1);
+  const lines = end === 0 ? [] : bytes.toString("utf8", 0, end - 1).split("\n");
   for (const [index, line] of lines.entries()) {
     const record = parseRecord(line);
     if (record === null) {
@@ -119,7 +149,7 @@ function parseFile(path: string, text: string): Checkpoints {
     if ("delete" in record) checkpoints.delete(record.delete);
     else checkpoints.set(record.save.id, record.save);
   }
-  return checkpoints;
+  return { stamp, checkpoints, end, records: lines.length };
 }
 
 function parseRecord(line: string): CheckpointRecord | null {

@@ -4,6 +4,7 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { idleSince, isOpen } from "../../session/query.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
@@ -133,8 +134,7 @@ export class JsonlDriver implements StoreDriver {
       if (file === null) return false;
       if (maxOpenPerUser !== undefined) {
         const head = (await this.#files.trash.find(sessionId))?.head;
-        const open = head?.status === "active" || head?.status === "suspended";
-        if (open) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
+        if (head !== undefined && isOpen(head)) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
       }
       await moveFromTrash(file);
       this.#files.trash.forget(file);
@@ -184,12 +184,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return guarded(async () => {
-      const { heads } = await this.#files.find({ status: ["active", "suspended"] });
-      const idle = heads.filter(({ updatedAt }) => updatedAt < before);
-      idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
-      return idle.slice(0, limit);
-    });
+    return guarded(async () => idleSince((await this.#files.find({})).heads, before).slice(0, limit));
   }
 
   async ping(): Promise<void> {
@@ -260,8 +255,4 @@ export class JsonlDriver implements StoreDriver {
   #change<T>(task: () => Promise<T>): Promise<T> {
     return guarded(() => this.#files.change(task));
   }
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -23,9 +23,6 @@ import { giveTurn, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
 
-/** How often what is known is loaded anew when the file changes again meanwhile. */
-const ATTEMPTS_MAX = 3;
-
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
  * nothing here writes.
@@ -197,14 +194,12 @@ export class LogFile {
   }
 
   async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return question(this.#known);
-      } catch (error) {
-        const reads = error instanceof WholeLogNeeded || error instanceof StaleView;
-        if (!reads || attempt === ATTEMPTS_MAX) throw error;
-        await this.reload();
-      }
+    try {
+      return question(this.#known);
+    } catch (error) {
+      if (!(error instanceof WholeLogNeeded || error instanceof StaleView)) throw error;
+      await this.reload();
+      return question(this.#known);
     }
   }
 

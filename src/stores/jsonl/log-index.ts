@@ -111,7 +111,7 @@ export function readIndex(
   header: SessionHeader,
   fd: number,
 ): { readonly point: LogPoint; readonly reach: IndexReach } | null {
-  const found = readLines(identity, fd);
+  const found = linesOf(identity, fd);
   if (found === null) return null;
   const { line, rest, reach } = found;
   const stamp = fstatSync(fd);
@@ -129,7 +129,7 @@ export function readIndex(
  * Call it under the log's lock. `reach` is null where others may have written to the index. Gives how far it reaches then.
  */
 export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, reach: IndexReach | null): IndexReach {
-  const known = reach ?? readLines(identity, fd)?.reach ?? NO_INDEX;
+  const known = reach ?? linesOf(identity, fd)?.reach ?? NO_INDEX;
   const due = point.end.offset - known.offset >= Math.max(INDEXED_BYTES_MIN, known.length * LOG_BYTES_PER_INDEX_BYTE);
   // Without a first line, nothing is taken from the index anyway.
   if (!due && known.length === 0) return known;
@@ -174,7 +174,7 @@ export function withChecksum(value: object): string {
 }
 
 /** The line of the index of an open log, and how the log looked when it was last left, which may stand in a second one. */
-function readLines(
+function linesOf(
   { places, headerCheck, ino }: LogIdentity,
   fd: number,
 ): { readonly line: IndexLine; readonly rest: FileStamp; readonly reach: IndexReach } | null {

@@ -1,7 +1,6 @@
 import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import type { StoredEntry } from "../../session/append-plan.ts";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
@@ -75,11 +74,8 @@ export class SalvagedLog {
     return this.#log.settingsAt(seq);
   }
 
-  *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
-    const low = Math.max(0, after + 1);
-    const high = Math.min(before, this.#log.version);
-    for (let i = 0; i < high - low && i < limit; i++)
-      yield (this.#log.at(reverse ? high - 1 - i : low + i) as StoredEntry).entry;
+  read(range: ReadRange): Generator<Entry, undefined> {
+    return this.#log.read(range);
   }
 
   #add(item: RecoveredItem, id: string | null): void {

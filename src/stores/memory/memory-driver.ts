@@ -12,7 +12,7 @@ import {
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { matchesQuery } from "../../session/query.ts";
+import { idleSince, isOpen, matchesQuery } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
 import type {
@@ -26,7 +26,7 @@ import type {
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
-import { isOpen, type MemorySession, SessionTable } from "./session-table.ts";
+import { type MemorySession, SessionTable } from "./session-table.ts";
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
@@ -76,17 +76,8 @@ export class MemoryDriver implements StoreDriver {
     return this.#table.live(sessionId)?.head ?? null;
   }
 
-  async *read(sessionId: string, { after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry> {
-    const log = this.#table.live(sessionId)?.log;
-    if (log === undefined) return;
-    const first = Math.max(0, after + 1);
-    const end = Math.min(before, log.version);
-    for (let i = 0; i < end - first && i < limit; i++) {
-      const stored = log.at(reverse ? end - 1 - i : first + i);
-      // A session that was purged under the reader has nothing more to give.
-      if (stored === undefined) return;
-      yield stored.entry;
-    }
+  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
+    yield* this.#table.live(sessionId)?.log.read(range) ?? [];
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
@@ -189,11 +180,10 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    const idle = [...this.#table.all(false)]
-      .map(({ head }) => head)
-      .filter((head) => isOpen(head) && head.updatedAt < before);
-    idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
-    return idle.slice(0, limit);
+    return idleSince(
+      [...this.#table.all(false)].map(({ head }) => head),
+      before,
+    ).slice(0, limit);
   }
 
   async ping(): Promise<void> {}

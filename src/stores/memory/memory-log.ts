@@ -1,5 +1,7 @@
 import type { AddedEntry } from "../../session/append-plan.ts";
+import type { Entry } from "../../session/entry.ts";
 import type { SettingsNode } from "../../session/settings.ts";
+import type { ReadRange } from "../../session/store-driver.ts";
 
 /**
  * The log of one session: what it appended itself, after the beginning of another log that it was forked from. A fork refers
@@ -50,6 +52,18 @@ export class MemoryLog {
       end = log.#base;
     }
     return undefined;
+  }
+
+  /** The entries of a range, in the order that it asks for. */
+  *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
+    const first = Math.max(0, after + 1);
+    const end = Math.min(before, this.version);
+    for (let i = 0; i < end - first && i < limit; i++) {
+      const stored = this.at(reverse ? end - 1 - i : first + i);
+      // A log that was forgotten under the reader has nothing more to give.
+      if (stored === undefined) return;
+      yield stored.entry;
+    }
   }
 
   /** Adds the entries that follow. */

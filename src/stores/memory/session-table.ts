@@ -97,8 +97,3 @@ export class SessionTable {
     return low;
   }
 }
-
-/** Whether a session is active or suspended. */
-export function isOpen({ status }: SessionHead): boolean {
-  return status === "active" || status === "suspended";
-}
