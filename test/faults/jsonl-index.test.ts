@@ -11,7 +11,7 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
 import { entriesOf } from "./store-support.ts";
 
-/** Long enough that a few dozen entries make several blocks of the index. */
+/** Long enough that a few entries have an index. */
 const LONG = "x".repeat(30_000);
 
 function indexOf(path: string): string {
@@ -312,7 +312,7 @@ test("indexes a session with many variables, and writes them anew only where eno
   const written = (await stat(indexOf(path))).size;
   expect(written).toBeGreaterThan(3000 * 100);
   expect(written).toBeLessThan((await stat(path)).size);
-  // As much as makes a block of any other log, and less than these variables take.
+  // As much as makes the index of any other log be written anew, and less than these variables take.
   const more = await openStore(directory);
   for (let index = 0; index < 9; index++) await more.append("a", [user(LONG)]);
   await more.close();
