@@ -1,7 +1,7 @@
 import { sameJson } from "../internal/json.ts";
 import { checkGuard, checkHolder, checkRequests, checkTurns } from "./append-guard.ts";
 import type { CheckedDraft } from "./draft.ts";
-import { bodyOf, type Entry, type EntryBody, type EntryStamp, isNode } from "./entry.ts";
+import { bodyOf, type Entry, type EntryBody, isNode } from "./entry.ts";
 import {
   notANode,
   SessionCapacityError,
@@ -78,15 +78,20 @@ export interface PlannedAppend {
  * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
  */
 export function* planAppend(input: AppendInput): Generator<Wanted, PlannedAppend, Found> {
-  const known = new KnownLog();
-  const first = idsToFind(input.head, input.drafts, input.options);
-  if (first.length > 0) known.add(first, yield { ids: first, settings: [] });
+  let known = NOTHING_KNOWN;
+  const ids = idsToFind(input.head, input.drafts, input.options);
+  let wanted: Wanted | null = ids.length === 0 ? null : { ids, settings: [] };
   for (;;) {
+    if (wanted !== null) {
+      const found: Found = yield wanted;
+      if (known === NOTHING_KNOWN) known = new KnownLog();
+      known.add(wanted.ids, found);
+    }
     try {
       return { plan: planWith(input, known), found: known.entries };
     } catch (missing) {
       if (!(missing instanceof MissingPart)) throw missing;
-      known.add(missing.wanted.ids, yield missing.wanted);
+      wanted = missing.wanted;
     }
   }
 }
@@ -137,6 +142,9 @@ class KnownLog {
     return node;
   }
 }
+
+/** What most plans start and end with; nothing is ever added to it. */
+const NOTHING_KNOWN = new KnownLog();
 
 /** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
 class MissingPart {
@@ -197,8 +205,8 @@ class Chain {
   readonly #input: AppendInput;
   readonly #known: KnownLog;
   readonly #sessionId: string;
-  /** Those that were added; null while there is none, as often one is all. */
-  #own: Map<string, StoredEntry> | null = null;
+  /** Those that were added; null where one is all. */
+  readonly #own: Map<string, StoredEntry> | null;
   #cursor: string | null;
   /** Null where settings may take any number of bytes. */
   readonly #meter: SettingsMeter | null;
@@ -208,6 +216,7 @@ class Chain {
     this.#known = known;
     this.head = input.head;
     this.#sessionId = input.head.header.id;
+    this.#own = input.drafts.length === 1 ? null : new Map();
     const { onto, below, guard } = input.options;
     const bytesMax = guard?.variablesBytesMax;
     this.#meter = bytesMax === undefined ? null : new SettingsMeter(bytesMax, (last) => this.#chainOf(last));
@@ -224,14 +233,7 @@ class Chain {
     if (own !== undefined) return checkSame(this.#sessionId, draft, own.entry);
     const node = isNode(draft.body);
     const parentId = draft.parentId === undefined ? this.#cursor : draft.parentId;
-    const entry = entryOf(draft.body, {
-      id: draft.id,
-      parentId,
-      timestamp: draft.timestamp ?? this.#input.now,
-      seq: this.head.version,
-      by: draft.by,
-      inherited: draft.inherited,
-    });
+    const entry = entryOf(draft, parentId, draft.timestamp ?? this.#input.now, this.head.version);
     const parent = node ? this.#pathOf(parentId) : EMPTY_PATH;
     const path = node ? stepPath(parent, entry, this.head.header, this.#settingsAt) : null;
     if (path !== null && entry.type === "variables")
@@ -244,8 +246,7 @@ class Chain {
     else if (entry.type === "leaf") this.#cursor = entry.targetId;
     const stored = { entry, path, head: this.head };
     this.added.push(stored);
-    this.#own ??= new Map();
-    this.#own.set(entry.id, stored);
+    this.#own?.set(entry.id, stored);
     return entry;
   }
 
@@ -317,10 +318,8 @@ class Chain {
 }
 
 /** Key by key, as spreading a frozen body takes many times longer, and every append does this. */
-function entryOf(
-  body: EntryBody,
-  { id, parentId, timestamp, seq, by, inherited }: { [Key in keyof EntryStamp]: EntryStamp[Key] | undefined },
-): Entry {
+function entryOf(draft: CheckedDraft, parentId: string | null, timestamp: string, seq: number): Entry {
+  const { id, by, inherited, body } = draft;
   const entry: Record<string, unknown> = { type: body.type, id, parentId, timestamp, seq };
   if (by !== undefined) entry.by = by;
   if (inherited !== undefined) entry.inherited = inherited;
