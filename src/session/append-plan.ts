@@ -71,28 +71,22 @@ export interface PlannedAppend {
 }
 
 /**
- * Decides what an append writes, step by step: each step says what it must know of the log, and goes on when it is told.
- * Every store plans with this function, and then writes the plan's `added` and `head` together. Nothing is wanted in the
- * common case of new entries at the leaf.
+ * Decides what an append writes, or says what of the log it must know for that: whoever calls looks it up, and calls again
+ * with all that is known then. Every store plans with this function, and then writes the plan's `added` and `head`
+ * together. Nothing is wanted in the common case of new entries at the leaf.
  *
  * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
  */
-export function* planAppend(input: AppendInput): Generator<Wanted, PlannedAppend, Found> {
-  let known = NOTHING_KNOWN;
-  const ids = idsToFind(input.head, input.drafts, input.options);
-  let wanted: Wanted | null = ids.length === 0 ? null : { ids, settings: [] };
-  for (;;) {
-    if (wanted !== null) {
-      const found: Found = yield wanted;
-      if (known === NOTHING_KNOWN) known = new KnownLog();
-      known.add(wanted.ids, found);
-    }
-    try {
-      return { plan: planWith(input, known), found: known.entries };
-    } catch (missing) {
-      if (!(missing instanceof MissingPart)) throw missing;
-      wanted = missing.wanted;
-    }
+export function planAppend(input: AppendInput, known: KnownLog = NOTHING_KNOWN): PlannedAppend | Wanted {
+  if (known === NOTHING_KNOWN) {
+    const ids = idsToFind(input.head, input.drafts, input.options);
+    if (ids.length > 0) return { ids, settings: [] };
+  }
+  try {
+    return { plan: planWith(input, known), found: known.entries };
+  } catch (missing) {
+    if (missing instanceof MissingPart) return missing.wanted;
+    throw missing;
   }
 }
 
@@ -103,30 +97,47 @@ export function planFirst(head: SessionHead, drafts: readonly CheckedDraft[], no
 
 /** Plans an append to a log that can be looked into at once. */
 export function planNow(input: AppendInput, look: (wanted: Wanted) => Found): PlannedAppend {
-  const steps = planAppend(input);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(look(step.value));
-  return step.value;
+  let known = NOTHING_KNOWN;
+  for (;;) {
+    const planned = planAppend(input, known);
+    if ("plan" in planned) return planned;
+    known = known.with(planned, look(planned));
+  }
 }
 
 /** Plans an append to a log that answers later. */
 export async function planLater(input: AppendInput, look: (wanted: Wanted) => Promise<Found>): Promise<PlannedAppend> {
-  const steps = planAppend(input);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(await look(step.value));
-  return step.value;
+  let known = NOTHING_KNOWN;
+  for (;;) {
+    const planned = planAppend(input, known);
+    if ("plan" in planned) return planned;
+    known = known.with(planned, await look(planned));
+  }
 }
 
-/** What is known of the log so far. */
-class KnownLog {
-  readonly entries = new Map<string, StoredEntry>();
-  readonly #settings = new Map<number, SettingsNode>();
-  readonly #asked = new Set<string>();
+/** What a plan knows of the log. */
+export class KnownLog {
+  readonly entries: ReadonlyMap<string, StoredEntry>;
+  readonly #settings: ReadonlyMap<number, SettingsNode>;
+  readonly #asked: ReadonlySet<string>;
 
-  add(asked: readonly string[], { entries, settings }: Found): void {
-    for (const id of asked) this.#asked.add(id);
-    for (const [id, stored] of entries) this.entries.set(id, stored);
-    for (const [seq, node] of settings) this.#settings.set(seq, node);
+  constructor(
+    entries: ReadonlyMap<string, StoredEntry>,
+    settings: ReadonlyMap<number, SettingsNode>,
+    asked: ReadonlySet<string>,
+  ) {
+    this.entries = entries;
+    this.#settings = settings;
+    this.#asked = asked;
+  }
+
+  /** The same, and what was found of what was wanted. */
+  with({ ids }: Wanted, { entries, settings }: Found): KnownLog {
+    return new KnownLog(
+      new Map([...this.entries, ...entries]),
+      new Map([...this.#settings, ...settings]),
+      new Set([...this.#asked, ...ids]),
+    );
   }
 
   /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
@@ -143,8 +154,8 @@ class KnownLog {
   }
 }
 
-/** What most plans start and end with; nothing is ever added to it. */
-const NOTHING_KNOWN = new KnownLog();
+/** What every plan begins with, and most end with. */
+export const NOTHING_KNOWN: KnownLog = new KnownLog(new Map(), new Map(), new Set());
 
 /** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
 class MissingPart {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
-import { planAppend, type PlannedAppend } from "../../session/append-plan.ts";
+import { NOTHING_KNOWN, planAppend, type PlannedAppend, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
@@ -87,20 +87,19 @@ function* write<Part extends LogRange, Session extends RowSession<Part>>(
   const asked = options.guard?.leaseToken ?? null;
   // The lease is a condition of `commit`; on a remembered session it is taken to be the right one.
   const leaseToken = remembered || asked === null ? asked : yield* ask(port.leaseToken(session));
-  const steps = planAppend({ head: session.head, drafts, options, leaseToken, now });
+  const input = { head: session.head, drafts, options, leaseToken, now };
   // Drafts are nearly always new. Where `commit` can see to that, they are not looked up.
   const skipsOwn = remembered && port.checksIds && session.segments.length === 1;
   let idsUnseen = false;
-  let planned: PlannedAppend;
+  let planned: PlannedAppend | Wanted;
   try {
-    let step = steps.next();
-    while (step.done !== true) {
-      const { ids, settings } = step.value;
+    planned = planAppend(input);
+    for (let known = NOTHING_KNOWN; !("plan" in planned); planned = planAppend(input, known)) {
+      const { ids, settings } = planned;
       const others = skipsOwn ? withoutOwn(ids, drafts) : ids;
       if (others.length < ids.length) idsUnseen = true;
-      step = steps.next(yield* reader.look(session, { ids: others, settings }));
+      known = known.with(planned, yield* reader.look(session, { ids: others, settings }));
     }
-    planned = step.value;
   } catch (error) {
     if (remembered && error instanceof SessionError && error.code !== "STORE_FAILED") return "behind";
     throw error;

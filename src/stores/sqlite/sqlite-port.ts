@@ -155,7 +155,8 @@ export class SqlitePort implements RowPort<Segment, LoadedSession> {
 
   /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
   #finish(key: number, before: SessionHead, after: SessionHead): void {
-    const [start, end] = [wholeBlocks(before.version), wholeBlocks(after.version)];
+    const start = wholeBlocks(before.version);
+    const end = wholeBlocks(after.version);
     if (end > start) {
       const index = `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`;
       this.#handle.prepare(index).run(boundsOf({ key, start, end }));
