@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as vitest from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
-import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 
 // The kit expects the functions of its runner to be global.
@@ -14,20 +13,23 @@ const { deltaChannelHistoryTests, specTest } = await import("@langchain/langgrap
 const names = ["memory", "jsonl", "sqlite (libsql)", "postgres", "redis"];
 
 for (const backend of backends.filter(({ name }) => names.includes(name))) {
-  const opened = new Map<SkeinSaver, { readonly store: SessionStore; readonly directory: string }>();
+  // One store for all tests of a backend, as opening one takes longer than most of them.
+  const opened = mkdtemp(join(tmpdir(), "skein-langgraph-")).then(async (directory) => ({
+    directory,
+    store: await backend.open(directory),
+  }));
   const initializer = {
     checkpointerName: `SkeinSaver on ${backend.name}`,
-    async createCheckpointer(): Promise<SkeinSaver> {
-      const directory = await mkdtemp(join(tmpdir(), "skein-langgraph-"));
-      const store = await backend.open(directory);
-      const saver = new SkeinSaver(store);
-      opened.set(saver, { store, directory });
-      return saver;
+    createCheckpointer: async () => new SkeinSaver((await opened).store),
+    async destroyCheckpointer(): Promise<void> {
+      const { store } = await opened;
+      for (const { header } of (await store.list()).items) await store.delete(header.id);
+      await store.purge(new Date(Date.now() + 60_000).toISOString());
     },
-    async destroyCheckpointer(saver: SkeinSaver): Promise<void> {
-      const { store, directory } = opened.get(saver) ?? {};
-      await store?.close();
-      if (directory !== undefined) await rm(directory, { recursive: true, force: true });
+    async afterAll(): Promise<void> {
+      const { store, directory } = await opened;
+      await store.close();
+      await rm(directory, { recursive: true, force: true });
     },
   };
   describe(backend.name, () => {

@@ -55,6 +55,7 @@ export class GraphThread {
   readonly #namespaces = new LruCache<string, true>(NAMESPACES_REMEMBERED);
   /** The first writes to checkpoints that are not stored yet, by the checkpoints' entries. */
   readonly #early = new LruCache<string, string>(CHECKPOINTS_REMEMBERED);
+  readonly #written = new LruCache<string, true>(CHECKPOINTS_REMEMBERED);
   /** Appends follow each other, since each hangs on the one before. */
   #queue: Promise<unknown> = Promise.resolve();
   /** The checkpoint of the outermost graph that this process goes on from, and the entry that the next one hangs on. */
@@ -126,12 +127,19 @@ export class GraphThread {
       const before = parentEntry === null ? new Map() : this.#channels.get(parentEntry);
       const channels = new Map<string, ChannelValue>(before);
       const turns = noTurns();
+      // Messages that tasks returned were compared when that was written; a run may also write nothing before its end.
+      const written = parentEntry !== null && this.#written.get(parentEntry) !== undefined;
       const changed: Record<string, ChannelChange> = {};
       for (const name of changedChannels) {
         changed[name] = null;
         channels.delete(name);
         if (!(name in checkpoint.channel_values)) continue;
-        const encoded = await this.#values.encodeChannel(checkpoint.channel_values[name], before?.get(name), turns);
+        const encoded = await this.#values.encodeChannel(
+          checkpoint.channel_values[name],
+          before?.get(name),
+          turns,
+          !written,
+        );
         changed[name] = encoded.change;
         channels.set(name, encoded.channel);
       }
@@ -144,7 +152,7 @@ export class GraphThread {
         ts: checkpoint.ts,
         versions: checkpoint.channel_versions,
         seen: checkpoint.versions_seen,
-        metadata: await this.#values.encode(metadata, turns),
+        metadata: await this.#values.encode(metadata, turns, false),
         changed,
         ...(early === undefined ? {} : { early }),
       };
@@ -177,6 +185,7 @@ export class GraphThread {
       const stored = this.#channels.get(checkpoint) !== undefined;
       const known = stored || (await this.#store.getEntry(this.sessionId, checkpoint)) !== null;
       await this.#append(ns, known ? checkpoint : null, turns, draft);
+      this.#written.set(checkpoint, true);
       // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
       if (!known && this.#early.get(checkpoint) === undefined) this.#early.set(checkpoint, draft.id);
     });
@@ -216,10 +225,14 @@ export class GraphThread {
   /** The channel with its messages, where it is a list of nothing else. */
   async #withMessages(log: ThreadLog, { json, messages, depth }: ChannelValue): Promise<ChannelValue> {
     if (!Array.isArray(json) || json.length === 0 || !json.every(isTurn)) return { json, messages: null, depth };
-    const missing = json.filter((_, index) => messages?.[index] === undefined).map(turnIn);
-    if (missing.length === 0) return { json, messages, depth };
-    const found = await this.#messagesOf(log, new Set(missing));
-    return { json, messages: json.map((turn, index) => messages?.[index] ?? found.get(turnIn(turn))), depth };
+    // What a node changed in place since then is read again.
+    const known = json.map((turn, index) => {
+      const message = messages?.[index];
+      return message !== undefined && this.#values.isAsStored(message, turn, false) ? message : undefined;
+    });
+    const missing = json.filter((_, index) => known[index] === undefined).map(turnIn);
+    const found = missing.length === 0 ? new Map() : await this.#messagesOf(log, new Set(missing));
+    return { json, messages: json.map((turn, index) => known[index] ?? found.get(turnIn(turn))), depth };
   }
 
   async #hasNamespace(ns: string): Promise<boolean> {

@@ -22,6 +22,7 @@ export interface ChannelValue {
 
 interface KnownMessage {
   readonly turn: string;
+  readonly content: unknown;
   readonly digest: string;
 }
 
@@ -38,11 +39,14 @@ export function noTurns(): NewTurns {
 
 /**
  * Turns the values of one thread into JSON and back. A message is stored once, as a turn; wherever it stands, the JSON has a
- * reference. A message is the same one while it is the same object; one that a task returns is compared by what it says, too.
+ * reference. A message is the same one while it is the same object; where it may have been changed in place, what it says is
+ * compared, too.
  */
 export class ThreadValues {
   readonly #serde: SerializerProtocol;
   readonly #known = new WeakMap<object, KnownMessage>();
+  /** Whether a message was stored again, since a task changed it in place: until then identity is enough. */
+  #edited = false;
   readonly #recent = new LruCache<string, unknown>(RECENT_MESSAGES);
 
   constructor(serde: SerializerProtocol) {
@@ -50,10 +54,10 @@ export class ThreadValues {
   }
 
   /** A value as JSON. Messages that no turn keeps yet are added to `turns`. */
-  async encode(value: unknown, turns: NewTurns, returned = false): Promise<JsonValue> {
+  async encode(value: unknown, turns: NewTurns, mayBeChanged: boolean): Promise<JsonValue> {
     const messages = new Set<BaseMessage>();
     mapMessages(value, (message) => messages.add(message));
-    const unsure = [...messages].filter((message) => returned || this.#lookUp(message, turns) === undefined);
+    const unsure = [...messages].filter((message) => mayBeChanged || this.#lookUp(message, turns) === undefined);
     // The reducer of a messages channel would give the same object an id later.
     for (const message of unsure) if (message.id == null) message.id = message.lc_kwargs["id"] = uuidv7();
     const texts = (await this.#dump(unsure)) as unknown as readonly SerializedMessage[];
@@ -66,16 +70,22 @@ export class ThreadValues {
     value: unknown,
     parent: ChannelValue | undefined,
     turns: NewTurns,
+    mayBeChanged: boolean,
   ): Promise<{ readonly change: ChannelChange; readonly channel: ChannelValue }> {
     const before = parent?.json;
     if (!Array.isArray(value) || parent === undefined || !Array.isArray(before) || parent.depth >= value.length) {
-      const json = await this.encode(value, turns);
+      const json = await this.encode(value, turns, mayBeChanged);
       const messages = Array.isArray(value) && (json as readonly JsonValue[]).every(isTurn) ? value.slice() : null;
       return { change: { value: json }, channel: { json, messages, depth: 0 } };
     }
     const { messages: known } = parent;
-    let start = known === null ? 0 : countWhile(value, (item, index) => index < known.length && item === known[index]);
-    let rest = (await this.encode(value.slice(start), turns)) as readonly JsonValue[];
+    let start = 0;
+    if (known !== null)
+      start = countWhile(
+        value,
+        (item, index) => item === known[index] && this.isAsStored(item, before[index] as JsonValue, mayBeChanged),
+      );
+    let rest = (await this.encode(value.slice(start), turns, mayBeChanged)) as readonly JsonValue[];
     const same = countWhile(
       rest,
       (item, index) => start + index < before.length && sameJson(item, before[start + index]),
@@ -96,9 +106,12 @@ export class ThreadValues {
 
   /** Notes that the turns are stored. */
   remember({ known }: NewTurns): void {
-    for (const [message, { turn, digest }] of known) {
-      this.#known.set(message, { turn, digest });
-      this.#recent.set(turn, message);
+    for (const [message, about] of known) {
+      const { turn: before } = this.#known.get(message) ?? {};
+      if (before !== undefined) this.#recent.delete(before);
+      this.#edited ||= before !== undefined;
+      this.#known.set(message, about);
+      this.#recent.set(about.turn, message);
     }
   }
 
@@ -107,10 +120,17 @@ export class ThreadValues {
     const messages = (await this.#load([...turns.values()] as unknown as JsonValue)) as readonly BaseMessage[];
     for (const [index, [turn, text]] of [...turns].entries()) {
       const message = messages[index] as BaseMessage;
-      this.#known.set(message, { turn, digest: digestOf(text) });
+      this.#known.set(message, { turn, content: message.content, digest: digestOf(text) });
       this.#recent.set(turn, message);
     }
     return new Map([...turns.keys()].map((turn, index) => [turn, messages[index]]));
+  }
+
+  /** Whether a message still says what its turn does, as far as that can be seen without writing it as JSON. */
+  isAsStored(message: unknown, turn: JsonValue, mayBeChanged: boolean): boolean {
+    if (!mayBeChanged && !this.#edited) return true;
+    const known = this.#known.get(message as BaseMessage);
+    return isTurn(turn) && known?.turn === turnIn(turn) && known.content === (message as BaseMessage).content;
   }
 
   /** The message of a turn, while it is still remembered. */
@@ -131,7 +151,7 @@ export class ThreadValues {
     const digest = digestOf(text);
     if (this.#lookUp(message, turns)?.digest === digest) return;
     const turn = uuidv7();
-    turns.known.set(message, { turn, digest });
+    turns.known.set(message, { turn, content: message.content, digest });
     turns.drafts.push({ type: "message", id: turn, message: turnOf(message, text) });
   }
 
