@@ -200,6 +200,8 @@ export class GraphThread {
 
   /** Goes up the parents until every channel is known, and down again with what each changed. */
   async #channelsAt(log: ThreadLog, record: CheckpointRecord): Promise<Channels> {
+    const known = this.#channels.get(checkpointEntryId(record.ns, record.id));
+    if (known !== undefined && !this.#values.edited) return known;
     const steps: CheckpointRecord[] = [];
     const unknown = new Set(Object.keys(record.versions));
     let channels: Map<string, ChannelValue> = new Map();

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { BaseMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
@@ -45,12 +45,16 @@ export function noTurns(): NewTurns {
 export class ThreadValues {
   readonly #serde: SerializerProtocol;
   readonly #known = new WeakMap<object, KnownMessage>();
-  /** Whether a message was stored again, since a task changed it in place: until then identity is enough. */
   #edited = false;
   readonly #recent = new LruCache<string, unknown>(RECENT_MESSAGES);
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
+  }
+
+  /** Whether a message was stored again, since a task changed it in place: until then identity is enough. */
+  get edited(): boolean {
+    return this.#edited;
   }
 
   /** A value as JSON. Messages that no turn keeps yet are added to `turns`. */
@@ -117,13 +121,14 @@ export class ThreadValues {
 
   /** Makes the messages of turns that were read from the log. */
   async revive(turns: ReadonlyMap<string, SerializedMessage>): Promise<Map<string, unknown>> {
-    const messages = (await this.#load([...turns.values()] as unknown as JsonValue)) as readonly BaseMessage[];
-    for (const [index, [turn, text]] of [...turns].entries()) {
-      const message = messages[index] as BaseMessage;
+    const messages = new Map<string, unknown>();
+    for (const [turn, text] of turns) {
+      const message = constructed(text) ?? ((await this.#load(text as unknown as JsonValue)) as BaseMessage);
+      messages.set(turn, message);
       this.#known.set(message, { turn, content: message.content, digest: digestOf(text) });
       this.#recent.set(turn, message);
     }
-    return new Map([...turns.keys()].map((turn, index) => [turn, messages[index]]));
+    return messages;
   }
 
   /** Whether a message still says what its turn does, as far as that can be seen without writing it as JSON. */
@@ -199,6 +204,16 @@ export function isTurn(value: unknown): value is TurnReference {
 /** The turn that a reference names. */
 export function turnIn(reference: TurnReference): string {
   return reference[TURN];
+}
+
+const MESSAGE_CLASSES = { AIMessage, HumanMessage, SystemMessage, ToolMessage };
+
+/** A message of LangChain's own classes, which its loader takes many times longer for; null for one of others. */
+function constructed({ id, kwargs }: SerializedMessage): BaseMessage | null {
+  const name = id[id.length - 1] ?? "";
+  const text = JSON.stringify(kwargs);
+  if (id[0] !== "langchain_core" || !Object.hasOwn(MESSAGE_CLASSES, name) || text.includes('"lc":')) return null;
+  return new MESSAGE_CLASSES[name as keyof typeof MESSAGE_CLASSES](JSON.parse(text));
 }
 
 /** Of what a message says: a constructor may add empty fields to what was stored, in another order. */
