@@ -51,6 +51,7 @@ export const architecture: Architecture = {
     "@nestjs/common": ["src/http/nest/"],
     "@langchain/core": ["src/interop/langgraph/"],
     "@langchain/langgraph-checkpoint": ["src/interop/langgraph/"],
+    "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
     "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",

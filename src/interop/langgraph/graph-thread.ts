@@ -3,12 +3,11 @@ import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from "@langch
 import type { JsonValue } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import type { EntryDraft } from "../../session/entry.ts";
-import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
-import { createHeader } from "../../session/header.ts";
 import { APPEND_ENTRIES_MAX } from "../../session/limits.ts";
-import type { AppendResult, SessionStore } from "../../session/store.ts";
+import type { SessionStore } from "../../session/store.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
 import {
   asData,
@@ -259,10 +258,11 @@ export class GraphThread {
   async #append(ns: string, checkpoint: string | null, turns: NewTurns, draft: EntryDraft): Promise<SessionHead> {
     const moves = ns === "" && checkpoint !== null && checkpoint !== this.#at?.checkpoint;
     let onto = moves ? checkpoint : this.#at?.tail;
+    const header = { id: this.sessionId, metadata: { langgraphThread: this.#threadId } };
     const drafts = [...turns.drafts, draft];
     for (let from = 0; ; from += APPEND_ENTRIES_MAX) {
       const part = drafts.slice(from, from + APPEND_ENTRIES_MAX);
-      const { head, entries } = await this.#appendTo(part, onto);
+      const { head, entries } = await appendToSession(this.#store, header, part, onto === undefined ? {} : { onto });
       onto = entries[entries.length - 1]?.id as string;
       if (from + APPEND_ENTRIES_MAX < drafts.length) continue;
       this.#values.remember(turns);
@@ -270,21 +270,6 @@ export class GraphThread {
       if (at !== undefined) this.#at = { checkpoint: at, tail: onto };
       return head;
     }
-  }
-
-  async #appendTo(drafts: readonly EntryDraft[], onto: string | undefined): Promise<AppendResult> {
-    const options = onto === undefined ? {} : { onto };
-    try {
-      return await this.#store.append(this.sessionId, drafts, options);
-    } catch (error) {
-      if (!hasCode(error, "SESSION_NOT_FOUND")) throw error;
-    }
-    const header = createHeader({ id: this.sessionId, metadata: { langgraphThread: this.#threadId } });
-    await this.#store.create(header).catch((error: unknown) => {
-      // Another process may have begun the thread meanwhile.
-      if (!hasCode(error, "SESSION_EXISTS")) throw error;
-    });
-    return this.#store.append(this.sessionId, drafts, options);
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
@@ -317,8 +302,4 @@ function applyChanges(channels: Map<string, ChannelValue>, changed: CheckpointRe
 
 function copyOf({ json, messages, depth }: ChannelValue): ChannelValue {
   return { json: Array.isArray(json) ? json.slice() : json, messages: messages?.slice() ?? null, depth };
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof SessionError && error.code === code;
 }
