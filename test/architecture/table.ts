@@ -21,8 +21,7 @@ export const architecture: Architecture = {
     export: ["tree", ...storage],
     workers: ["group", ...parts],
     http: ["export", "group", "workers", ...parts],
-    // Adapters to other frameworks, each behind a door of its own.
-    interop: ["export", ...parts],
+    interop: ["export", "tree", ...storage],
     testing: ["models", "sandboxes", ...loop],
     cli: ["index", "http", "export", "group", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.

@@ -11,9 +11,10 @@ import {
   StateGraph,
   StateSchema,
 } from "@langchain/langgraph";
-import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { describe, expect, test } from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
+import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionTree } from "../../src/tree/index.ts";
@@ -231,6 +232,84 @@ describe("a graph on a Skein store", () => {
       for (const saver of savers) expect(await history(saver)).toEqual(await history(memory));
     },
   );
+
+  test("goes on in a fork of the session, and neither hears of the other", async () => {
+    const store = openMemoryStore();
+    const saver = new SkeinSaver(store);
+    await counter(saver).invoke(say("one"), thread);
+    await store.fork("a-thread", createHeader({ id: "a-fork" }));
+    await counter(saver).invoke(say("two"), { configurable: { thread_id: "a-fork" } });
+    expect(await turnsOf(store, "a-fork")).toEqual(["one", "answer 1", "two", "answer 3"]);
+    const { values } = await counter(saver).getState(thread);
+    expect(texts(values.messages)).toEqual(["one", "answer 1"]);
+  });
+
+  test("writes no more for a turn of a long thread than for one of a short thread", async () => {
+    const store = openMemoryStore();
+    const notes = Annotation<string[]>({ reducer: (left, right) => [...left, ...right], default: () => [] });
+    const graph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, notes }))
+      .addNode("model", async () => ({ messages: [new AIMessage("an answer")], notes: ["a note"] }))
+      .addEdge(START, "model")
+      .compile({ checkpointer: new SkeinSaver(store) });
+    const begin = async (thread_id: string, length: number) => {
+      const messages = Array.from({ length }, () => new HumanMessage("before"));
+      await graph.invoke({ messages, notes: messages.map(() => "before") }, { configurable: { thread_id } });
+    };
+    const written = async (id: string) => {
+      const before = (await store.head(id))?.version ?? 0;
+      await graph.invoke(say("one more"), { configurable: { thread_id: id } });
+      let characters = 0;
+      for await (const entry of store.read(id, { after: before - 1 })) characters += JSON.stringify(entry).length;
+      return characters;
+    };
+    await begin("short", 10);
+    await begin("long", 1000);
+    expect(await written("long")).toBeLessThan((await written("short")) * 1.2);
+  });
+
+  test("does not give a run what a failed one did to the list of messages in place, as the memory saver does not", async () => {
+    const run = async (checkpointer: SkeinSaver | MemorySaver) => {
+      let failures = 3;
+      const graph = new StateGraph(MessagesAnnotation)
+        .addNode("model", async ({ messages }) => {
+          messages.push(new AIMessage("junk"));
+          if (failures-- > 0) throw new Error("it fails");
+          return { messages: [new AIMessage(`answer ${messages.length}`)] };
+        })
+        .addEdge(START, "model")
+        .compile({ checkpointer });
+      const config = { ...thread, durability: "sync" as const };
+      await graph.invoke(say("one"), config).catch(() => {});
+      for (let tries = 0; tries < 2; tries++) await graph.invoke(null, config).catch(() => {});
+      return texts((await graph.invoke(null, config)).messages);
+    };
+    expect(await run(new SkeinSaver(openMemoryStore()))).toEqual(await run(new MemorySaver()));
+  });
+
+  test("keeps a task's first write at each place, its last resume value, and writes that came before their checkpoint", async () => {
+    const store = openMemoryStore();
+    const saver = new SkeinSaver(store);
+    const checkpoint = emptyCheckpoint();
+    const config = { configurable: { ...thread.configurable, checkpoint_ns: "", checkpoint_id: checkpoint.id } };
+    await saver.putWrites(config, [["early", "early"]], "task-0");
+    await saver.put(
+      { configurable: { ...thread.configurable } },
+      checkpoint,
+      { source: "input", step: -1, parents: {} },
+      {},
+    );
+    for (const value of ["first", "second"]) {
+      await saver.putWrites(config, [["channel", value]], "task-1");
+      await saver.putWrites(config, [["__resume__", value]], "task-1");
+    }
+    for (const each of [thread, config]) {
+      expect((await new SkeinSaver(store).getTuple(each))?.pendingWrites).toEqual([
+        ["task-0", "early", "early"],
+        ["task-1", "channel", "first"],
+        ["task-1", "__resume__", "second"],
+      ]);
+    }
+  });
 
   test("takes a thread id that no session can have, and deletes the thread", async () => {
     const store = openMemoryStore();
