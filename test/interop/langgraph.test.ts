@@ -12,7 +12,7 @@ import {
   StateSchema,
 } from "@langchain/langgraph";
 import { emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
@@ -309,6 +309,19 @@ describe("a graph on a Skein store", () => {
         ["task-1", "__resume__", "second"],
       ]);
     }
+  });
+
+  test("refuses a LangGraph that has another format of checkpoints, with one sentence", async () => {
+    vi.resetModules();
+    vi.doMock("@langchain/langgraph-checkpoint", async (original) => ({
+      ...(await original<object>()),
+      emptyCheckpoint: () => ({ v: 5 }),
+    }));
+    const { SkeinSaver: saver } = await import("../../src/interop/langgraph/index.ts");
+    vi.doUnmock("@langchain/langgraph-checkpoint");
+    expect(() => new saver(openMemoryStore())).toThrow(
+      expect.objectContaining({ code: "DRIVER_VERSION", message: expect.stringContaining("install version 1") }),
+    );
   });
 
   test("takes a thread id that no session can have, and deletes the thread", async () => {

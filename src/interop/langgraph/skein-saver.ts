@@ -39,7 +39,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
     if (langgraph.emptyCheckpoint().v !== 4 || langgraph.WRITES_IDX_MAP === undefined) {
       throw new SessionError(
         "DRIVER_VERSION",
-        "The installed version of @langchain/langgraph-checkpoint does not fit: install version 1.0 or later of it.",
+        "The installed @langchain/langgraph-checkpoint has another format of checkpoints: install version 1 of it.",
       );
     }
     this.#store = store;
