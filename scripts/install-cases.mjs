@@ -114,7 +114,7 @@ console.log(tokensBefore === 4 * countTokens(content) ? "exact" : "estimated");`
 
 const bundledProgram = `
 ${subpaths
-  .filter((subpath) => subpath !== "skein/nest")
+  .filter((subpath) => subpath !== "skein/nest" && subpath !== "skein/langgraph")
   .map((subpath, index) => `import * as part${index} from "${subpath}";\nglobalThis.part${index} = part${index};`)
   .join("\n")}
 import { createHeader, openStore, SessionTree } from "skein";

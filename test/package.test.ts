@@ -124,16 +124,24 @@ test("the client is small in a browser, and its types need neither Node's nor a 
   await expect(compile("client.ts", options)).resolves.toBe("");
 });
 
-// These are written in a framework, and whoever imports them has it. What skein/hono takes of its own are types.
-const framework = { "skein/nest": "@nestjs/common", "skein/hono": "hono" };
+// These are written in a framework, and whoever imports them has it. What the last two take of theirs are types.
+const framework = {
+  "skein/nest": "@nestjs/common",
+  "skein/langgraph": "@langchain/langgraph-checkpoint",
+  "skein/hono": "hono",
+  "skein/openai-agents": "@openai/agents",
+};
 const withoutFramework = subpaths.filter((subpath) => !Object.hasOwn(framework, subpath));
 
-test("skein/nest, which only a Nest application needs, names what is missing elsewhere", async () => {
-  const imported = execute(process.execPath, ["--input-type=module", "-e", 'import "skein/nest";'], consumer);
-  await expect(imported).rejects.toThrow(/Cannot find package '@nestjs\/common'/);
-});
+test.for(["skein/nest", "skein/langgraph"] as const)(
+  "%s, which only an application of its framework needs, names what is missing elsewhere",
+  async (subpath) => {
+    const imported = execute(process.execPath, ["--input-type=module", "-e", `import "${subpath}";`], consumer);
+    await expect(imported).rejects.toThrow(`Cannot find package '${framework[subpath]}'`);
+  },
+);
 
-test.for([...withoutFramework, "skein/hono"])(
+test.for([...withoutFramework, "skein/hono", "skein/openai-agents"])(
   "%s can be imported where no optional peer is installed",
   async (subpath) => {
     const program = `import * as all from "${subpath}"; console.log(Object.keys(all).length > 0);`;

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { SkeinSaver } from "skein/langgraph";
 import { messageText } from "../message-of.ts";
 import {
   compileGraph,
@@ -10,6 +11,8 @@ import {
   turnOf,
 } from "./langgraph-graph.ts";
 import { loadInstalled } from "./load-installed.ts";
+import { settleFiles } from "../settle-files.ts";
+import { openStoreOf } from "../store-kind.ts";
 import type { Conversation, Peer } from "./peer.ts";
 
 const installation = "langgraph";
@@ -21,13 +24,29 @@ interface Checkpoint {
 }
 
 interface Saver {
-  readonly db: { close(): void; pragma(text: string): unknown };
   put(config: object, checkpoint: object, metadata: object, versions: object): Promise<object>;
   getTuple(config: object): Promise<{ readonly checkpoint: Checkpoint } | undefined>;
 }
 
+interface SqliteSaver extends Saver {
+  readonly db: { close(): void; pragma(text: string): unknown };
+}
+
 interface SaverModule {
-  readonly SqliteSaver: { fromConnString(path: string): Saver };
+  readonly SqliteSaver: { fromConnString(path: string): SqliteSaver };
+}
+
+/** A checkpointer on what a folder holds. */
+interface OpenSaver {
+  readonly saver: Saver;
+  settle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** LangGraph with one of its checkpointers. */
+interface Setup {
+  readonly module: Modules;
+  open(folder: string): Promise<OpenSaver>;
 }
 
 interface CheckpointModule {
@@ -35,15 +54,17 @@ interface CheckpointModule {
   uuid6(clock: number): string;
 }
 
-interface Loaded extends GraphModule, SaverModule, CheckpointModule, MessagesModule {}
+interface Modules extends GraphModule, CheckpointModule, MessagesModule {}
+
+const invoked = "A turn is one `invoke`, which loads the state, runs the graph and saves it";
 
 /** A graph with one node that replies, and the SQLite checkpointer, as LangGraph's guide sets them up. */
 export const langgraphPeer: Peer = {
   label: "LangGraph, StateGraph + SqliteSaver",
   installation,
-  note: "A turn is one `invoke`, which loads the state, runs the graph and saves it; the history is put there in one step.",
+  note: `${invoked}; the history is put there in one step.`,
   turnsEachRound: { small: 1, large: 1 },
-  open: (folder) => openGraph(folder, (module) => module.MessagesAnnotation),
+  open: (folder) => openGraph(withSqliteSaver(), folder, plain),
 };
 
 /** The same with the experimental channel that saves what changed only. */
@@ -52,7 +73,7 @@ export const langgraphDeltaPeer: Peer = {
   installation,
   note: "The delta channel is experimental; a turn is one `invoke`, which loads the state, too.",
   turnsEachRound: { small: 1, large: 1 },
-  open: (folder) => openGraph(folder, (module) => new module.StateSchema({ messages: module.MessagesDeltaValue })),
+  open: (folder) => openGraph(withSqliteSaver(), folder, delta),
 };
 
 /** The checkpointer on its own: what it costs to save a state that has one more turn. */
@@ -61,18 +82,74 @@ export const langgraphPutPeer: Peer = {
   installation,
   note: "A turn is one `put` of a checkpoint whose messages channel has grown by the turn.",
   turnsEachRound: { small: 2, large: 2 },
-  open: openSaver,
+  open: (folder) => openSaver(withSqliteSaver(), folder),
 };
 
-async function openGraph(folder: string, schemaOf: (module: GraphModule) => unknown): Promise<Conversation> {
-  const module = await loadAll();
-  const path = join(folder, "langgraph.db");
-  const checkpointer = module.SqliteSaver.fromConnString(path);
+/** The same graph on a session. */
+export const skeinSaverPeer: Peer = {
+  label: "LangGraph, StateGraph + SkeinSaver on sqlite",
+  installation: null,
+  note: `${invoked}; what LangGraph itself does with a long list of messages is in it.`,
+  turnsEachRound: { small: 10, large: 10 },
+  open: (folder) => openGraph(withSkeinSaver(), folder, plain),
+};
+
+/** The saver on its own. */
+export const skeinSaverPutPeer: Peer = {
+  label: "LangGraph, SkeinSaver.put alone, on sqlite",
+  installation: null,
+  turnsEachRound: { small: 10, large: 10 },
+  open: (folder) => openSaver(withSkeinSaver(), folder),
+};
+
+const plain = (module: GraphModule): unknown => module.MessagesAnnotation;
+const delta = (module: GraphModule): unknown => new module.StateSchema({ messages: module.MessagesDeltaValue });
+
+async function withSqliteSaver(): Promise<Setup> {
+  const graph = await loadGraph(installation);
+  const { SqliteSaver } = await loadInstalled<SaverModule>(installation, "@langchain/langgraph-checkpoint-sqlite");
+  const checkpoint = await loadInstalled<CheckpointModule>(installation, "@langchain/langgraph-checkpoint");
+  return {
+    module: { ...graph, ...checkpoint },
+    async open(folder) {
+      const saver = SqliteSaver.fromConnString(join(folder, "langgraph.db"));
+      return {
+        saver,
+        settle: async () => void saver.db.pragma("wal_checkpoint(TRUNCATE)"),
+        close: async () => saver.db.close(),
+      };
+    },
+  };
+}
+
+async function withSkeinSaver(): Promise<Setup> {
+  const modules: unknown[] = await Promise.all([
+    import("@langchain/langgraph"),
+    import("@langchain/core/messages"),
+    import("@langchain/langgraph-checkpoint"),
+  ]);
+  return {
+    module: Object.assign({}, ...modules) as Modules,
+    async open(folder) {
+      const store = await openStoreOf("sqlite", folder);
+      const saver = new SkeinSaver(store) as unknown as Saver;
+      return { saver, settle: () => settleFiles("sqlite", folder), close: () => store.close() };
+    },
+  };
+}
+
+async function openGraph(
+  setup: Promise<Setup>,
+  folder: string,
+  schemaOf: (module: GraphModule) => unknown,
+): Promise<Conversation> {
+  const { module, open } = await setup;
+  const opened = await open(folder);
   let replyTo = 0;
   const schema = schemaOf(module);
   const compile = (saver: Saver): Graph =>
     compileGraph(module, { schema, checkpointer: saver, replyTo: () => replyTo });
-  const graph = compile(checkpointer);
+  const graph = compile(opened.saver);
   return {
     async fill(turns) {
       await graph.invoke({ messages: messagesOf(module, turns).slice(0, -1) }, config);
@@ -81,28 +158,33 @@ async function openGraph(folder: string, schemaOf: (module: GraphModule) => unkn
       replyTo = index;
       await graph.invoke({ messages: [new module.HumanMessage(messageText(index * 2))] }, config);
     },
-    settle: () => settle(checkpointer),
-    close: async () => checkpointer.db.close(),
+    settle: opened.settle,
+    close: opened.close,
     async readContext() {
-      const saver = module.SqliteSaver.fromConnString(path);
-      const { values } = await compile(saver).getState(config);
-      saver.db.close();
+      const again = await open(folder);
+      const { values } = await compile(again.saver).getState(config);
+      await again.close();
       return values.messages.length;
     },
   };
 }
 
-async function openSaver(folder: string): Promise<Conversation> {
-  const module = await loadAll();
-  const path = join(folder, "langgraph.db");
-  const saver = module.SqliteSaver.fromConnString(path);
+async function openSaver(setup: Promise<Setup>, folder: string): Promise<Conversation> {
+  const { module, open } = await setup;
+  const opened = await open(folder);
   let messages: object[] = [];
   let last: object = config;
   let clock = 0;
   const put = async (): Promise<void> => {
     const id = module.uuid6(clock++);
-    const checkpoint = { ...module.emptyCheckpoint(), id, channel_values: { messages } };
-    last = await saver.put(last, checkpoint, { source: "loop", step: clock, parents: {} }, {});
+    const versions = { messages: clock };
+    const checkpoint = {
+      ...module.emptyCheckpoint(),
+      id,
+      channel_values: { messages },
+      channel_versions: versions,
+    };
+    last = await opened.saver.put(last, checkpoint, { source: "loop", step: clock, parents: {} }, versions);
   };
   return {
     fill(turns) {
@@ -113,25 +195,14 @@ async function openSaver(folder: string): Promise<Conversation> {
       messages = [...messages, ...turnOf(module, index)];
       return put();
     },
-    settle: () => settle(saver),
-    close: async () => saver.db.close(),
+    settle: opened.settle,
+    close: opened.close,
     async readContext() {
-      const opened = module.SqliteSaver.fromConnString(path);
-      const tuple = await opened.getTuple(config);
-      opened.db.close();
+      const again = await open(folder);
+      const tuple = await again.saver.getTuple(config);
+      await again.close();
       const saved = tuple?.checkpoint.channel_values["messages"] as readonly unknown[] | undefined;
       return saved?.length ?? 0;
     },
   };
-}
-
-async function settle({ db }: Saver): Promise<void> {
-  db.pragma("wal_checkpoint(TRUNCATE)");
-}
-
-async function loadAll(): Promise<Loaded> {
-  const graph = await loadGraph(installation);
-  const saver = await loadInstalled<SaverModule>(installation, "@langchain/langgraph-checkpoint-sqlite");
-  const checkpoint = await loadInstalled<CheckpointModule>(installation, "@langchain/langgraph-checkpoint");
-  return { ...graph, ...saver, ...checkpoint };
 }

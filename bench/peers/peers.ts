@@ -1,6 +1,12 @@
 import { bareFilePeer } from "./bare-file-peer.ts";
 import { bareSqlitePeer } from "./bare-sqlite-peer.ts";
-import { langgraphDeltaPeer, langgraphPeer, langgraphPutPeer } from "./langgraph-peer.ts";
+import {
+  langgraphDeltaPeer,
+  langgraphPeer,
+  langgraphPutPeer,
+  skeinSaverPeer,
+  skeinSaverPutPeer,
+} from "./langgraph-peer.ts";
 import { mastraPeer } from "./mastra-peer.ts";
 import { openaiAgentsPeer } from "./openai-agents-peer.ts";
 import type { Peer } from "./peer.ts";
@@ -17,6 +23,8 @@ export const peers: readonly Peer[] = [
   langgraphPeer,
   langgraphDeltaPeer,
   langgraphPutPeer,
+  skeinSaverPeer,
+  skeinSaverPutPeer,
   mastraPeer,
   openaiAgentsPeer,
 ];

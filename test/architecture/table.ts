@@ -21,6 +21,7 @@ export const architecture: Architecture = {
     export: ["tree", ...storage],
     workers: ["group", ...parts],
     http: ["export", "group", "workers", ...parts],
+    interop: ["export", "tree", ...storage],
     testing: ["models", "sandboxes", ...loop],
     cli: ["index", "http", "export", "group", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
@@ -47,6 +48,9 @@ export const architecture: Architecture = {
     "@hono/node-server": ["src/http/server/"],
     zod: ["src/http/server/"],
     "@nestjs/common": ["src/http/nest/"],
+    "@langchain/core": ["src/interop/langgraph/"],
+    "@langchain/langgraph-checkpoint": ["src/interop/langgraph/"],
+    "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
     "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",

@@ -1,0 +1,1 @@
+export { SkeinSaver } from "./skein-saver.ts";

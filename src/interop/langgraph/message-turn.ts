@@ -1,0 +1,103 @@
+import type { BaseMessage } from "@langchain/core/messages";
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import type { Content, Message, ToolCall } from "../../session/message.ts";
+import type { Usage } from "../../session/usage.ts";
+
+/** A message as LangChain writes it: the name of its class and what its constructor takes. */
+export interface SerializedMessage {
+  readonly lc: 1;
+  readonly type: "constructor";
+  readonly id: readonly string[];
+  readonly kwargs: JsonObject;
+}
+
+const ROLES: Readonly<Record<string, Message["role"]>> = {
+  human: "user",
+  ai: "assistant",
+  system: "system",
+  developer: "system",
+  tool: "tool",
+};
+
+/** Whether a value is a message that can be a turn; one that only says what to remove is none. */
+export function isTurnMessage(value: object): value is BaseMessage {
+  const { getType, lc_namespace } = value as Partial<BaseMessage>;
+  if (typeof getType !== "function" || !Array.isArray(lc_namespace)) return false;
+  const role = ROLES[(value as BaseMessage).getType()];
+  return role !== undefined && (role !== "tool" || Boolean((value as { tool_call_id?: string }).tool_call_id));
+}
+
+/** A LangChain message as a turn. What a turn has no field for is in `metadata.langchain`, so that it comes back as it was. */
+export function turnOf(message: BaseMessage, { id, kwargs }: SerializedMessage): Message {
+  const { content, ...rest } = kwargs;
+  const plain = typeof content === "string";
+  const langchain = { id, kwargs: plain ? rest : kwargs } as unknown as JsonObject;
+  const common = { content: plain ? content : partsOf(content), metadata: { langchain } };
+  const role = ROLES[message.getType()] ?? "user";
+  if (role === "assistant") return { role, ...common, ...answerFields(kwargs) };
+  if (role !== "tool") return { role, ...common };
+  const name = typeof kwargs["name"] === "string" ? kwargs["name"] : "";
+  const failed = kwargs["status"] === "error" ? { isError: true } : {};
+  return { role, ...common, toolCallId: String(kwargs["tool_call_id"]), name, ...failed };
+}
+
+/** The LangChain message that a turn was made of, for its serializer; null for a turn that was none. */
+export function serializedOf({ content, metadata }: Message): SerializedMessage | null {
+  const langchain = metadata?.["langchain"] as Pick<SerializedMessage, "id" | "kwargs"> | undefined;
+  if (langchain === undefined) return null;
+  const { id, kwargs } = langchain;
+  return { lc: 1, type: "constructor", id, kwargs: "content" in kwargs ? kwargs : withContent(kwargs, content) };
+}
+
+function withContent(kwargs: JsonObject, content: Content | null): JsonObject {
+  return { content: content as JsonValue, ...kwargs };
+}
+
+/** What the parts of a message say; the parts themselves are in the metadata. */
+function partsOf(content: JsonValue | undefined): Content {
+  if (!Array.isArray(content)) return "";
+  return content.flatMap((part: JsonObject) =>
+    typeof part === "object" && part !== null && typeof part["text"] === "string"
+      ? [{ type: "text" as const, text: part["text"] }]
+      : [],
+  );
+}
+
+function answerFields(kwargs: JsonObject): {
+  toolCalls?: readonly ToolCall[];
+  usage?: Usage;
+  model?: string;
+  provider?: string;
+} {
+  const calls = (Array.isArray(kwargs["tool_calls"]) ? kwargs["tool_calls"] : []) as readonly JsonObject[];
+  const toolCalls = calls.flatMap(({ id, name, args }) =>
+    id && name ? [{ id: String(id), name: String(name), arguments: JSON.stringify(args ?? {}) }] : [],
+  );
+  const usage = usageOf(kwargs["usage_metadata"] as JsonObject | undefined);
+  const about = (kwargs["response_metadata"] ?? {}) as JsonObject;
+  const model = about["model_name"] ?? about["model"];
+  const provider = about["model_provider"];
+  return {
+    ...(toolCalls.length > 0 ? { toolCalls } : {}),
+    ...(usage === null ? {} : { usage }),
+    ...(typeof model === "string" ? { model, provider: typeof provider === "string" ? provider : "langchain" } : {}),
+  };
+}
+
+function usageOf(usage: JsonObject | undefined): Usage | null {
+  if (typeof usage !== "object" || usage === null) return null;
+  const input = usage["input_token_details"] as JsonObject | undefined;
+  const output = usage["output_token_details"] as JsonObject | undefined;
+  return {
+    inputTokens: tokens(usage["input_tokens"]),
+    outputTokens: tokens(usage["output_tokens"]),
+    totalTokens: tokens(usage["total_tokens"]),
+    ...(input?.["cache_read"] === undefined ? {} : { cacheReadTokens: tokens(input["cache_read"]) }),
+    ...(input?.["cache_creation"] === undefined ? {} : { cacheWriteTokens: tokens(input["cache_creation"]) }),
+    ...(output?.["reasoning"] === undefined ? {} : { reasoningTokens: tokens(output["reasoning"]) }),
+  };
+}
+
+function tokens(value: JsonValue | undefined): number {
+  return typeof value === "number" && value > 0 ? Math.round(value) : 0;
+}

@@ -1,0 +1,1 @@
+export { SkeinSession, type SkeinSessionOptions } from "./skein-session.ts";

@@ -1,0 +1,39 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as vitest from "vitest";
+import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
+import { backends } from "../store-backends.ts";
+
+// The kit expects the functions of its runner to be global.
+const { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach } = vitest;
+Object.assign(globalThis, { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach });
+const { deltaChannelHistoryTests, specTest } = await import("@langchain/langgraph-checkpoint-validation");
+
+const names = ["memory", "jsonl", "sqlite (libsql)", "postgres", "redis"];
+
+for (const backend of backends.filter(({ name }) => names.includes(name))) {
+  // One store for all tests of a backend, as opening one takes longer than most of them.
+  const opened = mkdtemp(join(tmpdir(), "skein-langgraph-")).then(async (directory) => ({
+    directory,
+    store: await backend.open(directory),
+  }));
+  const initializer = {
+    checkpointerName: `SkeinSaver on ${backend.name}`,
+    createCheckpointer: async () => new SkeinSaver((await opened).store),
+    async destroyCheckpointer(): Promise<void> {
+      const { store } = await opened;
+      for (const { header } of (await store.list()).items) await store.delete(header.id);
+      await store.purge(new Date(Date.now() + 60_000).toISOString());
+    },
+    async afterAll(): Promise<void> {
+      const { store, directory } = await opened;
+      await store.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  describe(backend.name, () => {
+    specTest(initializer);
+    deltaChannelHistoryTests(initializer);
+  });
+}

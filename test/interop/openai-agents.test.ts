@@ -1,0 +1,155 @@
+import { type AgentInputItem, MemorySession } from "@openai/agents";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { SkeinSession } from "../../src/interop/openai-agents/index.ts";
+import type { Entry } from "../../src/session/entry.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+
+const text = fc.string({ maxLength: 12 });
+const id = fc.stringMatching(/^[a-z]{1,6}$/);
+const kept = { providerData: fc.constantFrom({}, { note: "as it was" }) };
+const output = fc.oneof(
+  text,
+  fc.record({ type: fc.constant("text"), text }),
+  fc.array(
+    fc.oneof(
+      fc.record({ type: fc.constant("input_text"), text }),
+      fc.record({ type: fc.constant("input_image"), image: text }),
+    ),
+  ),
+);
+const item = fc.oneof(
+  fc.record({ type: fc.constant("message"), role: fc.constantFrom("user", "system"), content: text, ...kept }),
+  fc.record({
+    role: fc.constant("user"),
+    content: fc.array(
+      fc.oneof(
+        fc.record({ type: fc.constant("input_text"), text, ...kept }),
+        fc.record({ type: fc.constant("input_image"), image: text }),
+      ),
+    ),
+  }),
+  fc.record({
+    type: fc.constant("message"),
+    role: fc.constant("assistant"),
+    status: fc.constant("completed"),
+    content: fc.array(
+      fc.oneof(
+        fc.record({ type: fc.constant("output_text"), text }),
+        fc.record({ type: fc.constant("refusal"), refusal: text }),
+      ),
+    ),
+  }),
+  fc.record({
+    type: fc.constant("function_call"),
+    callId: fc.oneof(id, fc.constant("")),
+    name: id,
+    arguments: fc.json(),
+    status: fc.constant("completed"),
+  }),
+  fc.record({
+    type: fc.constant("function_call_result"),
+    callId: id,
+    name: id,
+    status: fc.constant("completed"),
+    output,
+  }),
+  fc.record({
+    type: fc.constant("reasoning"),
+    content: fc.array(fc.record({ type: fc.constant("input_text"), text })),
+    ...kept,
+  }),
+  fc.record({ type: fc.constant("hosted_tool_call"), name: id, output: text }),
+) as fc.Arbitrary<AgentInputItem>;
+const operation = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("add" as const), items: fc.array(item, { maxLength: 4 }) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("pop" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("get" as const),
+      limit: fc.option(fc.integer({ min: -1, max: 6 }), { nil: undefined }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("clear" as const) }) },
+);
+
+describe("a session of the OpenAI Agents SDK on a Skein store", () => {
+  test("gives what the SDK's memory session gives, for any operations", async () => {
+    const run = async (operations: readonly (typeof operation extends fc.Arbitrary<infer T> ? T : never)[]) => {
+      const memory = new MemorySession();
+      const skein = new SkeinSession(openMemoryStore(), { sessionId: "a-session" });
+      for (const asked of operations) {
+        const results = await Promise.all(
+          [memory, skein].map((session) => {
+            if (asked.do === "add") return session.addItems(asked.items);
+            if (asked.do === "get") return session.getItems(asked.limit);
+            return asked.do === "pop" ? session.popItem() : session.clearSession();
+          }),
+        );
+        expect(results[1]).toEqual(results[0]);
+      }
+      expect(await skein.getItems()).toEqual(await memory.getItems());
+    };
+    await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 500, maxLength: 500, size: "max" }), run), {
+      numRuns: 2,
+    });
+    await fc.assert(fc.asyncProperty(fc.array(operation, { maxLength: 20 }), run), { numRuns: 100 });
+  });
+
+  test("keeps in the log what was popped and cleared, and finds it", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "a-session", userId: "ann" });
+    await session.addItems([{ role: "user", content: "where is the giraffe?" }]);
+    expect(await session.popItem()).toMatchObject({ content: "where is the giraffe?" });
+    await session.addItems([{ role: "user", content: "where is the zebra?" }]);
+    await session.clearSession();
+    expect(await session.getItems()).toEqual([]);
+    const entries: Entry[] = [];
+    for await (const entry of store.read("a-session")) entries.push(entry);
+    expect(entries.map(({ type }) => type)).toEqual(["message", "leaf", "message", "leaf"]);
+    expect((await store.search("giraffe", { userId: "ann" })).length).toBe(1);
+  });
+
+  test("shows calls and results as turns", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "a-session" });
+    await session.addItems([
+      { type: "function_call", callId: "c1", name: "look_up", arguments: '{"word":"skein"}' },
+      {
+        type: "function_call_result",
+        callId: "c1",
+        name: "look_up",
+        status: "completed",
+        output: { type: "text", text: "a yarn" },
+      },
+    ]);
+    const turns: unknown[] = [];
+    for await (const entry of store.read("a-session")) if (entry.type === "message") turns.push(entry.message);
+    expect(turns).toMatchObject([
+      { role: "assistant", toolCalls: [{ id: "c1", name: "look_up", arguments: '{"word":"skein"}' }] },
+      { role: "tool", toolCallId: "c1", content: [{ type: "text", text: "a yarn" }] },
+    ]);
+  });
+
+  test("forks: neither session hears of the other afterwards", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "a session: that needs another id" });
+    await session.addItems([{ role: "user", content: "one" }]);
+    const fork = await session.fork({ sessionId: "the-fork" });
+    await fork.addItems([{ role: "user", content: "two" }]);
+    await session.popItem();
+    expect((await fork.getItems()).map((found) => "content" in found && found.content)).toEqual(["one", "two"]);
+    expect(await session.getItems()).toEqual([]);
+    expect(await session.getSessionId()).toBe("a session: that needs another id");
+  });
+
+  test("gives each item to one of those who pop at once", async () => {
+    const store = openMemoryStore();
+    const open = () => new SkeinSession(store, { sessionId: "a-session" });
+    await open().addItems(Array.from({ length: 12 }, (_, index) => ({ role: "user" as const, content: `${index}` })));
+    const popped = await Promise.all(Array.from({ length: 12 }, () => open().popItem()));
+    const texts = popped.map((found) => (found !== undefined && "content" in found ? Number(found.content) : -1));
+    expect(texts.sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, index) => index));
+  });
+});
