@@ -41,6 +41,7 @@ export const architecture: Architecture = {
     "@modelcontextprotocol/sdk": "src/tools/mcp/",
     "@alibaba-group/opensandbox": "src/sandboxes/opensandbox/",
     "@standard-schema/spec": "src/agent/",
+    ai: "src/http/",
   },
   frameworks: {
     hono: ["src/http/server/", "src/http/hono/"],
