@@ -1,4 +1,4 @@
-import type { UIMessage } from "ai";
+import type { UIMessage } from "./ui/ai-sdk.ts";
 import type { JsonObject } from "../internal/json.ts";
 
 /* What `useChat` of the AI SDK and the server say to each other. */

@@ -1,4 +1,4 @@
-import type { UIMessageChunk } from "ai";
+import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { Approval, RunEvent } from "../../agent/run-event.ts";
 import type { AssistantMessage, ToolMessage } from "../../session/message.ts";
 import { inputOf, outcomeOf, partsOf, wholeText } from "./ui-parts.ts";
@@ -40,7 +40,11 @@ export class AnswerWriter {
   /** Some of what was said in this round was voided or missed: pieces cannot be written as they come. */
   #astray = false;
   #missed = false;
-  #calls = new Map<string, OpenCall>();
+  /** Whether the present round's answer is whole: in a log that is before its calls run, in a process after. */
+  #whole = false;
+  /** The calls of the round that have no result, and those that had one before the answer was whole. */
+  readonly #calls = new Map<string, OpenCall>();
+  readonly #settledEarly = new Set<string>();
   readonly #asked = new Set<string>();
   /** Calls inside of tools that wait for approval. */
   readonly #inner = new Set<string>();
@@ -162,12 +166,14 @@ export class AnswerWriter {
     for (const part of partsOf(message.content)) {
       if (part.type === "file") this.#chunks.push({ type: "file", url: part.url, mediaType: part.mediaType });
     }
-    const calls = message.toolCalls ?? [];
-    this.#calls = new Map(calls.map((call) => [call.id, { name: call.name, input: inputOf(call), shown: false }]));
+    for (const call of message.toolCalls ?? []) {
+      if (!this.#settledEarly.delete(call.id)) this.#callOf(call.id, call.name, inputOf(call));
+    }
     this.#said = nothingSaid();
     this.#astray = false;
     this.#missed = false;
-    if (calls.length === 0) this.#endStep();
+    this.#whole = true;
+    if (this.#calls.size === 0) this.#endStep();
   }
 
   /** What is left of a text when it is whole. */
@@ -197,10 +203,10 @@ export class AnswerWriter {
   }
 
   #step(): void {
-    // The results of a round end its step: what is said next is another round's.
-    if (this.#inStep && this.#calls.size === 0) return;
-    if (this.#inStep) this.#endStep();
+    if (this.#inStep && !this.#whole) return;
+    this.#endStep();
     this.#calls.clear();
+    this.#whole = false;
     this.#inStep = true;
     this.#chunks.push({ type: "start-step" });
   }
@@ -210,10 +216,10 @@ export class AnswerWriter {
     this.#inStep = false;
   }
 
-  #started({ callId }: EventOf<"tool-started">): void {
-    const call = this.#calls.get(callId);
+  #started({ callId, name, arguments: input }: EventOf<"tool-started">): void {
+    const call = this.#callOf(callId, name, input);
     this.#asked.delete(callId);
-    if (call !== undefined && this.#asked.size === 0) this.#show(callId, call);
+    if (this.#asked.size === 0) this.#show(callId, call);
   }
 
   #approval({ callId, name, arguments: input, question, innerRunId }: Approval): void {
@@ -222,9 +228,13 @@ export class AnswerWriter {
       if (id === callId || this.#asked.has(id)) break;
       this.#show(id, call);
     }
-    if (innerRunId === undefined) this.#asked.add(callId);
-    else this.#inner.add(callId);
-    this.#show(callId, this.#calls.get(callId) ?? { name, input, shown: false });
+    if (innerRunId === undefined) {
+      this.#show(callId, this.#callOf(callId, name, input));
+      this.#asked.add(callId);
+    } else {
+      this.#show(callId, { name, input, shown: false });
+      this.#inner.add(callId);
+    }
     this.#chunks.push({ type: "tool-approval-request", approvalId: question, toolCallId: callId });
   }
 
@@ -234,7 +244,7 @@ export class AnswerWriter {
   }
 
   #result(callId: string, message: ToolMessage): void {
-    this.#show(callId, this.#calls.get(callId) ?? { name: message.name, input: {}, shown: true });
+    this.#show(callId, this.#callOf(callId, message.name, {}));
     const outcome = outcomeOf(message);
     if (outcome.state === "output-denied") this.#chunks.push({ type: "tool-output-denied", toolCallId: callId });
     else if (outcome.state === "output-error")
@@ -242,12 +252,21 @@ export class AnswerWriter {
     else this.#chunks.push({ type: "tool-output-available", toolCallId: callId, output: outcome.output });
     this.#asked.delete(callId);
     this.#calls.delete(callId);
-    if (this.#calls.size === 0) this.#endStep();
+    if (!this.#whole) this.#settledEarly.add(callId);
+    else if (this.#calls.size === 0) this.#endStep();
+  }
+
+  #callOf(callId: string, name: string, input: unknown): OpenCall {
+    const call = this.#calls.get(callId) ?? { name, input, shown: false };
+    this.#calls.set(callId, call);
+    return call;
   }
 
   #show(toolCallId: string, call: OpenCall): void {
     if (call.shown) return;
     call.shown = true;
+    if (!this.#inStep) this.#step();
+    this.#close();
     this.#chunks.push({ type: "tool-input-available", toolCallId, toolName: call.name, input: call.input });
   }
 

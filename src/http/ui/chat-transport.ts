@@ -1,4 +1,4 @@
-import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
+import type { ChatTransport, UIMessage, UIMessageChunk } from "./ai-sdk.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { RUN_HEADER } from "../chat-wire.ts";
 import { errorOf } from "../client/client-error.ts";
@@ -73,8 +73,8 @@ class HttpChatTransport<Message extends UIMessage> implements SkeinChatTransport
   }
 
   async messages(chatId: string): Promise<Message[]> {
-    const response = await this.#ask(`/${encodeSegment(chatId)}`, {}, { mayBeMissing: true });
-    return response.status === 404 ? [] : ((await response.json()) as { messages: Message[] }).messages;
+    const response = await this.#ask(`/${encodeSegment(chatId)}`, {}, {});
+    return ((await response.json()) as { messages: Message[] }).messages;
   }
 
   /** Stops the run once the signal aborts, which a person did, or a stream that took the place of this one. */
@@ -98,7 +98,7 @@ class HttpChatTransport<Message extends UIMessage> implements SkeinChatTransport
   async #ask(
     path: string,
     { headers, abortSignal }: { headers?: Record<string, string> | Headers; abortSignal?: AbortSignal | undefined },
-    { body, keepalive, mayBeMissing }: { body?: object; keepalive?: true; mayBeMissing?: true },
+    { body, keepalive }: { body?: object; keepalive?: true },
   ): Promise<Response> {
     const { headers: own = {}, credentials, fetch = globalThis.fetch } = this.#init;
     const given = new Headers(typeof own === "function" ? await own() : own);
@@ -112,8 +112,8 @@ class HttpChatTransport<Message extends UIMessage> implements SkeinChatTransport
       ...(abortSignal === undefined ? {} : { signal: abortSignal }),
       ...(keepalive === undefined ? {} : { keepalive }),
     });
-    if (response.ok || (mayBeMissing === true && response.status === 404)) return response;
-    throw await errorOf(response);
+    if (!response.ok) throw await errorOf(response);
+    return response;
   }
 }
 

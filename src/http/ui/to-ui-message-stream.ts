@@ -1,4 +1,4 @@
-import type { UIMessageChunk } from "ai";
+import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { AnswerWriter } from "./answer-writer.ts";
 import { answerMessageIdOfRun } from "./message-id.ts";

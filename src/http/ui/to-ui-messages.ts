@@ -1,4 +1,4 @@
-import type { UIMessage } from "ai";
+import type { UIMessage } from "./ai-sdk.ts";
 import type { ToolCall, ToolMessage } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state.ts";
 import { answerMessageIdOf, messageIdOf } from "./message-id.ts";

@@ -1,4 +1,4 @@
-import type { JSONValue, UIMessage } from "ai";
+import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../session/message.ts";
 
 /** A part of a message of the AI SDK. */

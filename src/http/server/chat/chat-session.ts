@@ -24,7 +24,7 @@ const ENDED_ENTRIES_MAX = 50;
  */
 export async function chatHead(services: ServerServices, id: string, caller: Caller): Promise<SessionHead> {
   const { manager } = services;
-  if (MADE_ID.test(id) && (await manager.head(id)) === null) {
+  if (await isNew(services, id)) {
     try {
       await manager.create({ id, userId: caller.userId });
     } catch (error) {
@@ -33,6 +33,10 @@ export async function chatHead(services: ServerServices, id: string, caller: Cal
     }
   }
   return visibleHead(services, id, caller);
+}
+
+async function isNew({ manager }: ServerServices, id: string): Promise<boolean> {
+  return MADE_ID.test(id) && (await manager.head(id)) === null;
 }
 
 /** What a person said on the active path, by the id that a front end knows it under; null where it is not there. */
@@ -75,9 +79,10 @@ export function openRunOf({ openRuns }: SessionHead): OpenRun | undefined {
   return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
 }
 
-/** What a chat has come to, what waits to be answered included. @throws {SessionNotFoundError} where it has not begun. */
+/** What a chat has come to, what waits to be answered included; nothing where it could begin here. */
 export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
   const { manager, store } = services;
+  if (await isNew(services, id)) return { id, messages: [] };
   const head = await visibleHead(services, id, caller);
   const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);

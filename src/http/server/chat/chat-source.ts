@@ -1,4 +1,4 @@
-import type { UIMessageChunk } from "ai";
+import type { UIMessageChunk } from "../../ui/ai-sdk.ts";
 import type { RunEvent } from "../../../agent/run-event.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { QUIET_MS } from "../../ui/to-ui-message-stream.ts";
