@@ -3,14 +3,23 @@ import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalRespons
 import { expect, test } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/tools/define-tool.ts";
+import { hashToken } from "../../src/http/api-token.ts";
 import { chatHandler, createChatTransport } from "../../src/http/ui/index.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { ANN, logOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** A chat as `useChat` has it, without React around it. */
-function chatOn({ url }: Pick<RunServer, "url">, id: string, { stock = false, messages = [] as UIMessage[] } = {}) {
-  const init = { api: `${url}/api/chat`, headers: ANN };
+function chatOn(
+  { url }: Pick<RunServer, "url">,
+  id: string,
+  { stock = false, messages = [] as UIMessage[], asked = [] as string[] } = {},
+) {
+  const noting: typeof fetch = (address, init) => {
+    asked.push(String(address).slice(url.length));
+    return fetch(address, init);
+  };
+  const init = { api: `${url}/api/chat`, headers: ANN, fetch: noting };
   return new Chat({
     id,
     messages,
@@ -18,6 +27,12 @@ function chatOn({ url }: Pick<RunServer, "url">, id: string, { stock = false, me
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
   });
 }
+
+const NO_RIGHTS = {
+  hash: hashToken("a-token-for-readers-only"),
+  userId: "ann",
+  may: { run: false, approve: false, files: false },
+};
 
 /** Messages without what is there and undefined, and without the numbers of streamed parts. */
 const plain = (messages: readonly UIMessage[]): unknown =>
@@ -152,20 +167,25 @@ test("who loads a chat again in the middle has every word once, also of an answe
   const first = chatOn(server, sessionId, { stock: true });
   void first.sendMessage({ text: "Count." });
   await expect.poll(() => shown(first.messages)[1]).toContain("One two ");
-  const again = [await stored(server, sessionId), await stored(server, sessionId)].map((messages) =>
-    chatOn(server, sessionId, { stock: true, messages }),
-  );
+  const messages = await stored(server, sessionId);
+  const asked: string[] = [];
+  const second = chatOn(server, sessionId, { messages, asked });
+  const third = chatOn(server, sessionId, { stock: true, messages });
   // The connection of the first page is dropped, as a reload does.
   await first.stop();
-  const [second, third] = again as [Chat<UIMessage>, Chat<UIMessage>];
+  // A stream that another takes the place of is no stop.
+  void second.resumeStream();
+  await expect.poll(() => second.status).toBe("streaming");
   const resumed = second.resumeStream();
   await expect.poll(() => shown(second.messages)[1]).toContain("One two ");
   pause.open();
   await resumed;
+  expect(asked).toEqual([1, 2].map(() => `/api/chat/${sessionId}/stream`));
   await third.resumeStream();
-  for (const { messages } of [second, third]) {
-    expect(shown(messages)).toEqual(["user: Count.", "assistant: (Which tool?)[look output-available]One two three."]);
-    expect(plain(messages)).toEqual(await stored(server, sessionId));
+  for (const chat of [second, third]) {
+    const said = ["user: Count.", "assistant: (Which tool?)[look output-available]One two three."];
+    expect(shown(chat.messages)).toEqual(said);
+    expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
   }
   expect(await chatOn(server, "aChatThatIsNew01").resumeStream()).toBeUndefined();
 });
@@ -280,6 +300,38 @@ test("what cannot be a message, or is nobody's chat, is refused in one sentence"
   for (const other of [foreign.sessionId, "nobody-has-this"]) {
     expect(await ask({ ...says({ type: "text", text: "Hi." }), id: other })).toBe("SESSION_NOT_FOUND");
   }
+});
+
+test("who may not run can read, and who may not approve cannot answer", async () => {
+  const token = {
+    hash: hashToken("a-token-to-run-only"),
+    userId: "ann",
+    may: { run: true, approve: false, files: false },
+  };
+  const { url, sessionId } = await openRunServer({
+    agents: { helper: clerk(calls(call("pay"))) },
+    init: { tokens: [token, NO_RIGHTS] },
+  });
+  const chatOf = (secret: string): Chat<UIMessage> => {
+    const headers = { authorization: `Bearer ${secret}` };
+    const transport = createChatTransport({ api: `${url}/api/chat`, headers });
+    return new Chat({
+      id: sessionId,
+      transport,
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    });
+  };
+  const reader = chatOf("a-token-for-readers-only");
+  await reader.sendMessage({ text: "Pay." });
+  expect(reader.error).toMatchObject({ code: "FORBIDDEN" });
+  const chat = chatOf("a-token-to-run-only");
+  await chat.sendMessage({ text: "Pay." });
+  const part = chat.lastMessage?.parts.at(-1);
+  if (part?.type !== "tool-pay" || part.state !== "approval-requested") throw new Error("Nothing is asked.");
+  await chat.addToolApprovalResponse({ id: part.approval.id, approved: true });
+  await expect.poll(() => chat.error).toMatchObject({ code: "FORBIDDEN" });
+  await reader.resumeStream();
+  expect(shown(reader.messages).at(-1)).toBe("assistant: (Which tool?)[pay approval-requested]");
 });
 
 test("the routes can be served by any fetch handler, at a path of its own, and take files", async () => {
