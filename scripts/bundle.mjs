@@ -53,6 +53,7 @@ export async function bundle(dir, options, banner = "") {
         groups: [
           // A browser must not load the rest of the package with it.
           { name: "client", test: /src.http.client.index\.ts$/, priority: 2 },
+          { name: "ui", test: /src.http.ui.index\.ts$/, priority: 2 },
           { name: "core", test: /src.index\.ts$/, priority: 1 },
         ],
       },

@@ -149,8 +149,11 @@ async function installPackage(name, isThere, tests) {
 
 /** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
 export async function checkTypes() {
-  const sound = (await runPackage(tsc, ["-p", "tsconfig.json"])) === 0;
-  return (await runPackage(tsc, ["-p", "studio/tsconfig.json"])) === 0 && sound;
+  let sound = true;
+  for (const folder of ["", "studio/", "test/browser/use-chat/"]) {
+    sound = (await runPackage(tsc, ["-p", `${folder}tsconfig.json`])) === 0 && sound;
+  }
+  return sound;
 }
 
 /** Compiles bench/ and resolves to the folder that holds the result. */

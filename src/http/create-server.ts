@@ -81,6 +81,12 @@ export interface ServerInit {
    */
   readonly recoverMs?: number;
   /**
+   * Stops the run of a chat when everyone who read it here has left and nobody comes back for so long. Left out, a run goes
+   * on: a front end that only drops its connection to stop, as the AI SDK's own transport does, cannot be told from one
+   * that is loaded again.
+   */
+  readonly cancelWhenLeft?: { readonly afterMs: number };
+  /**
    * Who may come in, by API token. Left out together with `authenticate`, everyone on this machine may, and the server
    * listens on loopback only.
    */

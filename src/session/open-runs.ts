@@ -40,6 +40,11 @@ export function inputIdOf(runId: string): string {
   return `run:${runId}/input`;
 }
 
+/** The id of the entry that moves the leaf to where a requested run goes on from. */
+export function moveIdOf(runId: string): string {
+  return `run:${runId}/from`;
+}
+
 /** The id of the entry that answers a question: of two answers, the first has it. */
 export function answerIdOf(question: string): string {
   return `answer:${question}`;

@@ -17,7 +17,7 @@ const CHARACTERS_MAX = 256_000;
 const KEPT_MS = 5000;
 
 /** An event that was told live, as it is sent on. */
-export interface HeardEvent extends EventPlace {
+export interface HeardEvent extends LiveEvent {
   readonly text: string;
 }
 
@@ -92,7 +92,7 @@ export class LiveHearer {
     const last = heard.events.at(-1);
     if (last !== undefined && (seq < last.seq || (seq === last.seq && delta <= last.delta))) return;
     const text = this.#write(event);
-    heard.events.push({ seq, delta, text });
+    heard.events.push({ seq, delta, event, text });
     heard.characters += text.length;
     if (heard.events.length > EVENTS_MAX || heard.characters > CHARACTERS_MAX) dropHalf(heard);
     for (const wake of heard.wakes) wake();

@@ -24,9 +24,9 @@ export const TOKENS = {
 /**
  * Which program serves: the command line's for everyone on this machine, with sample sessions and a workspace, the same with
  * a token of its own, the same for users with a token, the same with runs that park as soon as they ask, one whose model
- * takes its time, or one whose model calls what it is told to.
+ * takes its time, one whose model calls what it is told to, or one with a page of the AI SDK in place of the studio.
  */
-export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking";
+export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking" | "chat";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -50,6 +50,9 @@ const PROGRAMS: Readonly<
   asking: (directory, port) => [
     fileURLToPath(new URL("programs/asking-server.mjs", import.meta.url)),
     ...[join(directory, "skein.db"), String(port)],
+  ],
+  chat: (directory, port) => [
+    ...[fileURLToPath(new URL("programs/chat-server.mjs", import.meta.url)), directory, String(port)],
   ],
   slow: (directory, port, aheadSeconds) => [
     fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),

@@ -6,8 +6,19 @@ import { importsOf } from "../architecture/imports.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
-test("the client loads no module of Node, no package, and nothing of the server", () => {
-  const reached = new Set(["src/http/client/index.ts"]);
+test.for([
+  { door: "client", shares: ["src/http/tree-node.ts", "src/session/entry.ts", "src/session/message.ts"] },
+  {
+    door: "ui",
+    shares: [
+      "src/http/chat-wire.ts",
+      "src/http/client/client-error.ts",
+      "src/http/client/event-parser.ts",
+      "src/session/open-runs.ts",
+    ],
+  },
+])("skein/$door loads no module of Node, no package, and nothing of the server", ({ door, shares }) => {
+  const reached = new Set([`src/http/${door}/index.ts`]);
   const foreign: string[] = [];
   for (const path of reached) {
     const text = readFileSync(join(root, path), "utf8");
@@ -23,11 +34,7 @@ test("the client loads no module of Node, no package, and nothing of the server"
   }
   expect(foreign).toEqual([]);
   // Beside its own files, what server and client must do alike, and the pure core that this stands on.
-  expect([...reached].filter((path) => !path.startsWith("src/http/client/")).sort()).toEqual([
-    "src/http/path-segment.ts",
-    "src/http/tree-node.ts",
-    "src/internal/uuid.ts",
-    "src/session/entry.ts",
-    "src/session/message.ts",
-  ]);
+  expect([...reached].filter((path) => !path.startsWith(`src/http/${door}/`)).sort()).toEqual(
+    ["src/http/path-segment.ts", "src/internal/uuid.ts", ...shares].sort(),
+  );
 });

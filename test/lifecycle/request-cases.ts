@@ -49,6 +49,26 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
+    name: "goes on from an entry where a request says so, with nothing more said, and moves the leaf once or not at all",
+    async run({ store, manager }) {
+      const desk = manager();
+      await desk.create({ userId: "ann", id: "s" });
+      await desk.run("s", agentOf("First."), "Hello.", { runId: "a" });
+      const again = { input: [], from: inputIdOf("a"), runId: "b" };
+      await desk.request("s", again);
+      await desk.request("s", again);
+      await desk.request("s", { ...again, ifBusy: "interrupt" });
+      const busy = { input: "x", from: null, runId: "c" };
+      expect((await refusal(store, () => desk.request("s", busy))).code).toBe("SESSION_BUSY");
+      expect((await refusal(store, () => desk.request("s", { ...again, from: null }))).code).toBe("CONFLICT");
+      const found = await desk.recover("s", { clerk: agentOf("Second.") });
+      await found?.run;
+      expect((await desk.getState("s"))?.turns.map(({ content }) => content)).toEqual(["Hello.", "Second."]);
+      expect(await saidIn(store, "s")).toEqual(["Hello.", "First.", "Second."]);
+      expect((await entriesOf(store, "s")).filter(({ type }) => type === "leaf")).toHaveLength(1);
+    },
+  },
+  {
     name: "refuses requests that cannot be: of nobody's session, of an agent and a group, of a fork's source, or while suspended",
     async run({ store, manager }) {
       const desk = manager();

@@ -47,6 +47,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     placeOf: await openUserPlaces(place),
     bell,
     roster: new WorkerRoster(bell),
+    leftMs: leftMsOf(init),
     drain: drain.signal,
     report,
   };
@@ -181,6 +182,11 @@ function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) =
     throw invalid(`authenticate is ${show(authenticate)}; give a function of the request.`);
   }
   return new Doorkeeper({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
+}
+
+function leftMsOf({ cancelWhenLeft }: ServerInit): number | null {
+  if (cancelWhenLeft !== undefined) checkCount(cancelWhenLeft.afterMs, "cancelWhenLeft.afterMs", 0, 2 ** 31 - 1);
+  return cancelWhenLeft?.afterMs ?? null;
 }
 
 function checkHost(host: string, guarded: boolean): void {

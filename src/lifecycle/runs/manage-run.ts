@@ -64,10 +64,11 @@ export function manageRun(managed: ManagedRun, agent: Agent, input: Content, opt
   return ringingAfter(managed, agent.run(place(inputSession(runId, input)), { ...loop, runId, persist: { openSink } }));
 }
 
-/** What a run begins with: one thing that a person says, under the id that belongs to the run. */
+/** What a run begins with: what a person says, if anything, under the id that belongs to the run. */
 export function inputSession(runId: string, content: Content): Session {
+  const silent = typeof content !== "string" && content.length === 0;
   const row = rowOf({ id: inputIdOf(runId), message: { role: "user", content } });
-  return Session.of(Transcript.of([row]), { lineage: operation("leaf_user", "createUserSession", []) });
+  return Session.of(Transcript.of(silent ? [] : [row]), { lineage: operation("leaf_user", "createUserSession", []) });
 }
 
 /** A run at whose end those are woken that wait for its session; it has let go of it by then. */

@@ -7,7 +7,7 @@ import type { EntryDraft, EntryOf } from "../../session/entry.ts";
 import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { answerIdOf, isExpired, type OpenRun, requestIdOf } from "../../session/open-runs.ts";
+import { answerIdOf, isExpired, moveIdOf, type OpenRun, requestIdOf } from "../../session/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -30,7 +30,10 @@ export interface RunRequest {
   /** Who is to answer: an agent or a group, by name (default: the only one that whoever runs it has). */
   readonly agent?: string;
   readonly group?: string;
+  /** What is said; an empty list of parts says nothing more, so that what was said last is answered. */
   readonly input: Content;
+  /** The entry to go on from, null for the very beginning (default: the leaf): the leaf moves there with the request. */
+  readonly from?: string | null;
   /** The caller's id for it (default: a UUIDv7): the same request again is the same run. */
   readonly runId?: string;
   /** Instead of the agent's own, as `provider/id`. */
@@ -92,13 +95,14 @@ export class ManagedRuns {
   async request(id: string, request: RunRequest, options: ActorOptions): Promise<RunName & { head: SessionHead }> {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
+    const drafts = [...moveDrafts(runId, request), draft];
     // One after the other, so that requests of one process stand in the order in which they were made.
     return inLine(this.#store, id, async () => {
       await this.#sessions.prepare(id, options);
       try {
         const { head } = await (ifBusy === "interrupt"
-          ? this.#interrupt(id, draft, options)
-          : this.#append(id, [draft], options, {
+          ? this.#interrupt(id, drafts, options)
+          : this.#append(id, drafts, options, {
               guard: { status: "active", ...(ifBusy === "reject" ? { noOpenRun: true } : {}) },
             }));
         return { runId, sessionId: id, head };
@@ -175,17 +179,13 @@ export class ManagedRuns {
   }
 
   /** The request, with the end of whatever has begun; nothing of that where the request is on record already. */
-  async #interrupt(
-    id: string,
-    draft: EntryDraft & { readonly id: string },
-    options: ActorOptions,
-  ): Promise<AppendResult> {
+  async #interrupt(id: string, asked: readonly AskDraft[], options: ActorOptions): Promise<AppendResult> {
     const guard = { status: "active" } as const;
     const draftsFor = async ({ openRuns }: SessionHead): Promise<readonly EntryDraft[]> => {
       const run = begunOf(openRuns);
-      const repeated = run !== undefined && (await this.#store.getEntry(id, draft.id)) !== null;
-      if (run === undefined || repeated || run.cancelled === true) return [draft];
-      return [cancelDraft(run.runId, "Another run takes its place."), draft];
+      const repeated = run !== undefined && (await this.#store.getEntry(id, asked[0]?.id ?? "")) !== null;
+      if (run === undefined || repeated || run.cancelled === true) return asked;
+      return [cancelDraft(run.runId, "Another run takes its place."), ...asked];
     };
     return this.#atVersion(id, options, draftsFor, { guard });
   }
@@ -250,7 +250,14 @@ function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
   return { type: "cancel", runId, ...defined({ reason }) };
 }
 
-function requestDraft(runId: string, request: RunRequest): EntryDraft & { readonly id: string } {
+/** Something of a request, under an id that makes it safe to repeat. */
+type AskDraft = EntryDraft & { readonly id: string };
+
+function moveDrafts(runId: string, { from }: RunRequest): readonly AskDraft[] {
+  return from === undefined ? [] : [{ type: "leaf", id: moveIdOf(runId), targetId: from }];
+}
+
+function requestDraft(runId: string, request: RunRequest): AskDraft {
   const { input, agent, group, model, options, notBefore, deadline } = request;
   const given = defined({ agent, group, model, options, notBefore, deadline });
   return { type: "run_request", id: requestIdOf(runId), runId, input, ...given };

@@ -1,27 +1,22 @@
 import type { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
-import { giveAnswer } from "../../../workers/inner-answers.ts";
-import { LiveHearer } from "../../../workers/live-hearer.ts";
-import { ringNext, runnerOf } from "../../../workers/ring-session.ts";
+import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { AnswerRequest, RunView } from "../../run-wire.ts";
+import type { RunView } from "../../run-wire.ts";
+import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
-import { EventStreams } from "./event-streams.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
-import { followRun } from "./run-feed.ts";
+import { framesOf } from "./run-feed.ts";
+import { openFeeds, type RunFeeds } from "./run-feeds.ts";
 import * as schemas from "./run-schemas.ts";
-import { findRun, listOpenRuns, listSessionRuns, readRun, storyAbout } from "./run-views.ts";
-import { SessionWatches } from "./session-watches.ts";
-import { liveFrame } from "./wire-event.ts";
-
-/** How long whoever stops a run waits for its end. */
-const END_MS = 2000;
+import { listOpenRuns, listSessionRuns, readRun } from "./run-views.ts";
+import { answerQuestion, cancelRun } from "./speak-to-run.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const ASKED = { 202: { description: "The run, which goes on by itself.", schema: schemas.runView } } as const;
@@ -33,14 +28,16 @@ const streamOf = (data: string, schema: z.ZodType) =>
 
 /** Adds the routes of runs and of live events. */
 export function mountRuns(app: ServerApp, services: ServerServices): void {
-  mountAsking(app, services);
+  const backlog = new Backlog(services.store, app.limits.maxWaiting);
+  const feeds = openFeeds(app, services);
+  mountAsking(app, services, backlog);
   mountListing(app, services);
   mountSaying(app, services);
-  mountStreams(app, services);
+  mountStreams(app, services, feeds);
+  mountChat(app, services, { backlog, feeds });
 }
 
-function mountAsking(app: ServerApp, services: ServerServices): void {
-  const backlog = new Backlog(services.store, app.limits.maxWaiting);
+function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog): void {
   route(app, {
     method: "post",
     path: "/api/sessions/:id/runs",
@@ -146,11 +143,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
     },
     async ({ param, body, caller, as }, sessionId) => {
       const { runId } = await viewOf(services, sessionId, param("runId"), caller);
-      const { reason } = body;
-      if (await manager.cancel(sessionId, { runId, ...(reason === undefined ? {} : { reason }) }, as)) {
-        await ringFree(services, sessionId);
-        await untilEnded(services, sessionId, runId);
-      }
+      await cancelRun(services, sessionId, { runId, ...body }, as);
       return runId;
     },
   );
@@ -193,54 +186,8 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
   }
 }
 
-/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its worker knows. */
-async function answerQuestion(
-  services: ServerServices,
-  {
-    sessionId,
-    question,
-    body,
-    as,
-  }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
-): Promise<string> {
-  const { manager, store, bell } = services;
-  const { approve, reason, note } = body;
-  const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };
-  try {
-    await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
-  } catch (error) {
-    const missing = error instanceof SessionError && error.code === "QUESTION_NOT_FOUND";
-    if (!missing || (await store.leaseOf(sessionId)) === null) throw error;
-    const runId = await giveAnswer(bell, { sessionId, question, approve, reason });
-    if (runId === null) throw error;
-    return runId;
-  }
-  await ringFree(services, sessionId);
-  const asked = await store.getEntry(sessionId, question);
-  return asked?.type === "approval" ? asked.runId : "";
-}
-
-/** Rings for a session that nobody has: whoever has it hears what is said by the log. */
-async function ringFree({ store, bell, report }: ServerServices, sessionId: string): Promise<void> {
-  if ((await store.leaseOf(sessionId)) !== null) return;
-  await ringNext({ store, bell, leaseMs: 0 }, sessionId).catch(report);
-}
-
-/** Waits a little for the end of a run that was told to stop. */
-async function untilEnded({ store }: ServerServices, sessionId: string, runId: string): Promise<void> {
-  const head = await store.head(sessionId);
-  if (head?.openRuns.some((run) => run.runId === runId) !== true) return;
-  const watch = store.watch(sessionId, { after: head.version - 1, signal: AbortSignal.timeout(END_MS) });
-  for await (const entry of watch) if (entry.type === "run" && entry.runId === runId) return;
-}
-
-function mountStreams(app: ServerApp, services: ServerServices): void {
-  const { store, drain, bell } = services;
-  const streams = new EventStreams(app.limits);
-  const watches = new SessionWatches(store, services.report);
-  const live = new LiveHearer(bell, liveFrame, services.report);
-  drain.addEventListener("abort", () => streams.close(), { once: true });
-  drain.addEventListener("abort", () => live.close(), { once: true });
+function mountStreams(app: ServerApp, services: ServerServices, { streams, watches, follow }: RunFeeds): void {
+  const { drain } = services;
   route(app, {
     method: "get",
     path: "/api/sessions/:id/runs/:runId/events",
@@ -253,12 +200,9 @@ function mountStreams(app: ServerApp, services: ServerServices): void {
     },
     async handle({ param, caller, admission, request }) {
       if (drain.aborted) throw draining();
-      const runId = param("runId");
       const head = await visibleHead(services, param("id"), caller);
-      const first = await findRun(services, head, runId);
-      const init = { ...storyAbout(services, head), store, watches, live, head, runId, first };
-      const source = await followRun(init, request.headers.get("last-event-id"));
-      return source === null ? noContent() : streams.open(source, request, admission);
+      const feed = await follow(head, param("runId"), request.headers.get("last-event-id"));
+      return feed === null ? noContent() : streams.open(framesOf(feed), request, admission);
     },
   });
   route(app, {

@@ -11,6 +11,9 @@ import { visibleHead } from "../session-access.ts";
 /** For how long it is known how many wait. */
 const COUNTED_MS = 250;
 
+/** What is asked for; of the routes, only the chat's can say from where. */
+export type AskedRun = RunRequest & { readonly from?: string | null };
+
 /**
  * Asks for a run on a caller's behalf, and tells those who could run it; its id. The same request again is the same run,
  * whatever holds by now. One that is refused has changed nothing.
@@ -18,7 +21,7 @@ const COUNTED_MS = 250;
 export async function requestRun(
   services: ServerServices,
   backlog: Backlog,
-  { sessionId, request, caller }: { sessionId: string; request: RunRequest; caller: Caller },
+  { sessionId, request, caller }: { sessionId: string; request: AskedRun; caller: Caller },
 ): Promise<string> {
   const { manager, store, bell, drain, report } = services;
   const head = await visibleHead(services, sessionId, caller);

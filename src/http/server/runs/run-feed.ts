@@ -2,6 +2,7 @@ import type { SessionHead } from "../../../session/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { EventPlace } from "../../../workers/live-event.ts";
 import type { LiveHearer } from "../../../workers/live-hearer.ts";
+import type { WireRunEvent } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { FrameSource } from "./event-streams.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
@@ -29,7 +30,7 @@ export interface FeedInit extends StoryAbout {
  *
  * @throws {HttpError} `EVENT_ID_UNKNOWN` for an id that no event of the run has; `EVENT_GONE` when its entry was erased.
  */
-export async function followRun(init: FeedInit, lastEventId: string | null): Promise<FrameSource | null> {
+export async function followRun(init: FeedInit, lastEventId: string | null): Promise<RunFeed | null> {
   const story = new RunStory(init.runId, init);
   const { first, head, watches } = init;
   const end = head.version - 1;
@@ -63,8 +64,22 @@ function unknownId(): HttpError {
   );
 }
 
+/** An event of a run, and how it is sent. */
+export interface FedEvent {
+  readonly event: WireRunEvent;
+  readonly frame: string;
+}
+
+/** The events of a run as they are sent. */
+export function framesOf(feed: RunFeed): FrameSource {
+  return {
+    attach: (wake) => feed.attach(wake),
+    take: async () => (await feed.take())?.map(({ frame }) => frame).join("") ?? null,
+  };
+}
+
 /** One reader of a run's events. */
-class RunFeed implements FrameSource {
+export class RunFeed {
   readonly #init: FeedInit;
   readonly #story: RunStory;
   readonly #reader: EntryReader;
@@ -81,6 +96,12 @@ class RunFeed implements FrameSource {
     this.#seen = place.seq;
   }
 
+  /** What the run asks and nobody has answered, as far as it was read. */
+  get questions(): RunStory["questions"] {
+    return this.#story.questions;
+  }
+
+  /** From now on `wake` is called when there may be more; what comes back ends that. */
   attach(wake: () => void): () => void {
     const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init, wake)];
     return () => {
@@ -88,38 +109,42 @@ class RunFeed implements FrameSource {
     };
   }
 
-  async take(): Promise<string | null> {
+  /** What is there now; nothing when nothing is, null at the end. */
+  async take(): Promise<readonly FedEvent[] | null> {
     while (this.#story.end === null) {
       const entries = await this.#reader.take();
       if (entries === null) return null;
-      let frames = "";
+      const fed: FedEvent[] = [];
       for (const { entry } of entries) {
         // An event that was told live goes before what the log says after it, as it was told before that was written.
-        frames += this.#live(entry.seq - 1);
+        fed.push(...this.#live(entry.seq - 1));
         this.#seen = entry.seq;
         const event = this.#story.take(entry);
-        if (event !== null) frames += this.#frame({ seq: entry.seq, delta: 0 }, frameOf(event));
+        if (event !== null) fed.push(this.#fed({ seq: entry.seq, delta: 0 }, event, frameOf(event)));
       }
-      if (this.#story.end === null) frames += this.#live(this.#seen);
-      if (frames !== "" || entries.length === 0) return frames;
+      if (this.#story.end === null) fed.push(...this.#live(this.#seen));
+      if (fed.length > 0 || entries.length === 0) return fed;
     }
     return null;
   }
 
-  #live(upTo: number): string {
-    let frames = "";
-    for (const { text, ...place } of this.#init.live.after(this.#init, this.#place)) {
+  #live(upTo: number): FedEvent[] {
+    const fed: FedEvent[] = [];
+    for (const { event, text, ...place } of this.#init.live.after(this.#init, this.#place)) {
       if (place.seq > upTo) break;
       const before = place.seq === this.#place.seq ? this.#place.delta : 0;
       const count = place.delta - before - 1;
-      if (count > 0) frames += frameOf({ type: "events-dropped", count, runId: this.#init.runId });
-      frames += this.#frame(place, text);
+      if (count > 0) {
+        const dropped: WireRunEvent = { type: "events-dropped", count, runId: this.#init.runId };
+        fed.push({ event: dropped, frame: frameOf(dropped) });
+      }
+      fed.push(this.#fed(place, event, text));
     }
-    return frames;
+    return fed;
   }
 
-  #frame(place: EventPlace, frame: string): string {
+  #fed(place: EventPlace, event: WireRunEvent, frame: string): FedEvent {
     this.#place = place;
-    return `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}`;
+    return { event, frame: `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}` };
   }
 }

@@ -1,0 +1,33 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { LeftRuns } from "./left-runs.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("a run is stopped when the last reader has left and nobody came back in time", () => {
+  const stop = vi.fn();
+  const left = new LeftRuns(1000);
+  const [first, second] = [left.join("run", stop), left.join("run", stop)];
+  first();
+  vi.advanceTimersByTime(5000);
+  second();
+  vi.advanceTimersByTime(900);
+  const third = left.join("run", stop);
+  vi.advanceTimersByTime(5000);
+  expect(stop).not.toHaveBeenCalled();
+  third();
+  left.join("another run", stop);
+  vi.advanceTimersByTime(1000);
+  expect(stop).toHaveBeenCalledTimes(1);
+});
+
+test("without a time nobody's leaving stops anything", () => {
+  const stop = vi.fn();
+  new LeftRuns(null).join("run", stop)();
+  vi.runAllTimers();
+  expect(stop).not.toHaveBeenCalled();
+});

@@ -1,0 +1,62 @@
+import { SessionError } from "../../../session/errors.ts";
+import { giveAnswer } from "../../../workers/inner-answers.ts";
+import { ringNext } from "../../../workers/ring-session.ts";
+import type { AnswerRequest } from "../../run-wire.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
+
+/** How long whoever stops a run waits for its end. */
+const END_MS = 2000;
+
+/** Tells a run to stop, wherever it is, and waits a little for its end; one that has ended stays as it is. */
+export async function cancelRun(
+  services: ServerServices,
+  sessionId: string,
+  { runId, reason }: { readonly runId: string; readonly reason?: string | undefined },
+  as: { readonly actor: Caller },
+): Promise<void> {
+  const which = { runId, ...(reason === undefined ? {} : { reason }) };
+  if (!(await services.manager.cancel(sessionId, which, as))) return;
+  await ringFree(services, sessionId);
+  await untilEnded(services, sessionId, runId);
+}
+
+/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its worker knows. */
+export async function answerQuestion(
+  services: ServerServices,
+  {
+    sessionId,
+    question,
+    body,
+    as,
+  }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
+): Promise<string> {
+  const { manager, store, bell } = services;
+  const { approve, reason, note } = body;
+  const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };
+  try {
+    await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
+  } catch (error) {
+    const missing = error instanceof SessionError && error.code === "QUESTION_NOT_FOUND";
+    if (!missing || (await store.leaseOf(sessionId)) === null) throw error;
+    const runId = await giveAnswer(bell, { sessionId, question, approve, reason });
+    if (runId === null) throw error;
+    return runId;
+  }
+  await ringFree(services, sessionId);
+  const asked = await store.getEntry(sessionId, question);
+  return asked?.type === "approval" ? asked.runId : "";
+}
+
+/** Rings for a session that nobody has: whoever has it hears what is said by the log. */
+async function ringFree({ store, bell, report }: ServerServices, sessionId: string): Promise<void> {
+  if ((await store.leaseOf(sessionId)) !== null) return;
+  await ringNext({ store, bell, leaseMs: 0 }, sessionId).catch(report);
+}
+
+/** Waits a little for the end of a run that was told to stop. */
+async function untilEnded({ store }: ServerServices, sessionId: string, runId: string): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head?.openRuns.some((run) => run.runId === runId) !== true) return;
+  const watch = store.watch(sessionId, { after: head.version - 1, signal: AbortSignal.timeout(END_MS) });
+  for await (const entry of watch) if (entry.type === "run" && entry.runId === runId) return;
+}

@@ -1,0 +1,168 @@
+import { readUIMessageStream, type UIMessage } from "ai";
+import { expect, test } from "vitest";
+import type { Approval, RunEvent } from "../../agent/run-event.ts";
+import type { AssistantMessage } from "../../session/message.ts";
+import { AnswerWriter } from "./answer-writer.ts";
+
+type Told = RunEvent extends infer Event ? (Event extends RunEvent ? Omit<Event, "runId"> : never) : never;
+
+/** The message that the AI SDK makes of what is written, in short. */
+async function written(events: readonly Told[], after: readonly string[] = [], message?: UIMessage): Promise<string[]> {
+  const writer = new AnswerWriter("m", after);
+  const chunks = [...writer.begin(), ...events.flatMap((event) => writer.take({ ...event, runId: "r" } as RunEvent))];
+  const stream = new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  let last: UIMessage = { id: "", role: "assistant", parts: [] };
+  const given = message === undefined ? {} : { message };
+  for await (const read of readUIMessageStream({ stream, ...given })) last = structuredClone(read);
+  return last.parts.map((part) => {
+    if (part.type === "text" || part.type === "reasoning") return `${part.type}: ${part.text}`;
+    return "toolCallId" in part ? `${part.type} ${part.toolCallId}: ${part.state}` : part.type;
+  });
+}
+
+const says = (text: string): Told => ({ type: "text-delta", round: 1, text });
+const thinks = (text: string): Told => ({ type: "thinking-delta", round: 1, text });
+const began: Told = { type: "run-started" };
+const retried: Told = {
+  type: "model-retry",
+  round: 1,
+  attempt: 1,
+  delayMs: 0,
+  error: { code: null, message: "It broke off." },
+};
+const missed: Told = { type: "events-dropped", count: 3 };
+const ended: Told = { type: "run-finished", truncated: false, usage: null };
+const whole = (content: AssistantMessage["content"], ...names: readonly string[]): Told => ({
+  type: "round-finished",
+  round: 1,
+  message: {
+    role: "assistant",
+    content,
+    toolCalls: names.map((name) => ({ id: `${name}-1`, name, arguments: "{}" })),
+  },
+  stopReason: "stop",
+});
+const started = (name: string): Told => ({
+  type: "tool-started",
+  round: 1,
+  callId: `${name}-1`,
+  name,
+  arguments: {},
+});
+const result = (name: string): Told => ({
+  type: "tool-finished",
+  round: 1,
+  callId: `${name}-1`,
+  message: { role: "tool", toolCallId: `${name}-1`, name, content: "ok" },
+});
+const asks = (name: string, more: Partial<Approval> = {}): Told => ({
+  type: "approval-required",
+  round: 1,
+  approval: {
+    question: `about ${name}`,
+    callId: `${name}-1`,
+    name,
+    arguments: {},
+    effects: "commands",
+    reach: null,
+    ...more,
+  },
+});
+
+test.for<[string, readonly Told[]]>([
+  ["in pieces", [says("One "), says("two."), whole("One two.")]],
+  ["only when it is whole", [whole("One two.")]],
+  ["with some pieces missed", [says("One "), missed, says("."), whole("One two.")]],
+  ["with all pieces but the last missed", [missed, says("two."), whole("One two.")]],
+  ["again by a model that failed", [says("One "), retried, says("One "), says("two."), whole("One two.")]],
+  ["again by another process", [began, says("One tw"), began, says("One "), says("two."), whole("One two.")]],
+])("an answer that comes %s has every word once", async ([, events]) => {
+  expect(await written([...events, ended])).toEqual(["step-start", "text: One two."]);
+});
+
+test("an answer that begins in another way after a retry follows whole, since nothing can be taken back", async () => {
+  const events = [thinks("Hm."), says("One "), retried, says("Eins "), says("zwei."), whole("Eins zwei."), ended];
+  expect(await written(events)).toEqual(["step-start", "reasoning: Hm.", "text: One ", "text: Eins zwei."]);
+});
+
+test("thoughts and texts keep their order, streamed or not", async () => {
+  const content = [
+    { type: "thinking", text: "A" },
+    { type: "text", text: "B" },
+    { type: "thinking", text: "C" },
+    { type: "text", text: "D" },
+  ] as const;
+  const parts = ["step-start", "reasoning: A", "text: B", "reasoning: C", "text: D"];
+  expect(await written([thinks("A"), says("B"), thinks("C"), says("D"), whole(content), ended])).toEqual(parts);
+  expect(await written([whole(content), ended])).toEqual(parts);
+});
+
+test("behind a call that waits, only those are shown that wait too or are done", async () => {
+  const waiting = [
+    whole(null, "look", "pay", "read", "send"),
+    asks("pay"),
+    asks("send"),
+    started("look"),
+    started("read"),
+  ];
+  const shown = ["step-start", "tool-look look-1: input-available", "tool-pay pay-1: approval-requested"];
+  expect(await written(waiting)).toEqual([...shown, "tool-send send-1: approval-requested"]);
+  const writer = new AnswerWriter("m");
+  const states = [...waiting, result("look")].map((event) => {
+    writer.take({ ...event, runId: "r" } as RunEvent);
+    return writer.waitsFor(["pay-1", "send-1"]);
+  });
+  expect(states).toEqual([false, false, false, false, false, true]);
+  expect(writer.waitsFor(["send-1"])).toBe(false);
+});
+
+test("who answers a question gets what follows it, and the end of a run that is over", async () => {
+  const before = [says("First."), whole("First.", "pay"), asks("pay")];
+  const message: UIMessage = {
+    id: "m",
+    role: "assistant",
+    parts: [
+      { type: "step-start" },
+      {
+        type: "tool-pay",
+        toolCallId: "pay-1",
+        state: "approval-responded",
+        input: {},
+        approval: { id: "x", approved: true },
+      },
+    ],
+  };
+  const after = [started("pay"), result("pay"), says("Done."), whole("Done."), ended];
+  expect(await written([...before, ...after], ["about pay"], message)).toEqual([
+    ...["step-start", "tool-pay pay-1: output-available", "step-start", "text: Done."],
+  ]);
+  const writer = new AnswerWriter("m", ["another"]);
+  expect([...before, ended].flatMap((event) => writer.take({ ...event, runId: "r" } as RunEvent)).at(-1)).toEqual({
+    type: "finish",
+    finishReason: "stop",
+  });
+});
+
+test("a question inside of a tool is shown with its own call, and waited for", async () => {
+  const events = [whole(null, "ask"), started("ask"), asks("inner", { innerRunId: "i" })];
+  const writer = new AnswerWriter("m");
+  for (const event of events) writer.take({ ...event, runId: "r" } as RunEvent);
+  expect(writer.waitsFor([])).toBe(true);
+  const settled: Told = { type: "approval-settled", round: 1, callId: "inner-1", question: "about inner" };
+  expect(await written([...events, settled, result("ask"), whole("Done."), ended])).toEqual([
+    ...["step-start", "tool-ask ask-1: output-available", "tool-inner inner-1: output-available"],
+    ...["step-start", "text: Done."],
+  ]);
+});
+
+test("a failure is an error of the stream, and a stop is none", () => {
+  const last = (code: string): unknown =>
+    new AnswerWriter("m").take({ type: "run-failed", runId: "r", error: { code, message: "No." } }).at(-1);
+  expect(last("MODEL_FAILED")).toEqual({ type: "error", errorText: "No." });
+  expect(last("ABORTED")).toEqual({ type: "abort", reason: "No." });
+});

@@ -1,0 +1,92 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { type BrowserTest, browserTest } from "./browser-test.ts";
+
+const CHAT = { server: "chat" } as const;
+
+/** A page of a new chat. */
+async function openChat({ open, server }: Pick<BrowserTest, "open" | "server">, stock = false) {
+  const id = crypto.randomUUID();
+  // The AI SDK tries whether the page's policy lets it compile its checks.
+  const page = await open({ at: `${server.url}/${stock ? "?stock" : ""}#${id}`, mayFail: /script-src/ });
+  await page.getByText("ready", { exact: true }).waitFor();
+  return { id, page };
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel("Message").fill(text);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+const lines = (page: Page): Promise<string[]> => page.getByRole("listitem").allTextContents();
+const isReady = (page: Page): Promise<void> => page.getByText("ready", { exact: true }).waitFor();
+const press = (page: Page, name: string): Promise<void> => page.getByRole("button", { name }).click();
+
+browserTest(
+  "useChat as it comes streams text and reasoning, shows tools, and asks for approval, once more after a reload",
+  async (given) => {
+    const { page } = await openChat(given, true);
+    await say(page, "look");
+    await expect.poll(() => lines(page)).toEqual(["look", "I should look.[look: a garden]It is done."]);
+    await isReady(page);
+    await say(page, "pay");
+    await page.getByText('pay {"euros":5}?').waitFor();
+    await page.reload();
+    await press(page, "Approve");
+    await expect.poll(async () => (await lines(page)).at(-1)).toBe("I should pay.[pay: paid]It is done.");
+    await isReady(page);
+    await say(page, "pay");
+    await press(page, "Deny");
+    await expect.poll(async () => (await lines(page)).at(-1)).toBe("I should pay.[pay: output-denied]It is done.");
+    const all = await lines(page);
+    await isReady(page);
+    await page.reload();
+    await expect.poll(() => lines(page)).toEqual(all);
+  },
+  CHAT,
+);
+
+browserTest(
+  "a page that is loaded again in the middle of an answer has every word once, and the run has gone on",
+  async (given) => {
+    const { id, page } = await openChat(given, true);
+    await say(page, "count 30");
+    await expect.poll(async () => (await lines(page))[1]).toContain("word-5 ");
+    await page.reload();
+    await expect.poll(async () => (await lines(page))[1]).toContain("word-12 ");
+    await page.reload();
+    const words = Array.from({ length: 30 }, (_, index) => `word-${index + 1} `).join("");
+    await expect.poll(() => lines(page)).toEqual(["count 30", words]);
+    await isReady(page);
+    const [run, ...others] = await given.server.client.runs.ofSession(id);
+    expect([run?.status, others]).toEqual(["finished", []]);
+  },
+  CHAT,
+);
+
+browserTest(
+  "stop stops the run, and another answer is a branch beside the first",
+  async (given) => {
+    const { id, page } = await openChat(given);
+    const { client } = given.server;
+    await say(page, "count 100");
+    await expect.poll(async () => (await lines(page))[1]).toContain("word-3 ");
+    await press(page, "Stop");
+    await expect.poll(async () => (await client.runs.ofSession(id))[0]?.status).toBe("cancelled");
+    await isReady(page);
+    await say(page, "Hello?");
+    await expect.poll(async () => (await lines(page)).at(-1)).toMatch(/^Answer \d+\.$/);
+    await isReady(page);
+    const first = (await lines(page)).at(-1);
+    await press(page, "Again");
+    await expect.poll(async () => (await lines(page)).at(-1)).not.toBe(first);
+    await isReady(page);
+    const second = (await lines(page)).at(-1);
+    const { items } = await client.sessions.entries(id);
+    const said = items.flatMap((entry) => (entry.type === "message" ? [entry] : []));
+    const answers = said.filter(({ message }) => message.content === first || message.content === second);
+    expect(answers.map(({ parentId }) => parentId)).toEqual([answers[0]?.parentId, answers[0]?.parentId]);
+    expect((await lines(page)).filter((line) => line === "Hello?")).toHaveLength(1);
+  },
+  CHAT,
+);
