@@ -2,6 +2,7 @@ import type { PGliteInterface } from "@electric-sql/pglite";
 import {
   type Checkpoint,
   createStore,
+  type DriverPurge,
   type ListPosition,
   type SessionHead,
   type SessionPage,
@@ -73,8 +74,8 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
     return this.#removal.undelete(sessionId, options);
   }
 
-  purge(before: string): Promise<number> {
-    return this.#removal.purge(before);
+  purge(which: DriverPurge): Promise<number> {
+    return this.#removal.purge(which);
   }
 
   saveCheckpoint(checkpoint: Checkpoint): Promise<void> {

@@ -23,6 +23,8 @@ import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
+import { erase } from "./erase/erase.ts";
+import type { EraseOptions, EraseReport, EraseTarget } from "./erase/erase-report.ts";
 import { type DueRun, findDueRun } from "./runs/due-run.ts";
 import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
@@ -188,13 +190,19 @@ export class SessionManager implements AsyncDisposable {
   /** Deletes a session with its checkpoints, whatever its status; false when it is missing. Branches of it stay. */
   async delete(id: string, options: ActorOptions = {}): Promise<boolean> {
     if ((await this.#sessions.find(id, options)) === null) return false;
-    for (const checkpoint of await this.store.listCheckpoints(id)) {
-      // Files that cannot be freed must not keep the session there.
-      await this.#checkpoints.delete(checkpoint.id).catch((error: unknown) => {
-        this.#report(error, { during: "delete", sessionId: id });
-      });
-    }
+    // Files that cannot be freed must not keep the session there.
+    for (const error of await this.#checkpoints.deleteAll(id)) this.#report(error, { during: "delete", sessionId: id });
     return this.store.delete(id);
+  }
+
+  /**
+   * Removes for good a session or all of a user: runs, logs, checkpoints with their files, and what they said in sessions of
+   * others. Safe to repeat and to interrupt: the same erasure again goes on where it was, and ends with the same report.
+   */
+  async erase(target: EraseTarget, options: EraseOptions = {}): Promise<EraseReport> {
+    const [store, checkpoints, clock] = [this.store, this.#checkpoints, this.#clock];
+    const cancel = (id: string, runId: string): Promise<boolean> => this.cancel(id, { runId, reason: "erased" });
+    return erase({ store, checkpoints, clock, cancel }, target, options);
   }
 
   /** Marks where the session stands now, and the files of a sandbox with it where one is given. */

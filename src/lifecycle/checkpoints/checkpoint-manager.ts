@@ -122,6 +122,15 @@ export class CheckpointManager {
     return checkpoint !== null && this.#remove(checkpoint);
   }
 
+  /** Removes all checkpoints of a session whose files can be freed; what kept the others from it. */
+  async deleteAll(sessionId: string): Promise<readonly unknown[]> {
+    const failures: unknown[] = [];
+    for (const checkpoint of await this.#store.listCheckpoints(sessionId)) {
+      await this.#remove(checkpoint).catch((error: unknown) => failures.push(error));
+    }
+    return failures;
+  }
+
   async #load(checkpointId: string): Promise<Checkpoint> {
     const checkpoint = await this.#store.loadCheckpoint(checkpointId);
     if (checkpoint === null) throw new CheckpointNotFoundError(checkpointId);

@@ -1,7 +1,7 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition } from "../../session/query.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { DriverPurge, ListPosition } from "../../session/store-driver.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { MemoryLog } from "./memory-log.ts";
 
@@ -9,7 +9,7 @@ import type { MemoryLog } from "./memory-log.ts";
 export interface MemorySession {
   /** Frozen, as it is handed out. */
   head: SessionHead;
-  readonly log: MemoryLog;
+  log: MemoryLog;
   deletedAt: string | null;
   /** In the order they were saved. */
   readonly checkpoints: Set<string>;
@@ -84,9 +84,23 @@ export class SessionTable {
     }
   }
 
+  /** Gives a session another log; of the one before, what no fork builds on goes. */
+  replace(session: MemorySession, head: SessionHead, log: MemoryLog): void {
+    this.#orphans.add(session.log);
+    session.log = log;
+    this.setHead(session, head);
+    this.#cutOrphans();
+  }
+
   /** Removes what was deleted before a time, and of each log what no fork builds on. */
-  purge(before: string): MemorySession[] {
-    const purged = [...this.#byId.values()].filter(({ deletedAt }) => deletedAt !== null && deletedAt < before);
+  purge({ before, sessionId, userId }: DriverPurge): MemorySession[] {
+    const purged = [...this.#byId.values()].filter(
+      ({ deletedAt, head: { header } }) =>
+        deletedAt !== null &&
+        deletedAt < before &&
+        (sessionId === undefined || header.id === sessionId) &&
+        (userId === undefined || header.userId === userId),
+    );
     if (purged.length === 0) return [];
     for (const session of purged) {
       const { id, userId, forkedFrom } = session.head.header;

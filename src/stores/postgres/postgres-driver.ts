@@ -8,6 +8,7 @@ import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { PostgresPort } from "./postgres-port.ts";
 import { removalSteps } from "./removal-steps.ts";
+import { rewriteTables } from "./rewrite-tables.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -34,7 +35,9 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     const cache = new SessionCache<LoadedSession>();
     const port = new PostgresPort({ handle, cache, leases });
     const listing = new Listing(handle, port, leases);
-    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index: new SearchIndex(handle) });
+    const index = new SearchIndex(handle);
+    const rewrite = (): Promise<void> => rewriteTables(handle);
+    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index, rewrite });
     const subscriptions = new Subscriptions(handle);
     this.capabilities = capabilitiesOf(options.watch);
     this.leases = leases;

@@ -1,5 +1,5 @@
 import type { SessionHead } from "../../session/fold.ts";
-import type { ListPosition, StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type { DriverPurge, ListPosition, StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { Checkpoint, SessionPage, SessionQuery, StoreCapabilities, UndeleteOptions } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
 import { SessionCache } from "../rows/session-cache.ts";
@@ -81,8 +81,8 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     return this.#removal.undelete(sessionId, options);
   }
 
-  purge(before: string): Promise<number> {
-    return this.#removal.purge(before);
+  purge(which: DriverPurge): Promise<number> {
+    return this.#removal.purge(which);
   }
 
   saveCheckpoint(checkpoint: Checkpoint): Promise<void> {

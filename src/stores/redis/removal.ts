@@ -1,5 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import type { KeyNames } from "./key-names.ts";
@@ -55,10 +56,15 @@ export class Removal {
     return done;
   }
 
-  async purge(before: string): Promise<number> {
+  async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
+    const { log, listing } = this.#parts;
+    if (sessionId !== undefined) return (await this.#purgeOne(sessionId, before)) ? 1 : 0;
     let purged = 0;
-    for await (const ids of this.#parts.listing.deletedBefore(before)) {
-      for (const id of ids) if (await this.#purgeOne(id, before)) purged += 1;
+    for await (const ids of listing.deletedBefore(before)) {
+      for (const id of ids) {
+        const mine = userId === undefined || (await log.loadAny(id))?.head.header.userId === userId;
+        if (mine && (await this.#purgeOne(id, before))) purged += 1;
+      }
     }
     return purged;
   }

@@ -1,7 +1,7 @@
 import type { SessionHead } from "../../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { DriverPurge, ListPosition } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -9,11 +9,11 @@ import type {
   SearchHit,
   SessionPage,
   SessionQuery,
+  StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
 import type { Reply } from "../rows/asking.ts";
 import { RowDriver } from "../rows/row-driver.ts";
-import type { RowPort, RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
 import { aggregate } from "./aggregate.ts";
@@ -22,6 +22,7 @@ import { Removal, type RemovalSteps } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import { type SearchIndex, SessionSearch } from "./session-search.ts";
 import type { SqlDatabase } from "./sql-database.ts";
+import { SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
 
 /** How a store lists its sessions. */
 export interface SqlListing {
@@ -33,30 +34,34 @@ export interface SqlListing {
 }
 
 /** What an SQL store brings beside its rows. */
-export interface SqlParts<Session extends RowSession<Segment>> {
-  readonly port: RowPort<Segment, Session>;
+export interface SqlParts<Session extends SqlSession> {
+  readonly port: SqlPort<Session>;
   readonly cache: SessionCache<Session>;
   readonly clock: () => Date;
   readonly listing: SqlListing;
   readonly removal: RemovalSteps;
+  /** Writes the tables anew, so that nothing that was removed is left on their pages. */
+  readonly rewrite: () => Promise<void>;
   /** Null where the database can index no texts. */
   readonly index: SearchIndex | null;
 }
 
 /** The part of a `StoreDriver` that is the same wherever sessions are in tables of an SQL database. */
-export abstract class SqlDriver<Session extends RowSession<Segment>> extends RowDriver<Segment, Session> {
+export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Segment, Session> {
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
+  readonly eraser: StoreEraser;
   readonly #database: SqlDatabase;
   readonly #listing: SqlListing;
   readonly #removal: Removal;
   readonly #checkpoints: CheckpointRows;
 
-  constructor(database: SqlDatabase, { port, cache, clock, listing, removal, index }: SqlParts<Session>) {
+  constructor(database: SqlDatabase, { port, cache, clock, listing, removal, index, rewrite }: SqlParts<Session>) {
     super(port, cache, clock);
     this.#database = database;
     this.#listing = listing;
     this.#removal = new Removal(database, { steps: removal, cache, clock });
     this.#checkpoints = new CheckpointRows(database);
+    this.eraser = new SqlEraser(database, { port, cache, removal: this.#removal, rewrite });
     if (index === null) return;
     const search = new SessionSearch(database, { port, index, list: (...args) => this.list(...args) });
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) => search.search(terms, query, limit);
@@ -82,8 +87,8 @@ export abstract class SqlDriver<Session extends RowSession<Segment>> extends Row
     return this.#removal.undelete(sessionId, options);
   }
 
-  purge(before: string): Promise<number> {
-    return this.#removal.purge(before);
+  purge(which: DriverPurge): Promise<number> {
+    return this.#removal.purge(which);
   }
 
   saveCheckpoint(checkpoint: Checkpoint): Promise<void> {

@@ -8,6 +8,7 @@ import { Listing } from "./listing.ts";
 import { removalSteps } from "./removal-steps.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession, SessionLog } from "./session-log.ts";
+import { rewriteFile } from "./rewrite-file.ts";
 import { Settling } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 import { SqlitePort } from "./sqlite-port.ts";
@@ -39,7 +40,8 @@ export class SqliteDriver extends SqlDriver<LoadedSession> implements StoreDrive
     const settling = new Settling(handle);
     const index = searchIndex ? new SearchIndex(handle, settling) : null;
     const listing = new Listing(handle, { log: port.log, settling, leases });
-    super(handle, { port, cache, clock, listing, removal: removalSteps(settling, index), index });
+    const rewrite = (): Promise<void> => rewriteFile(handle);
+    super(handle, { port, cache, clock, listing, removal: removalSteps(settling, index), index, rewrite });
     this.capabilities = capabilitiesOf(file, handle.place);
     this.leases = leases;
     this.#handle = handle;

@@ -1,0 +1,137 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { importSession } from "../src/export/index.ts";
+import type { SessionStore } from "../src/session/index.ts";
+import { copySession } from "../src/stores/copy/copy-session.ts";
+import { checkStore } from "../src/stores/doctor/check-store.ts";
+import { digestOf } from "../src/stores/doctor/log-digest.ts";
+import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { exported, tracesOf } from "./erase/traces.ts";
+import { ADA, BOB, makeWorld, said, type World } from "./erase/world.ts";
+import { backends } from "./store-backends.ts";
+
+const WORD = "quetzalcoatlus";
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-erase-"));
+  vi.stubEnv("SKEIN_HOME", join(directory, "home"));
+});
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(directory, { recursive: true, force: true });
+});
+
+for (const backend of backends.filter(({ name }) => !name.includes("ioredis") && !name.includes("(pg)"))) {
+  describe(`erasing a person from the ${backend.name} store`, () => {
+    const inWorld = async (run: (world: World, store: SessionStore) => Promise<void>): Promise<void> => {
+      await using store = await backend.open(join(directory, "store"));
+      await run(await makeWorld(store, WORD), store);
+    };
+
+    test("leaves no trace of their words in any call, and everything of others as it was", () =>
+      inWorld(async ({ manager, untouched, sessions }, store) => {
+        expect(await tracesOf(store, WORD)).not.toEqual([]);
+        const before = await Promise.all(untouched.map((id) => digestOf(store, id)));
+        const report = await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(report).toMatchObject({ sessions, checkpoints: 1, snapshots: 1, keptByForks: [] });
+        expect(await tracesOf(store, WORD)).toEqual([]);
+        expect(await tracesOf(store, ADA)).toEqual([]);
+        expect(await Promise.all(untouched.map((id) => digestOf(store, id)))).toEqual(before);
+        expect(await readdir(join(directory, "home", "snapshots"))).toEqual([]);
+        expect((await checkStore(store)).findings).toEqual([]);
+      }));
+
+    test("says what forks of others keep, and erases it there when it is asked to later", () =>
+      inWorld(async ({ manager, forks }, store) => {
+        const report = await manager.erase({ userId: ADA });
+        expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
+        const traces = (await tracesOf(store, WORD)).filter((trace) => !trace.startsWith("search"));
+        expect(new Set(traces.map((trace) => trace.split(":")[0]))).toEqual(new Set(forks));
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(await tracesOf(store, WORD)).toEqual([]);
+        expect((await checkStore(store)).findings).toEqual([]);
+      }));
+
+    test("says beforehand what it will do, and changes nothing", () =>
+      inWorld(async ({ manager, untouched, shared }, store) => {
+        const digests = (): Promise<unknown> =>
+          Promise.all([...untouched, "own", "trunk", "group"].map((id) => digestOf(store, id)));
+        const before = await digests();
+        const dry = await manager.erase({ userId: ADA }, { dryRun: true });
+        expect(await digests()).toEqual(before);
+        const report = await manager.erase({ userId: ADA });
+        // It does not look into the trash of others.
+        expect(dry).toMatchObject({ sessions: report.sessions, checkpoints: 1, snapshots: 1 });
+        expect(report.keptByForks).toEqual(expect.arrayContaining([...dry.keptByForks]));
+        expect(shared).toEqual(expect.arrayContaining(report.notCovered.map(({ sessionId }) => sessionId)));
+      }));
+
+    test("gives the same report when it is asked again", () =>
+      inWorld(async ({ manager }) => {
+        const report = await manager.erase({ userId: ADA });
+        expect(await manager.erase({ userId: ADA })).toEqual(report);
+      }));
+
+    test("goes on where it was stopped, and ends with the same report", () =>
+      inWorld(async ({ manager }, store) => {
+        const expected = await manager.erase({ userId: ADA }, { dryRun: true, forks: "erase" });
+        const stop = new AbortController();
+        const stopped = manager.erase(
+          { userId: ADA },
+          { forks: "erase", signal: stop.signal, onProgress: ({ step }) => step === "erasing" && stop.abort() },
+        );
+        await expect(stopped).rejects.toThrow();
+        const report = await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 1, snapshots: 1 });
+        expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
+        expect(await tracesOf(store, WORD)).toEqual([]);
+      }));
+
+    test("keeps copies and imports from bringing back what was erased", () =>
+      inWorld(async ({ manager }, store) => {
+        const backup = openMemoryStore();
+        for (const id of ["own", "group", "fork", "calm"]) await copySession(store, backup, id);
+        const [own, group] = [await exported(store, "own"), await exported(store, "group")];
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        await expect(copySession(backup, store, "own")).rejects.toMatchObject({ code: "ERASED" });
+        for (const id of ["group", "fork"]) {
+          await store.delete(id);
+          await store.purge({ sessionId: id });
+          await expect(copySession(backup, store, id)).rejects.toMatchObject({ code: "ERASED" });
+        }
+        await expect(importSession(store, linesOf(own))).rejects.toMatchObject({ code: "ERASED" });
+        await expect(importSession(store, linesOf(own), { id: "other" })).rejects.toMatchObject({ code: "ERASED" });
+        await importSession(store, linesOf(group), { trust: true });
+        expect(await tracesOf(store, WORD)).toEqual([]);
+        expect((await store.head("group"))?.version).toBeGreaterThan(5);
+      }));
+
+    test("erases one session, and leaves the others of its user", () =>
+      inWorld(async ({ manager }, store) => {
+        const before = await store.count({ userId: BOB });
+        const report = await manager.erase({ sessionId: "branch" });
+        expect(report).toMatchObject({ sessions: 1, keptByForks: [] });
+        expect(await store.count({ userId: BOB })).toBe(before - 1);
+        expect((await tracesOf(store, WORD)).filter((trace) => /^(branch|trunk)/.test(trace))).toEqual([]);
+      }));
+
+    test("lets others go on in a session that it has cleaned", () =>
+      inWorld(async ({ manager }, store) => {
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        for (const id of ["group", "fork", "trunk"]) {
+          const { version } = (await store.head(id)) ?? { version: 0 };
+          await store.append(id, [said(`${id}-later`, "life goes on")]);
+          expect((await store.head(id))?.version).toBe(version + 1);
+        }
+        expect((await checkStore(store)).findings).toEqual([]);
+      }));
+  });
+}
+
+function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
