@@ -296,6 +296,8 @@ export interface StoreEraser {
   readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Writes notes, and removes those that are null, all or none. */
   writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
+  /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */
+  leftovers?(): Promise<readonly string[]>;
   /** Writes what the store is kept in anew, so that nothing that was removed is left on its pages. */
   rewrite?(): Promise<void>;
 }

@@ -9,7 +9,7 @@ export async function tracesOf(store: SessionStore, word: string): Promise<reado
     if (JSON.stringify(value ?? null).includes(word)) traces.push(where);
   };
   look("search", await store.search(word));
-  look("search for a part", await store.search(`re:${word.slice(0, 8)}`));
+  look("search for a part", await store.search(`re:${word.slice(0, 14)}`));
   for (const deleted of [true, false]) {
     for await (const { items } of listPages(store, { deleted })) {
       for (const head of items) {

@@ -7,6 +7,7 @@ import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
 import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
+import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";
 import type { Pace } from "./pace.ts";
 
 /** What planning an erasure needs. */
@@ -24,11 +25,6 @@ export interface PlanInput {
 
 const HEIRS_AT_ONCE = 200;
 
-interface Found {
-  readonly head: SessionHead;
-  readonly deleted: boolean;
-}
-
 /** Looks for everything that an erasure concerns, and changes nothing but to read what is in the trash. */
 export async function planErase(input: PlanInput): Promise<ErasePlan> {
   return new ErasePlanning(input).run();
@@ -37,7 +33,7 @@ export async function planErase(input: PlanInput): Promise<ErasePlan> {
 class ErasePlanning {
   readonly #input: PlanInput;
   readonly #store: SessionStore;
-  readonly #doomed = new Map<string, Found>();
+  readonly #doomed = new Map<string, FoundSession>();
   readonly #owners = new Map<string, string>();
   readonly #authored = new Set<string>();
   readonly #heard = new Set<string>();
@@ -46,8 +42,8 @@ class ErasePlanning {
   /** Sessions that were erased before, and whose words forks have kept. */
   readonly #keptBefore = new Set<string>();
   /** Sessions of others that may have words of those that go. */
-  readonly #others = new Map<string, Found>();
-  readonly #known = new Map<string, Found | null>();
+  readonly #others = new Map<string, FoundSession>();
+  readonly #known = new Map<string, FoundSession | null>();
 
   constructor(input: PlanInput) {
     this.#input = input;
@@ -74,7 +70,7 @@ class ErasePlanning {
     return { at, forks, removals, ...(await this.#readOthers()), done: false };
   }
 
-  async *#targets(): AsyncGenerator<Found> {
+  async *#targets(): AsyncGenerator<FoundSession> {
     const { sessionId, userId } = this.#input.target;
     if (sessionId === undefined) return yield* this.#list({ userId: userId as string });
     const found = await this.#find(sessionId);
@@ -99,7 +95,7 @@ class ErasePlanning {
   }
 
   /** What goes with a session, and who else may have words of it. */
-  async #look({ head, deleted }: Found, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
+  async #look({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
     const { id, forkedFrom } = head.header;
     const ancestors = await this.#ancestorsOf(head);
     let related = ancestors.length > 0 || heirs.has(id);
@@ -124,7 +120,7 @@ class ErasePlanning {
   }
 
   async #findAuthored(userId: string): Promise<void> {
-    for await (const ids of this.#authoredBy(userId)) {
+    for await (const ids of authoredBy(this.#store, userId, (found) => this.#read(found))) {
       for (const id of ids) {
         const found = this.#doomed.has(id) ? null : await this.#find(id);
         if (found !== null) await this.#hear(found, userId);
@@ -135,7 +131,7 @@ class ErasePlanning {
   }
 
   /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
-  async #hear(found: Found, userId: string): Promise<void> {
+  async #hear(found: FoundSession, userId: string): Promise<void> {
     this.#heard.add(found.head.header.id);
     for (const { id, by } of await this.#read(found)) if (by === userId) this.#authored.add(id);
     await this.#add(found);
@@ -145,22 +141,8 @@ class ErasePlanning {
     }
   }
 
-  #authoredBy(userId: string): AsyncIterable<readonly string[]> {
-    return this.#store.eraser.authored?.(userId) ?? this.#readAll(userId);
-  }
-
-  /** For a store that cannot say where a user has said something. */
-  async *#readAll(userId: string): AsyncGenerator<readonly string[]> {
-    for await (const found of this.#list({})) {
-      const { id } = found.head.header;
-      if (this.#doomed.has(id)) continue;
-      if ((await this.#read(found)).some(({ by }) => by === userId)) yield [id];
-      else yield [];
-    }
-  }
-
   /** A session of someone else, and all that were made from it: they may have the same words. */
-  async #add(found: Found): Promise<void> {
+  async #add(found: FoundSession): Promise<void> {
     const queue = [found];
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { id } = next.head.header;
@@ -204,7 +186,7 @@ class ErasePlanning {
     return [...found];
   }
 
-  async #find(id: string): Promise<Found | null> {
+  async #find(id: string): Promise<FoundSession | null> {
     const known = this.#known.get(id);
     if (known !== undefined) return known;
     const head = await this.#store.head(id);
@@ -213,7 +195,7 @@ class ErasePlanning {
     return found;
   }
 
-  async #findDeleted(id: string): Promise<Found | null> {
+  async #findDeleted(id: string): Promise<FoundSession | null> {
     for await (const { items } of listPages(this.#store, { deleted: true })) {
       const head = items.find(({ header }) => header.id === id);
       if (head !== undefined) return { head, deleted: true };
@@ -221,22 +203,12 @@ class ErasePlanning {
     return null;
   }
 
-  async *#list(query: Pick<SessionQuery, "userId" | "parentId">): AsyncGenerator<Found> {
-    for (const deleted of [false, true])
-      for await (const { items } of listPages(this.#store, { ...query, deleted }))
-        for (const head of items) yield { head, deleted };
+  #list(query: Pick<SessionQuery, "userId" | "parentId">): AsyncGenerator<FoundSession> {
+    return findSessions(this.#store, query);
   }
 
-  /** A deleted session can only be read once it is back. */
-  async #read({ head, deleted }: Found): Promise<readonly Entry[]> {
-    const { id } = head.header;
-    if (deleted && (this.#input.dryRun || !(await this.#store.undelete(id)))) return [];
-    try {
-      const entries: Entry[] = [];
-      for await (const entry of this.#store.read(id, { before: head.version })) entries.push(entry);
-      return entries;
-    } finally {
-      if (deleted) await this.#store.delete(id);
-    }
+  /** A dry run leaves the trash as it is. */
+  async #read(found: FoundSession): Promise<readonly Entry[]> {
+    return found.deleted && this.#input.dryRun ? [] : readFound(this.#store, found);
   }
 }

@@ -22,7 +22,7 @@ import { Removal, type RemovalSteps } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import { type SearchIndex, SessionSearch } from "./session-search.ts";
 import type { SqlDatabase } from "./sql-database.ts";
-import { SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
+import { type Leftover, SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
 
 /** How a store lists its sessions. */
 export interface SqlListing {
@@ -42,6 +42,7 @@ export interface SqlParts<Session extends SqlSession> {
   readonly removal: RemovalSteps;
   /** Writes the tables anew, so that nothing that was removed is left on their pages. */
   readonly rewrite: () => Promise<void>;
+  readonly leftovers: () => readonly Leftover[];
   /** Null where the database can index no texts. */
   readonly index: SearchIndex | null;
 }
@@ -55,13 +56,16 @@ export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Se
   readonly #removal: Removal;
   readonly #checkpoints: CheckpointRows;
 
-  constructor(database: SqlDatabase, { port, cache, clock, listing, removal, index, rewrite }: SqlParts<Session>) {
+  constructor(
+    database: SqlDatabase,
+    { port, cache, clock, listing, removal, index, rewrite, leftovers }: SqlParts<Session>,
+  ) {
     super(port, cache, clock);
     this.#database = database;
     this.#listing = listing;
     this.#removal = new Removal(database, { steps: removal, cache, clock });
     this.#checkpoints = new CheckpointRows(database);
-    this.eraser = new SqlEraser(database, { port, cache, removal: this.#removal, rewrite });
+    this.eraser = new SqlEraser(database, { port, cache, removal: this.#removal, rewrite, leftovers });
     if (index === null) return;
     const search = new SessionSearch(database, { port, index, list: (...args) => this.list(...args) });
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) => search.search(terms, query, limit);

@@ -22,11 +22,19 @@ export interface SqlPort<Session extends SqlSession> extends RowPort<Segment, Se
   locked<T>(steps: (port: SqlPort<Session>) => Asking<T>): T | Promise<T>;
 }
 
+/** Rows that nothing should be left of, as one count. */
+export interface Leftover {
+  readonly what: string;
+  readonly sql: string;
+}
+
 /** What erasing in tables needs of its store. */
 export interface SqlEraserParts<Session extends SqlSession> {
   readonly port: SqlPort<Session>;
   readonly cache: SessionCache<Session>;
   readonly removal: Removal;
+  /** What there may be that nothing refers to, and a query that counts it. */
+  readonly leftovers: () => readonly Leftover[];
   /** Writes the tables anew. */
   readonly rewrite: () => Promise<void>;
 }
@@ -84,6 +92,15 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
       sessionIds,
     );
     return rows.map(({ root, id }) => [root, id] as const);
+  }
+
+  async leftovers(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const { what, sql } of this.#parts.leftovers()) {
+      const [row] = await this.#database.rows<{ count: number | string }>(sql);
+      if (Number(row?.count) > 0) found.push(`The store has ${Number(row?.count)} ${what} that nothing refers to.`);
+    }
+    return found;
   }
 
   async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
