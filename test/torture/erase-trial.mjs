@@ -50,11 +50,9 @@ export async function runEraseTrial(store, { durationMs, killsMax = 50, signal, 
       const person = await Person.make(shared, `p${round}`);
       const outcome = await eraseAndKill(place.address, person.userId, Math.random() * lastMs);
       if (outcome === null) kills += 1;
-      else {
-        ended += 1;
-        // The next one is struck earlier.
-        lastMs = Math.max(5, outcome);
-      }
+      else ended += 1;
+      // Until one comes to its end, the next ones are struck later, so that every moment has its turn.
+      lastMs = outcome === null ? lastMs * 1.15 : Math.max(5, outcome);
       violations.push(...(await person.problems(shared)));
       if (report && Date.now() - told > progressEveryMs) {
         told = Date.now();
