@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Agent, type GroupSession, type Model, SessionError, type SessionManager } from "../index.ts";
@@ -19,6 +20,8 @@ export interface AgentsFile {
 
 /** The agents that a module exports. @throws {SessionError} `INVALID_OPTION` for one that exports none. */
 export async function loadAgents(path: string): Promise<AgentsFile> {
+  const missing = `There is no file ${show(path)}; name a module that exports agents.`;
+  if (!existsSync(path)) throw new SessionError("INVALID_OPTION", missing);
   const file = pathToFileURL(resolve(path)).href;
   let loaded: Partial<AgentsFile>;
   try {

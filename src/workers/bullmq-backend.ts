@@ -12,6 +12,10 @@ const EVENTS_MAX = 1;
 const STALLED_MS = 500;
 /** Without end; the largest number that PostgreSQL takes there. */
 const STALLED_COUNT_MAX = 2 ** 31 - 1;
+/** How soon a worker looks again after an error. */
+const RETRY_MS = 500;
+/** On PostgreSQL nobody is told that the time of a delayed job has come: how often a worker looks, in seconds. */
+const LOOK_SECONDS = 0.5;
 const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
 
@@ -65,6 +69,8 @@ export interface BullMqBackend {
     options: { readonly concurrency: number; readonly leaseMs: number },
   ): BellWorker;
   relay(): BellRelay;
+  /** From now on, a connection that is lost stays lost: whoever closes does not wait for a server that is away. */
+  leave(): void;
   close(): Promise<void>;
 }
 
@@ -87,15 +93,15 @@ export async function openBullMq(url: string, migrate: boolean, report: Report):
 
 async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<BullMqBackend> {
   const { createClient } = await loadRedis();
-  let connected = false;
+  let [connected, left] = [false, false];
   const client = createClient({
     url,
     // A ring that waits for a server to come back could wait for ever, and nothing is lost with it.
     disableOfflineQueue: true,
     socket: {
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // A first connection that fails is told to whoever uses the bell; a later one is tried again for ever.
-      reconnectStrategy: (retries) => connected && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
+      // A first connection that fails is told to whoever uses the bell; a later one is tried again until the bell is left.
+      reconnectStrategy: (retries) => connected && !left && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
     },
   });
   checkOfficialClient(client);
@@ -105,9 +111,14 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
   client.setMaxListeners(0);
   await client.connect();
   connected = true;
-  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, report, async () => {
-    if (client.isReady) await client.close();
-    else if (client.isOpen) client.destroy();
+  return backendOn(bullmq, { connection: client, prefix: PREFIX }, undefined, undefined, report, {
+    leave: () => {
+      left = true;
+    },
+    close: async () => {
+      if (client.isReady) await client.close();
+      else if (client.isOpen) client.destroy();
+    },
   });
 }
 
@@ -134,11 +145,12 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
   const { createPostgresBackend, createPostgresRelayBackend } = bullmq;
   const backend = backendOn(
     bullmq,
-    { connection: pool },
+    { connection: pool, drainDelay: LOOK_SECONDS },
     createPostgresBackend,
     createPostgresRelayBackend,
     report,
-    () => pool.end(),
+    // A pool connects when it is asked to.
+    { leave: () => {}, close: () => pool.end() },
   );
   // Each of these keeps a connection of the pool for as long as it listens.
   const listens = <Part>(part: Part): Part => {
@@ -158,7 +170,7 @@ function backendOn(
   queueBackend: unknown,
   relayBackend: unknown,
   report: Report,
-  close: () => Promise<void>,
+  ends: Pick<BullMqBackend, "leave" | "close">,
 ): BullMqBackend {
   // The types of BullMQ tie each class to the kind of its server; what is asked of them here is the same on both.
   type Made<Part> = new (...args: readonly unknown[]) => Part & { on(event: "error", listener: Report): unknown };
@@ -173,13 +185,19 @@ function backendOn(
       make<BellQueue>(Queue, name, { ...base, streams: { events: { maxLen: EVENTS_MAX } } }, queueBackend),
     worker: (name, process, { concurrency, leaseMs }) => {
       const locks = { lockDuration: leaseMs, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
-      return make<BellWorker>(Worker, name, process, { ...base, ...removed, ...locks, concurrency }, queueBackend);
+      return make<BellWorker>(
+        Worker,
+        name,
+        process,
+        { ...base, ...removed, ...locks, runRetryDelay: RETRY_MS, concurrency },
+        queueBackend,
+      );
     },
     relay: () => {
       const backend = relayBackend === undefined ? {} : { backend: relayBackend };
       return make<BellRelay>(Relay, { ...base, ...backend, namespace: "skein", leaseDuration: RELAY_LEASE_MS });
     },
-    close,
+    ...ends,
   };
 }
 

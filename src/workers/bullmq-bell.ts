@@ -18,6 +18,8 @@ const BATCH_CHARACTERS_MAX = 200_000;
 /** Of a listener that was frozen, or whose ring is gone: another has it by now, and the lease decides who runs. */
 const RING_LOST =
   /^could not renew lock for job|^(?:Missing (?:key|lock)|Lock mismatch) for job|is not in the active state/;
+/** How PostgreSQL ends one of two statements of BullMQ's own that stood in each other's way; that one is tried again. */
+const DEADLOCK = "40P01";
 /** Errors that follow one another more closely are one trouble: a connection that is gone is tried again every second or so. */
 const QUIET_MS = 6000;
 /** What BullMQ takes. */
@@ -144,9 +146,10 @@ class BullMqBell implements RunBell {
 
   async close(): Promise<void> {
     this.#tells.clear();
-    await Promise.all([...this.#listening].map((listening) => listening.close()));
     if (this.#opening === null) return;
     const backend = await this.#opening;
+    backend.leave();
+    await Promise.all([...this.#listening].map((listening) => listening.close()));
     this.#send();
     await this.#sent;
     await this.#relay?.close();
@@ -207,7 +210,7 @@ class BullMqBell implements RunBell {
 
   /** Tells the first error of several: every part of BullMQ has its own of the same trouble, again and again. */
   readonly #report = (cause: Error): void => {
-    if (RING_LOST.test(cause.message)) return;
+    if (RING_LOST.test(cause.message) || (cause as { readonly code?: string }).code === DEADLOCK) return;
     const quietMs = performance.now() - this.#failedMs;
     this.#failedMs = performance.now();
     if (quietMs < QUIET_MS) return;

@@ -94,7 +94,10 @@ test("worker says in one sentence what is wrong with its options, and ends with 
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [store, /^A worker needs --bell and --agents/],
     [[...store, "--bell", "ftp://me:secret@host", "--agents", agents], /names no bell; give redis:\/\/host:6379/],
-    [[...store, "--bell", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")], /cannot be loaded/],
+    [
+      [...store, "--bell", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")],
+      /^There is no file "[^"]*none\.mjs"; name a module that exports agents\.$/m,
+    ],
     [[...whole, "--concurrency", "none"], /concurrency/],
     [[...whole, "--lease", "soon"], /lease/],
   ];

@@ -21,12 +21,14 @@ import { openAt } from "../faults/programs/open-at.mjs";
 const drainMs = 10_000;
 /** All are asked for by one user here, and a worker may have to take over what several had. */
 const maxRunsPerUser = 100;
+/** A long trial has more turns in a session than most people would allow. */
+const maxTurnsPerSession = 1_000_000;
 const [role = "", address = "", bellUrl = "", given = "{}"] = process.argv.slice(2);
 const { effects, rounds, leaseMs, sweepMs } = /** @type {Settings} */ (JSON.parse(given));
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 const store = await openAt(address);
-const manager = new SessionManager({ store });
+const manager = new SessionManager({ store, config: { maxTurnsPerSession } });
 const bell = bullmqBell({ url: bellUrl });
 const agents = [countingAgent({ effects, rounds, pauseMs: 40, at: (runId) => print(`at ${runId}`) })];
 const member = await (role === "worker" ? work() : serve());

@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { bullmqBell, inProcessBell, type ListenOptions, type RunBell } from "../../src/workers/index.ts";
+import { startPostgres } from "../../scripts/postgres.mjs";
 import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { postgresUrl } from "../postgres-server.ts";
 import { ioRedisClient, redisSkip, redisUrl } from "../redis-server.ts";
@@ -297,6 +298,22 @@ test("a server that goes away is said once, and once more when it goes away agai
   }
   expect(told[0]).toMatch(/^STORE_FAILED: The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./);
   expect(untold).toEqual([]);
+});
+
+test.for(["redis", "postgres"])("a bell whose %s is away closes within ten seconds", async (kind, context) => {
+  const missing = kind === "redis" ? redisMissing() : null;
+  if (missing !== null) skipBecause(context, missing);
+  const server = await (kind === "redis" ? startRedis() : startPostgres());
+  onTestFinished(() => server.stop());
+  const bell = bullmqBell({ url: server.url });
+  await bell.subscribe("run.any", () => {});
+  await bell.listen(["a", "b"], async () => {}, { leaseMs: 2000 });
+  await bell.ring("s-1", { runner: "a" });
+  await server.halt();
+  await bell.publish("run.any", Buffer.from("words"));
+  const begin = performance.now();
+  await bell.close();
+  expect(performance.now() - begin).toBeLessThan(10_000);
 });
 
 /** Rings for 600 sessions, forty at a time, and answers them. */
