@@ -29,31 +29,33 @@ export class NotJson extends Error {
  * getter that throws.
  */
 export function copyJson(value: unknown, path = "value"): JsonValue {
-  return freeze(copyJsonInside(value, path));
+  return Object.freeze(copyJsonInside(value, path));
 }
 
 /** The same of an object's fields but some, whatever made the object. */
 export function copyJsonWithout(value: object, fields: ReadonlySet<string>, path = "value"): JsonObject {
   try {
-    return freeze(copyFields(value, path, 0, fields)) as JsonObject;
-  } catch (cause) {
-    if (cause instanceof NotJson) throw cause;
-    throw new NotJson(path, "cannot be read", { cause });
+    return Object.freeze(copyFields(value, path, 0, fields)) as JsonObject;
+  } catch (error) {
+    throw notJson(error, path);
   }
 }
 
 /** The same, with all that is in it frozen, but not the value itself: for whoever has something to do to it first. */
 export function copyJsonInside(value: unknown, path = "value"): JsonValue {
   try {
-    return copyScalar(value, path, null) ?? copyNested(value as object, path, 0);
-  } catch (cause) {
-    if (cause instanceof NotJson) throw cause;
-    throw new NotJson(path, "cannot be read", { cause });
+    return copyValue(value, path, null, 0);
+  } catch (error) {
+    throw notJson(error, path);
   }
 }
 
-/** Null for an object too. A path is put together only where it is needed, as most values are none of its steps. */
-function copyScalar(value: unknown, path: string, step: string | number | null): JsonValue {
+function notJson(error: unknown, path: string): NotJson {
+  return error instanceof NotJson ? error : new NotJson(path, "cannot be read", { cause: error });
+}
+
+/** Copies what stands at a step of a path. The whole path is only built for what is nested, and for an error. */
+function copyValue(value: unknown, path: string, step: string | number | null, depth: number): JsonValue {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -62,7 +64,7 @@ function copyScalar(value: unknown, path: string, step: string | number | null):
       if (!Number.isFinite(value)) throw new NotJson(at(path, step), `is ${value}, which JSON cannot carry`);
       return Object.is(value, -0) ? 0 : value;
     case "object":
-      return null;
+      return value === null ? null : copyNested(value, at(path, step), depth);
     default:
       throw new NotJson(
         at(path, step),
@@ -71,39 +73,21 @@ function copyScalar(value: unknown, path: string, step: string | number | null):
   }
 }
 
-function copyItem(value: unknown, path: string, step: string | number | null, depth: number): JsonValue {
-  const scalar = copyScalar(value, path, step);
-  return scalar !== null || value === null ? scalar : freeze(copyNested(value as object, at(path, step), depth));
-}
-
-function copyNested(value: object | null, path: string, depth: number): JsonValue {
-  if (value === null) return null;
+function copyNested(value: object, path: string, depth: number): JsonValue {
   if (depth >= JSON_DEPTH_MAX) throw new NotJson(path, `nests deeper than ${JSON_DEPTH_MAX} levels or contains itself`);
-  return Array.isArray(value) ? copyArray(value, path, depth) : copyObject(value, path, depth);
-}
-
-function copyArray(value: readonly unknown[], path: string, depth: number): JsonValue {
-  const out: JsonValue[] = [];
-  for (let i = 0; i < value.length; i++) out.push(copyItem(value[i], path, i, depth + 1));
-  return out;
-}
-
-function at(path: string, step: string | number | null): string {
-  if (step === null) return path;
-  return typeof step === "number" ? `${path}[${step}]` : `${path}.${step}`;
-}
-
-function freeze(value: JsonValue): JsonValue {
-  return Object.freeze(value);
-}
-
-function copyObject(value: object, path: string, depth: number): JsonValue {
+  if (Array.isArray(value)) return copyArray(value, path, depth);
   const prototype: unknown = Object.getPrototypeOf(value);
   // Objects of another realm (a vm context, a test runner) are plain too: their prototype's prototype is null.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     throw new NotJson(path, `is a ${value.constructor?.name || "class instance"}, which JSON cannot carry`);
   }
   return copyFields(value, path, depth, NO_FIELDS);
+}
+
+function copyArray(value: readonly unknown[], path: string, depth: number): JsonValue {
+  const out: JsonValue[] = [];
+  for (let i = 0; i < value.length; i++) out.push(Object.freeze(copyValue(value[i], path, i, depth + 1)));
+  return out;
 }
 
 const NO_FIELDS: ReadonlySet<string> = new Set();
@@ -114,9 +98,14 @@ function copyFields(value: object, path: string, depth: number, without: Readonl
     if (without.size > 0 && without.has(key)) continue;
     if (key === "__proto__") throw new NotJson(`${path}.__proto__`, "is a key that is not allowed");
     const item: unknown = (value as Record<string, unknown>)[key];
-    if (item !== undefined) out[key] = copyItem(item, path, key, depth + 1);
+    if (item !== undefined) out[key] = Object.freeze(copyValue(item, path, key, depth + 1));
   }
   return out;
+}
+
+function at(path: string, step: string | number | null): string {
+  if (step === null) return path;
+  return typeof step === "number" ? `${path}[${step}]` : `${path}.${step}`;
 }
 
 /** Whether two JSON values are equal; the order of an object's keys does not matter, nor do `undefined` properties. */

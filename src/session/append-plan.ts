@@ -1,7 +1,7 @@
 import { sameJson } from "../internal/json.ts";
 import { checkGuard, checkHolder, checkRequests, checkTurns } from "./append-guard.ts";
 import type { CheckedDraft } from "./draft.ts";
-import { bodyOf, type Entry, type EntryBody, type EntryStamp, isNode } from "./entry.ts";
+import { bodyOf, type Entry, type EntryBody, isNode } from "./entry.ts";
 import {
   notANode,
   SessionCapacityError,
@@ -71,23 +71,22 @@ export interface PlannedAppend {
 }
 
 /**
- * Decides what an append writes, step by step: each step says what it must know of the log, and goes on when it is told.
- * Every store plans with this function, and then writes the plan's `added` and `head` together. Nothing is wanted in the
- * common case of new entries at the leaf.
+ * Decides what an append writes, or says what of the log it must know for that: whoever calls looks it up, and calls again
+ * with all that is known then. Every store plans with this function, and then writes the plan's `added` and `head`
+ * together. Nothing is wanted in the common case of new entries at the leaf.
  *
  * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
  */
-export function* planAppend(input: AppendInput): Generator<Wanted, PlannedAppend, Found> {
-  const known = new KnownLog();
-  const first = idsToFind(input.head, input.drafts, input.options);
-  if (first.length > 0) known.add(first, yield { ids: first, settings: [] });
-  for (;;) {
-    try {
-      return { plan: planWith(input, known), found: known.entries };
-    } catch (missing) {
-      if (!(missing instanceof MissingPart)) throw missing;
-      known.add(missing.wanted.ids, yield missing.wanted);
-    }
+export function planAppend(input: AppendInput, known: KnownLog = NOTHING_KNOWN): PlannedAppend | Wanted {
+  if (known === NOTHING_KNOWN) {
+    const ids = idsToFind(input.head, input.drafts, input.options);
+    if (ids.length > 0) return { ids, settings: [] };
+  }
+  try {
+    return { plan: planWith(input, known), found: known.entries };
+  } catch (missing) {
+    if (missing instanceof MissingPart) return missing.wanted;
+    throw missing;
   }
 }
 
@@ -98,30 +97,47 @@ export function planFirst(head: SessionHead, drafts: readonly CheckedDraft[], no
 
 /** Plans an append to a log that can be looked into at once. */
 export function planNow(input: AppendInput, look: (wanted: Wanted) => Found): PlannedAppend {
-  const steps = planAppend(input);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(look(step.value));
-  return step.value;
+  let known = NOTHING_KNOWN;
+  for (;;) {
+    const planned = planAppend(input, known);
+    if ("plan" in planned) return planned;
+    known = known.with(planned, look(planned));
+  }
 }
 
 /** Plans an append to a log that answers later. */
 export async function planLater(input: AppendInput, look: (wanted: Wanted) => Promise<Found>): Promise<PlannedAppend> {
-  const steps = planAppend(input);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(await look(step.value));
-  return step.value;
+  let known = NOTHING_KNOWN;
+  for (;;) {
+    const planned = planAppend(input, known);
+    if ("plan" in planned) return planned;
+    known = known.with(planned, await look(planned));
+  }
 }
 
-/** What is known of the log so far. */
-class KnownLog {
-  readonly entries = new Map<string, StoredEntry>();
-  readonly #settings = new Map<number, SettingsNode>();
-  readonly #asked = new Set<string>();
+/** What a plan knows of the log. */
+export class KnownLog {
+  readonly entries: ReadonlyMap<string, StoredEntry>;
+  readonly #settings: ReadonlyMap<number, SettingsNode>;
+  readonly #asked: ReadonlySet<string>;
 
-  add(asked: readonly string[], { entries, settings }: Found): void {
-    for (const id of asked) this.#asked.add(id);
-    for (const [id, stored] of entries) this.entries.set(id, stored);
-    for (const [seq, node] of settings) this.#settings.set(seq, node);
+  constructor(
+    entries: ReadonlyMap<string, StoredEntry>,
+    settings: ReadonlyMap<number, SettingsNode>,
+    asked: ReadonlySet<string>,
+  ) {
+    this.entries = entries;
+    this.#settings = settings;
+    this.#asked = asked;
+  }
+
+  /** The same, and what was found of what was wanted. */
+  with({ ids }: Wanted, { entries, settings }: Found): KnownLog {
+    return new KnownLog(
+      new Map([...this.entries, ...entries]),
+      new Map([...this.#settings, ...settings]),
+      new Set([...this.#asked, ...ids]),
+    );
   }
 
   /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
@@ -137,6 +153,9 @@ class KnownLog {
     return node;
   }
 }
+
+/** What every plan begins with, and most end with. */
+export const NOTHING_KNOWN: KnownLog = new KnownLog(new Map(), new Map(), new Set());
 
 /** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
 class MissingPart {
@@ -197,8 +216,8 @@ class Chain {
   readonly #input: AppendInput;
   readonly #known: KnownLog;
   readonly #sessionId: string;
-  /** Those that were added; null while there is none, as often one is all. */
-  #own: Map<string, StoredEntry> | null = null;
+  /** Those that were added; null where one is all. */
+  readonly #own: Map<string, StoredEntry> | null;
   #cursor: string | null;
   /** Null where settings may take any number of bytes. */
   readonly #meter: SettingsMeter | null;
@@ -208,6 +227,7 @@ class Chain {
     this.#known = known;
     this.head = input.head;
     this.#sessionId = input.head.header.id;
+    this.#own = input.drafts.length === 1 ? null : new Map();
     const { onto, below, guard } = input.options;
     const bytesMax = guard?.variablesBytesMax;
     this.#meter = bytesMax === undefined ? null : new SettingsMeter(bytesMax, (last) => this.#chainOf(last));
@@ -224,14 +244,7 @@ class Chain {
     if (own !== undefined) return checkSame(this.#sessionId, draft, own.entry);
     const node = isNode(draft.body);
     const parentId = draft.parentId === undefined ? this.#cursor : draft.parentId;
-    const entry = entryOf(draft.body, {
-      id: draft.id,
-      parentId,
-      timestamp: draft.timestamp ?? this.#input.now,
-      seq: this.head.version,
-      by: draft.by,
-      inherited: draft.inherited,
-    });
+    const entry = entryOf(draft, parentId, draft.timestamp ?? this.#input.now, this.head.version);
     const parent = node ? this.#pathOf(parentId) : EMPTY_PATH;
     const path = node ? stepPath(parent, entry, this.head.header, this.#settingsAt) : null;
     if (path !== null && entry.type === "variables")
@@ -244,8 +257,7 @@ class Chain {
     else if (entry.type === "leaf") this.#cursor = entry.targetId;
     const stored = { entry, path, head: this.head };
     this.added.push(stored);
-    this.#own ??= new Map();
-    this.#own.set(entry.id, stored);
+    this.#own?.set(entry.id, stored);
     return entry;
   }
 
@@ -317,10 +329,8 @@ class Chain {
 }
 
 /** Key by key, as spreading a frozen body takes many times longer, and every append does this. */
-function entryOf(
-  body: EntryBody,
-  { id, parentId, timestamp, seq, by, inherited }: { [Key in keyof EntryStamp]: EntryStamp[Key] | undefined },
-): Entry {
+function entryOf(draft: CheckedDraft, parentId: string | null, timestamp: string, seq: number): Entry {
+  const { id, by, inherited, body } = draft;
   const entry: Record<string, unknown> = { type: body.type, id, parentId, timestamp, seq };
   if (by !== undefined) entry.by = by;
   if (inherited !== undefined) entry.inherited = inherited;

@@ -6,6 +6,8 @@ import { USAGE_FIELDS } from "./usage.ts";
 
 type Fields = { readonly [key: string]: unknown };
 type Check = (value: unknown) => string | null;
+/** How each field is checked; every check but an optional one refuses a field that is missing. */
+type Rules = Readonly<Record<string, Check>>;
 
 const text: Check = (value) => (typeof value === "string" ? null : "is not a text");
 const filled: Check = (value) => (typeof value === "string" && value !== "" ? null : "is not a text, or empty");
@@ -16,7 +18,6 @@ const amount: Check = (value) =>
   typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more";
 const time: Check = (value) => (isTimestamp(value) ? null : "is not an ISO-8601 time with milliseconds, in UTC");
 const object: Check = (value) => (isFields(value) ? null : "is not an object");
-const anything: Check = () => null;
 const oneOf =
   (...words: readonly string[]): Check =>
   (value) =>
@@ -29,6 +30,10 @@ const nullOr =
   (check: Check): Check =>
   (value) =>
     value === null ? null : check(value);
+const optional =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined ? null : check(value);
 const name: Check = (value) => {
   try {
     checkName(value, "an");
@@ -80,105 +85,100 @@ const questions: Check = (value) => {
   return whole ? null : "has one without a callId or the entry that asks";
 };
 
-const extras: Rules = { agent: [text, "optional"], metadata: [object, "optional"] };
+const extras: Rules = { agent: optional(text), metadata: optional(object) };
 const messageRules: Readonly<Record<string, Rules>> = {
-  system: { ...extras, content: [content] },
-  user: { ...extras, content: [content] },
+  system: { ...extras, content },
+  user: { ...extras, content },
   assistant: {
     ...extras,
-    content: [nullOr(content)],
-    toolCalls: [toolCalls, "optional"],
-    provider: [text, "optional"],
-    model: [text, "optional"],
-    usage: [usage, "optional"],
-    cost: [amount, "optional"],
-    stopReason: [oneOf("stop", "length", "tool_calls", "content_filter", "aborted", "error"), "optional"],
+    content: nullOr(content),
+    toolCalls: optional(toolCalls),
+    provider: optional(text),
+    model: optional(text),
+    usage: optional(usage),
+    cost: optional(amount),
+    stopReason: optional(oneOf("stop", "length", "tool_calls", "content_filter", "aborted", "error")),
   },
-  tool: { ...extras, content: [content], toolCallId: [filled], name: [text], isError: [flag, "optional"] },
+  tool: { ...extras, content, toolCallId: filled, name: text, isError: optional(flag) },
 };
 
 const message: Check = (value) => {
   if (!isFields(value)) return "is not an object";
-  const rules = Object.hasOwn(messageRules, String(value.role)) ? messageRules[String(value.role)] : undefined;
+  const role = String(value.role);
+  const rules = Object.hasOwn(messageRules, role) ? messageRules[role] : undefined;
   if (rules === undefined) return `has the role ${show(value.role)}, which is not one of system, user, assistant, tool`;
   const problem = fieldProblem(value, rules);
   return problem === null ? null : `is not valid: ${problem}`;
 };
 
-type Rules = Readonly<Record<string, readonly [Check] | readonly [Check, "optional"]>>;
-
 const RULES: Readonly<Record<string, Rules>> = {
-  message: { message: [message] },
+  message: { message },
   compaction: {
-    summary: [filled],
-    firstKeptEntryId: [name],
-    tokensBefore: [amount],
-    details: [anything, "optional"],
-    usage: [usage, "optional"],
-    cost: [amount, "optional"],
+    summary: filled,
+    firstKeptEntryId: name,
+    tokensBefore: amount,
+    usage: optional(usage),
+    cost: optional(amount),
   },
   branch_summary: {
-    summary: [text],
-    fromId: [nullOr(name)],
-    details: [anything, "optional"],
-    usage: [usage, "optional"],
-    cost: [amount, "optional"],
+    summary: text,
+    fromId: nullOr(name),
+    usage: optional(usage),
+    cost: optional(amount),
   },
-  custom_message: { customType: [filled], content: [content], display: [flag], details: [anything, "optional"] },
-  thinking_level_change: { thinkingLevel: [filled] },
-  model_change: { provider: [filled], modelId: [filled] },
+  custom_message: { customType: filled, content, display: flag },
+  thinking_level_change: { thinkingLevel: filled },
+  model_change: { provider: filled, modelId: filled },
   variables: {
-    set: [object],
-    unset: [listOf(text)],
-    systemPrompt: [nullOr(text), "optional"],
-    activeTools: [listOf(text), "optional"],
-    activeSkills: [listOf(text), "optional"],
+    set: object,
+    unset: listOf(text),
+    systemPrompt: optional(nullOr(text)),
+    activeTools: optional(listOf(text)),
+    activeSkills: optional(listOf(text)),
   },
-  custom: { customType: [filled], data: [anything, "optional"] },
-  erased: { was: [filled], reason: [text, "optional"] },
-  leaf: { targetId: [nullOr(name)] },
-  label: { targetId: [name], label: [nullOr(filled)] },
-  session_info: { name: [text] },
-  status: { status: [oneOf("active", "suspended", "closed", "expired")], reason: [text, "optional"] },
+  custom: { customType: filled },
+  erased: { was: filled, reason: optional(text) },
+  leaf: { targetId: nullOr(name) },
+  label: { targetId: name, label: nullOr(filled) },
+  session_info: { name: text },
+  status: { status: oneOf("active", "suspended", "closed", "expired"), reason: optional(text) },
   run: {
-    runId: [name],
-    phase: [oneOf("started", "finished", "failed", "cancelled")],
-    error: [anything, "optional"],
-    usage: [usage, "optional"],
-    truncated: [flag, "optional"],
-    sandbox: [object, "optional"],
-    claim: [count, "optional"],
+    runId: name,
+    phase: oneOf("started", "finished", "failed", "cancelled"),
+    usage: optional(usage),
+    truncated: optional(flag),
+    sandbox: optional(object),
+    claim: optional(count),
   },
   run_request: {
-    runId: [name],
-    agent: [name, "optional"],
-    group: [name, "optional"],
-    model: [filled, "optional"],
-    options: [object, "optional"],
-    input: [content],
-    notBefore: [time, "optional"],
-    deadline: [time, "optional"],
+    runId: name,
+    agent: optional(name),
+    group: optional(name),
+    model: optional(filled),
+    options: optional(object),
+    input: content,
+    notBefore: optional(time),
+    deadline: optional(time),
   },
   run_parked: {
-    runId: [name],
-    questions: [questions],
-    expiresAt: [time, "optional"],
-    host: [text, "optional"],
+    runId: name,
+    questions,
+    expiresAt: optional(time),
+    host: optional(text),
   },
-  cancel: { runId: [name], reason: [text, "optional"] },
+  cancel: { runId: name, reason: optional(text) },
   approval: {
-    runId: [name],
-    callId: [filled],
-    decision: [anything, "optional"],
-    question: [name, "optional"],
-    note: [text, "optional"],
-    asked: [object, "optional"],
+    runId: name,
+    callId: filled,
+    question: optional(name),
+    note: optional(text),
+    asked: optional(object),
   },
-  queued: { runId: [name], kind: [oneOf("steer", "followUp")], content: [content] },
-  compaction_undone: { targetId: [name] },
-  trailer: { closedAt: [time], entryCount: [count], usage: [usage] },
-  effect: { runId: [name], callId: [filled] },
-  prune: { targetId: [name] },
+  queued: { runId: name, kind: oneOf("steer", "followUp"), content },
+  compaction_undone: { targetId: name },
+  trailer: { closedAt: time, entryCount: count, usage },
+  effect: { runId: name, callId: filled },
+  prune: { targetId: name },
 };
 
 /**
@@ -249,13 +249,8 @@ export function checkMessage(value: unknown): void {
 
 function fieldProblem(value: Fields, rules: Rules): string | null {
   for (const field in rules) {
-    const [check, optional] = rules[field] as readonly [Check, "optional"?];
-    if (value[field] === undefined) {
-      if (optional === undefined) return `${field} is missing`;
-      continue;
-    }
-    const problem = check(value[field]);
-    if (problem !== null) return `${field} ${problem}`;
+    const problem = (rules[field] as Check)(value[field]);
+    if (problem !== null) return value[field] === undefined ? `${field} is missing` : `${field} ${problem}`;
   }
   return null;
 }

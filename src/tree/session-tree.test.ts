@@ -60,6 +60,19 @@ describe("appending", () => {
     expect(await tree.getBranch()).toHaveLength(50);
     expect(tree.version).toBe(50);
   });
+
+  test("names its user on what it appends, but not on what a run writes under its lease", async () => {
+    const store = openMemoryStore();
+    const { header } = await store.create(createHeader());
+    const tree = await SessionTree.on(store, header.id, { by: "ada" });
+    const lease = await store.lease(header.id, "run", 1000);
+    const said = await tree.appendMessage(user("a"));
+    const written = await tree.append(
+      { type: "message", message: assistant("b") },
+      { guard: { leaseToken: lease.token } },
+    );
+    expect([said.by, written.by]).toEqual(["ada", undefined]);
+  });
 });
 
 describe("navigating", () => {

@@ -59,19 +59,22 @@ export class StoreBacking implements TreeBacking {
   }
 
   async append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
-    const { guard, onAppend } = this.#options;
+    const { onAppend } = this.#options;
     const known = this.#version;
-    const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
-    const result = await this.store.append(sessionId, drafts, { ...this.#stamp(options), ...guarded });
+    const result = await this.store.append(sessionId, drafts, this.#optionsOf(drafts, options));
     this.#version = Math.max(this.#version, result.version);
     // An entry that this tree has known of before is a repetition.
-    await onAppend?.({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
+    if (onAppend !== undefined)
+      await onAppend({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
     return result;
   }
 
-  #stamp(options: AppendOptions | undefined): Pick<AppendOptions, "by"> {
-    const { by } = this.#options;
-    return by === undefined || options?.guard?.leaseToken !== undefined ? {} : { by };
+  #optionsOf(drafts: readonly EntryDraft[], options: AppendOptions | undefined): AppendOptions | undefined {
+    const { guard, by } = this.#options;
+    const stamps = by !== undefined && options?.guard?.leaseToken === undefined;
+    if (guard === undefined && !stamps) return options;
+    const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
+    return stamps ? { by, ...guarded } : guarded;
   }
 
   async flush(): Promise<null> {

@@ -181,11 +181,11 @@ export class LogSink implements RunSink {
     const fresh = entries.find(({ seq }) => seq >= this.#ear.heard);
     if (fresh !== undefined && fresh.seq > this.#ear.heard) await this.#ear.look(fresh.seq);
     this.#ear.skipTo(version);
-    const added = entries.filter((entry) => isNode(entry) && entry.seq >= this.#version);
-    const [first] = added;
+    const isAdded = (entry: Entry): boolean => isNode(entry) && entry.seq >= this.#version;
+    const first = entries.find(isAdded);
     if (first === undefined) return { entries };
     const others = first.parentId === this.#lastId ? NOBODY : await this.#othersBefore(first);
-    this.#lastId = (added.at(-1) as Entry).id;
+    this.#lastId = (entries.findLast(isAdded) as Entry).id;
     this.#version = version;
     // A run that began beside the leaf was never left.
     const moved = this.#atLeaf && head.leafId !== this.#lastId;

@@ -125,9 +125,12 @@ class DrivenStore implements SessionStore {
         started === null
           ? this.#appendChecked(sessionId, checked, options)
           : started.then(() => this.#appendChecked(sessionId, checked, options));
-      const wake = (): void => this.#hub.wake(sessionId);
-      if (started === null && this.#driver.appendsAtOnce === true) wake();
-      else appending.then(wake, () => {});
+      if (started === null && this.#driver.appendsAtOnce === true) this.#hub.wake(sessionId);
+      else
+        appending.then(
+          () => this.#hub.wake(sessionId),
+          () => {},
+        );
       return appending;
     } catch (error) {
       return Promise.reject(error);

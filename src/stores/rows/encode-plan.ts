@@ -38,7 +38,8 @@ export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMa
       leafSeq: leafAfter(place, stored, own),
       factsSeq: sameFacts(place.head, head) ? place.factsSeq : entry.seq,
     };
-    const [state, body] = [encodeState(place, stored, next), JSON.stringify(entry)];
+    const state = encodeState(place, stored, next);
+    const body = JSON.stringify(entry);
     excess += state.length - body.length;
     if (excess > STATES_CHARACTERS_MAX) throw tooMuchState(plan);
     rows.push({ seq: entry.seq, id: entry.id, state, body });

@@ -63,28 +63,28 @@ export interface HeadPlace {
   readonly factsSeq: number | null;
 }
 
+type MutableState = { -readonly [Field in keyof EntryState]: EntryState[Field] };
+
 /** The state of a new entry, as JSON. `next` is the head after it, `before` the one before. */
 export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
   const { head, leafSeq, factsSeq } = next;
-  return JSON.stringify({
-    at: head.updatedAt,
-    modified: head.modifiedAt === head.updatedAt ? undefined : head.modifiedAt,
-    ...(path === null ? null : pathState(path, entry.seq)),
-    leaf: leafSeq === entry.seq ? undefined : leafSeq,
-    facts: factsSeq === before.factsSeq ? (factsSeq ?? undefined) : factsOf(head),
-    ...totalsState(head),
-  } satisfies EntryState);
+  const state: MutableState = { at: head.updatedAt };
+  if (head.modifiedAt !== head.updatedAt) state.modified = head.modifiedAt;
+  if (path !== null) addPath(state, path, entry.seq);
+  if (leafSeq !== entry.seq) state.leaf = leafSeq;
+  if (factsSeq !== before.factsSeq) state.facts = factsOf(head);
+  else if (factsSeq !== null) state.facts = factsSeq;
+  addTotals(state, head);
+  return JSON.stringify(state);
 }
 
 /** A head by itself, with all of its parts but the settings: in their place stands where they are. */
 export function headState(head: SessionHead): EntryState {
-  return {
-    at: head.updatedAt,
-    modified: head.modifiedAt,
-    ...pathState(head.path, -1),
-    facts: factsOf(head),
-    ...totalsState(head),
-  };
+  const state: MutableState = { at: head.updatedAt, modified: head.modifiedAt };
+  addPath(state, head.path, -1);
+  state.facts = factsOf(head);
+  addTotals(state, head);
+  return state;
 }
 
 /** Whether two heads have the part in common that few entries change. */
@@ -179,17 +179,21 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
 
 /** The fields of a state that tell the path which ends at `seq`. */
 export function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
+  const state = {};
+  addPath(state, path, seq);
+  return state;
+}
+
+function addPath(state: Partial<MutableState>, path: PathSummary, seq: number): void {
   const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
-  return {
-    depth,
-    turns: turnCount === depth ? undefined : turnCount,
-    usage: sameUsage(usage, NO_USAGE) ? undefined : usageState(usage),
-    cost: cost === 0 ? undefined : cost,
-    compaction: compactionId ?? undefined,
-    model: model === null ? undefined : [model.provider, model.modelId],
-    thinking: thinkingLevel === "off" ? undefined : thinkingLevel,
-    settings: settings?.seq === seq ? settingsState(settings) : settings?.seq,
-  };
+  state.depth = depth;
+  if (turnCount !== depth) state.turns = turnCount;
+  if (!sameUsage(usage, NO_USAGE)) state.usage = usageState(usage);
+  if (cost !== 0) state.cost = cost;
+  if (compactionId !== null) state.compaction = compactionId;
+  if (model !== null) state.model = [model.provider, model.modelId];
+  if (thinkingLevel !== "off") state.thinking = thinkingLevel;
+  if (settings !== null) state.settings = settings.seq === seq ? settingsState(settings) : settings.seq;
 }
 
 /** The part of a head that few entries change. */
@@ -206,13 +210,11 @@ export function factsOf(head: SessionHead): FactsState {
 }
 
 /** What a head sums up over all branches, where that is not what its path does. */
-function totalsState({ path, messageCount, usage, cost, closed }: SessionHead): Omit<EntryState, "at"> {
-  return {
-    messages: messageCount === path.turnCount ? undefined : messageCount,
-    spent: sameUsage(usage, path.usage) ? undefined : usageState(usage),
-    spentCost: cost === path.cost ? undefined : cost,
-    closed: closed ? true : undefined,
-  };
+function addTotals(state: MutableState, { path, messageCount, usage, cost, closed }: SessionHead): void {
+  if (messageCount !== path.turnCount) state.messages = messageCount;
+  if (!sameUsage(usage, path.usage)) state.spent = usageState(usage);
+  if (cost !== path.cost) state.spentCost = cost;
+  if (closed) state.closed = true;
 }
 
 function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {

@@ -1,12 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
-import {
-  type AppendInput,
-  type Found,
-  planAppend,
-  type PlannedAppend,
-  type Wanted,
-} from "../../session/append-plan.ts";
+import { NOTHING_KNOWN, planAppend, type PlannedAppend, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
@@ -52,17 +46,18 @@ export class RowAppender<Part extends LogRange, Session extends RowSession<Part>
 
   /** Appends of one process to one session must take turns, so that each finds the head of the one before. */
   *append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Asking<AppendResult> {
-    const { cache } = this.#reader;
+    const { cache, port } = this.#reader;
     const attempt = { drafts, options, now: this.#clock.now() };
     const known = cache.get(sessionId);
     try {
-      let outcome: Outcome<Session> = known === undefined ? "behind" : yield* this.#appendQuickly(known, attempt);
+      let outcome: Outcome<Session> =
+        known === undefined ? "behind" : yield* write(this.#reader, known, attempt, { remembered: true });
       for (let count = 1; typeof outcome === "string"; count++) {
         if (count > ATTEMPTS_MAX) throw new SessionBusyError(sessionId, "others that append to it all the time");
         // Lets others go first who are in the way for the same reason.
         if (count > ATTEMPTS_WITHOUT_WAIT) yield* ask(wait(Math.random() * Math.min(WAIT_MS_MAX, count)));
         const next: Attempt = outcome === "unsure" ? { ...attempt, drafts: drafts.map(notFresh) } : attempt;
-        outcome = yield* ask(this.#reader.port.locked((port) => this.#appendCarefully(port, sessionId, next)));
+        outcome = yield* ask(port.locked((locked) => this.#appendCarefully(locked, sessionId, next)));
       }
       cache.remember(outcome.session);
       return outcome.result;
@@ -73,74 +68,56 @@ export class RowAppender<Part extends LogRange, Session extends RowSession<Part>
     }
   }
 
-  /** On a remembered head. A refusal is not the last word, and neither is that there is nothing to write. */
-  *#appendQuickly(session: Session, attempt: Attempt): Asking<Outcome<Session>> {
-    const reader = this.#reader;
-    const { port } = reader;
-    let idsUnseen = false;
-    // Drafts are nearly always new. Where `commit` can see to that, they are not looked up.
-    function* look({ ids, settings }: Wanted): Asking<Found> {
-      if (!port.checksIds || session.segments.length > 1) return yield* reader.look(session, { ids, settings });
-      const own = new Set(attempt.drafts.map(({ id }) => id));
-      const others = ids.filter((id) => !own.has(id));
-      if (others.length < ids.length) idsUnseen = true;
-      return yield* reader.look(session, { ids: others, settings });
-    }
-    // The lease is a condition of `commit`; here it is taken to be the right one.
-    const leaseToken = attempt.options.guard?.leaseToken ?? null;
-    let planned: PlannedAppend;
-    try {
-      planned = yield* planOn(session, attempt, leaseToken, look);
-    } catch (error) {
-      if (error instanceof SessionError && error.code !== "STORE_FAILED") return "behind";
-      throw error;
-    }
-    if (planned.plan.added.length === 0) return "behind";
-    return yield* commit(port, session, planned, { leaseToken, idsUnseen });
-  }
-
   *#appendCarefully(port: RowPort<Part, Session>, sessionId: string, attempt: Attempt): Asking<Outcome<Session>> {
     const reader = new RowReader(port, this.#reader.cache);
     const session = yield* reader.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
-    const token = attempt.options.guard?.leaseToken;
-    const live = token === undefined ? null : yield* ask(port.leaseToken(session));
-    const planned = yield* planOn(session, attempt, live, (wanted) => reader.look(session, wanted));
-    const { plan } = planned;
-    if (plan.added.length === 0) return { result: resultOf(planned), session };
-    return yield* commit(port, session, planned, { leaseToken: token ?? null, idsUnseen: false });
+    return yield* write(reader, session, attempt, { remembered: false });
   }
 }
 
-function* planOn(
-  { head }: RowSession<LogRange>,
+/** Plans on a session and writes that. On a remembered one, neither a refusal is the last word nor nothing to write. */
+function* write<Part extends LogRange, Session extends RowSession<Part>>(
+  reader: RowReader<Part, Session>,
+  session: Session,
   { drafts, options, now }: Attempt,
-  leaseToken: number | null,
-  look: (wanted: Wanted) => Asking<Found>,
-): Asking<PlannedAppend> {
-  const input: AppendInput = { head, drafts, options, leaseToken, now };
-  const steps = planAppend(input);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(yield* look(step.value));
-  return step.value;
+  { remembered }: { readonly remembered: boolean },
+): Asking<Outcome<Session>> {
+  const { port } = reader;
+  const asked = options.guard?.leaseToken ?? null;
+  // The lease is a condition of `commit`; on a remembered session it is taken to be the right one.
+  const leaseToken = remembered || asked === null ? asked : yield* ask(port.leaseToken(session));
+  const input = { head: session.head, drafts, options, leaseToken, now };
+  // Drafts are nearly always new. Where `commit` can see to that, they are not looked up.
+  const skipsOwn = remembered && port.checksIds && session.segments.length === 1;
+  let idsUnseen = false;
+  let planned: PlannedAppend | Wanted;
+  try {
+    planned = planAppend(input);
+    for (let known = NOTHING_KNOWN; !("plan" in planned); planned = planAppend(input, known)) {
+      const { ids, settings } = planned;
+      const others = skipsOwn ? withoutOwn(ids, drafts) : ids;
+      if (others.length < ids.length) idsUnseen = true;
+      known = known.with(planned, yield* reader.look(session, { ids: others, settings }));
+    }
+  } catch (error) {
+    if (remembered && error instanceof SessionError && error.code !== "STORE_FAILED") return "behind";
+    throw error;
+  }
+  const { plan, found } = planned;
+  const result = { version: plan.head.version, entries: plan.entries, head: plan.head };
+  if (plan.added.length === 0) return remembered ? "behind" : { result, session };
+  const encoded = encodePlan(session, plan, found);
+  const written = yield* ask(port.commit(session, encoded, { leaseToken: asked, idsUnseen }));
+  return typeof written === "string" ? written : { result, session: written };
 }
 
-function* commit<Part extends LogRange, Session extends RowSession<Part>>(
-  port: RowPort<Part, Session>,
-  session: Session,
-  planned: PlannedAppend,
-  conditions: Parameters<RowPort<Part, Session>["commit"]>[2],
-): Asking<Outcome<Session>> {
-  const encoded = encodePlan(session, planned.plan, planned.found);
-  const written = yield* ask(port.commit(session, encoded, conditions));
-  return typeof written === "string" ? written : { result: resultOf(planned), session: written };
+function withoutOwn(ids: readonly string[], drafts: readonly CheckedDraft[]): readonly string[] {
+  const own = new Set(drafts.map(({ id }) => id));
+  return ids.filter((id) => !own.has(id));
 }
 
 /** An earlier try may have been carried out without our hearing of it, so that no id is new any more. */
 function notFresh(draft: CheckedDraft): CheckedDraft {
   return { ...draft, fresh: false };
-}
-
-function resultOf({ plan: { head, entries } }: PlannedAppend): AppendResult {
-  return { version: head.version, entries, head };
 }

@@ -136,30 +136,30 @@ class CheckedStatement implements SqliteStatement {
   }
 
   run(values: readonly SqlValue[]): number {
-    return this.#attempt(values, () => {
+    checkValues(values);
+    try {
       this.#single ??= this.#prepare();
       return Number(this.#single.run(...values).changes);
-    });
+    } catch (error) {
+      throw sqliteFailure(error, this.#place);
+    }
   }
 
   get<Row>(values: readonly SqlValue[]): Row | undefined {
-    return this.#attempt(values, () => {
+    checkValues(values);
+    try {
       this.#single ??= this.#prepare();
       return (this.#single.get(...values) ?? undefined) as Row | undefined;
-    });
+    } catch (error) {
+      throw sqliteFailure(error, this.#place);
+    }
   }
 
   all<Row>(values: readonly SqlValue[]): Row[] {
-    return this.#attempt(values, () => {
-      this.#list ??= this.#prepare();
-      return this.#list.all(...values) as Row[];
-    });
-  }
-
-  #attempt<T>(values: readonly SqlValue[], work: () => T): T {
     checkValues(values);
     try {
-      return work();
+      this.#list ??= this.#prepare();
+      return this.#list.all(...values) as Row[];
     } catch (error) {
       throw sqliteFailure(error, this.#place);
     }

@@ -19,8 +19,7 @@ import { type LoadedSession, SessionLog } from "./session-log.ts";
 import type { SqliteHandle, SqliteStatement } from "./sqlite-handle.ts";
 
 const ROW = "seq, id, state";
-const IS_UNSETTLED = "EXISTS (SELECT 1 FROM unsettled WHERE session_key = ?)";
-const IS_LEASED = "EXISTS (SELECT 1 FROM leases WHERE session_key = ? AND token = ? AND expires_ms > ?)";
+const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5 FROM unsettled";
 
 /**
  * The rows of an SQLite database.
@@ -63,9 +62,10 @@ export class SqlitePort implements SqlPort<LoadedSession> {
     const page = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq`;
     this.#forward = handle.prepare(`${page} LIMIT ?`);
     this.#backward = handle.prepare(`${page} DESC LIMIT ?`);
-    const insert = `INSERT OR IGNORE INTO entries SELECT ?, ?, ?, ?, ? WHERE ${IS_UNSETTLED}`;
-    this.#insert = handle.prepare(insert);
-    this.#insertUnderLease = handle.prepare(`${insert} AND ${IS_LEASED}`);
+    this.#insert = handle.prepare(`${INSERT} WHERE session_key = ?1`);
+    this.#insertUnderLease = handle.prepare(
+      `${INSERT} JOIN leases USING (session_key) WHERE session_key = ?1 AND token = ?6 AND expires_ms > ?7`,
+    );
   }
 
   load(sessionId: string): LoadedSession | null {
@@ -90,9 +90,9 @@ export class SqlitePort implements SqlPort<LoadedSession> {
   }
 
   commit(session: LoadedSession, plan: EncodedPlan, conditions: CommitConditions): LoadedSession | "behind" {
-    const write = (): LoadedSession | "behind" => this.#write(session, plan, conditions);
     const oneStatement = plan.rows.length === 1 && !needsFinish(session.head, plan.place.head);
-    return this.#isLocked || oneStatement ? write() : this.#handle.transaction(write);
+    if (this.#isLocked || oneStatement) return this.#write(session, plan, conditions);
+    return this.#handle.transaction(() => this.#write(session, plan, conditions));
   }
 
   locked<T>(steps: (port: this) => Asking<T>): T {
@@ -152,14 +152,15 @@ export class SqlitePort implements SqlPort<LoadedSession> {
   #insertRow(key: number, { seq, id, state, body }: NewRow, { leaseToken }: CommitConditions): boolean {
     const changes =
       leaseToken === null
-        ? this.#insert.run([key, seq, id, state, body, key])
-        : this.#insertUnderLease.run([key, seq, id, state, body, key, key, leaseToken, this.#clock().getTime()]);
+        ? this.#insert.run([key, seq, id, state, body])
+        : this.#insertUnderLease.run([key, seq, id, state, body, leaseToken, this.#clock().getTime()]);
     return changes > 0;
   }
 
   /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
   #finish(key: number, before: SessionHead, after: SessionHead): void {
-    const [start, end] = [wholeBlocks(before.version), wholeBlocks(after.version)];
+    const start = wholeBlocks(before.version);
+    const end = wholeBlocks(after.version);
     if (end > start) {
       const index = `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`;
       this.#handle.prepare(index).run(boundsOf({ key, start, end }));

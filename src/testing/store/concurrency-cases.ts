@@ -113,6 +113,21 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "judges an append by what another handle wrote and deleted, not by what it remembers",
+    needs: "shared",
+    async run(context) {
+      const { store } = context;
+      const other = await openAgain(context);
+      await make(store, "a");
+      await store.append("a", [user("1", { id: "e1" })]);
+      await other.append("a", [user("2")], { expectedVersion: 1 });
+      await store.append("a", [user("3")], { expectedVersion: 2 });
+      assert.equal((await headOf(other, "a")).version, 3);
+      await other.delete("a");
+      await assert.rejects(store.append("a", [user("1", { id: "e1" })]), { code: "SESSION_NOT_FOUND" });
+    },
+  },
+  {
     name: "lets one of two handles win that create the same id, and holds maxOpenPerUser across both",
     needs: "shared",
     async run(context) {
