@@ -28,3 +28,17 @@ export function compareForListing(a: ListPosition, b: ListPosition): number {
 export function listPosition(head: SessionHead): ListPosition {
   return { modifiedAt: head.modifiedAt, id: head.header.id };
 }
+
+/** Whether a session is active or suspended. */
+export function isOpen({ status }: SessionHead): boolean {
+  return status === "active" || status === "suspended";
+}
+
+/** Those of some sessions that are open and got no append since a time, the oldest append first, equal times by id. */
+export function idleSince(heads: readonly SessionHead[], before: string): SessionHead[] {
+  const idle = heads.filter((head) => isOpen(head) && head.updatedAt < before);
+  return idle.sort((a, b) => {
+    const [left, right] = a.updatedAt === b.updatedAt ? [a.header.id, b.header.id] : [a.updatedAt, b.updatedAt];
+    return left < right ? -1 : 1;
+  });
+}

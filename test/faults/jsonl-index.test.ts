@@ -144,7 +144,7 @@ test("an index of another session, or of the file before it was rewritten, is no
   }
   const other = (await store.pathOf("b")) as string;
   await store.close();
-  expect((await stat(indexOf(path))).size).toBeGreaterThan(1000);
+  expect((await stat(indexOf(path))).size).toBeGreaterThan(300);
   await copyFile(indexOf(other), indexOf(path));
   const again = await openStore(directory);
   expect((await idsOf(again)).length).toBe(40);
@@ -166,11 +166,14 @@ test("an index of another session, or of the file before it was rewritten, is no
 test("an index with a piece missing, or of a file that was rewritten in place and grew, is not believed", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory);
-  for (let i = 0; i < 85; i++) await store.append("a", [user(i === 84 ? "short" : LONG, `e${i}`)]);
+  for (let i = 0; i < 84; i++) await store.append("a", [user(LONG, `e${i}`)]);
   await store.close();
+  const first = await openStore(directory);
+  await first.append("a", [user("short", "e84")]);
+  await first.close();
   const lines = (await readFile(indexOf(path), "utf8")).split("\n");
-  expect(lines.length).toBeGreaterThan(4);
-  await writeFile(indexOf(path), lines.toSpliced(1, 1).join("\n"));
+  expect(lines).toHaveLength(3);
+  await writeFile(indexOf(path), lines.toSpliced(0, 1).join("\n"));
   const second = await openStore(directory);
   for (const i of [0, 20, 40, 84]) expect(await second.getEntry("a", `e${i}`)).toMatchObject({ id: `e${i}`, seq: i });
   expect((await second.path("a", "e30"))?.depth).toBe(31);

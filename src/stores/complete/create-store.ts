@@ -37,11 +37,9 @@ import { appendUnderLease } from "./append-under-lease.ts";
 import {
   checkAppendOptions,
   checkCount,
-  checkCreateOptions,
-  checkForkOptions,
+  checkMakeOptions,
   checkPurge,
   checkTime,
-  checkUndeleteOptions,
   checkWatchOptions,
   LEASE_TTL_MS_MAX,
   readRange,
@@ -102,7 +100,7 @@ class DrivenStore implements SessionStore {
 
   async create(header: SessionHeader, options: CreateOptions = {}): Promise<SessionHead> {
     this.#openDriver();
-    checkCreateOptions(options);
+    checkMakeOptions(options);
     const { entries = [], maxOpenPerUser, variablesBytesMax } = options;
     const drafts = checkDrafts(entries, { verbatim: true });
     const checked = checkHeader(header);
@@ -200,7 +198,7 @@ class DrivenStore implements SessionStore {
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {
     const driver = this.#openDriver();
     checkSessionId(sourceId);
-    checkForkOptions(options);
+    checkMakeOptions(options);
     const { at, maxForks, maxOpenPerUser } = options;
     const limits = {
       ...(maxForks === undefined ? {} : { maxForks }),
@@ -242,7 +240,7 @@ class DrivenStore implements SessionStore {
   async undelete(sessionId: string, options: UndeleteOptions = {}): Promise<boolean> {
     const driver = this.#openDriver();
     checkSessionId(sessionId);
-    checkUndeleteOptions(options);
+    checkMakeOptions(options);
     return driver.undelete(sessionId, options);
   }
 

@@ -69,29 +69,11 @@ export function checkAppendOptions(options: AppendOptions): void {
       `The option guard.status is ${show(guard.status)}; it must be a status, or a list of some.`,
     );
   }
-  if (guard.maxTurns !== undefined) checkCount(guard.maxTurns, "guard.maxTurns");
-  if (guard.variablesBytesMax !== undefined) checkCount(guard.variablesBytesMax, "guard.variablesBytesMax");
-  if (guard.leaseToken !== undefined) checkCount(guard.leaseToken, "guard.leaseToken");
-  if (guard.noOpenRun !== undefined && guard.noOpenRun !== true)
-    throw new SessionError(
-      "INVALID_OPTION",
-      `guard.noOpenRun is ${show(guard.noOpenRun)}; give true, or leave it out.`,
-    );
-  if (guard.holds !== undefined && guard.holds !== true)
-    throw new SessionError("INVALID_OPTION", `guard.holds is ${show(guard.holds)}; give true, or leave it out.`);
-}
-
-/** @throws {SessionError} `INVALID_OPTION` unless a session can be made that way. */
-export function checkCreateOptions(options: CreateOptions): void {
-  checkOptions(options);
-  if (options.variablesBytesMax !== undefined) checkCount(options.variablesBytesMax, "variablesBytesMax");
-  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
-}
-
-/** @throws {SessionError} `INVALID_OPTION` unless a session can be brought back that way. */
-export function checkUndeleteOptions(options: UndeleteOptions): void {
-  checkOptions(options);
-  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
+  for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
+    if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
+  for (const name of ["noOpenRun", "holds"] as const)
+    if (guard[name] !== undefined && guard[name] !== true)
+      throw new SessionError("INVALID_OPTION", `guard.${name} is ${show(guard[name])}; give true, or leave it out.`);
 }
 
 /** What a purge asks for, with a time that all deletions are before where it names none. */
@@ -107,12 +89,12 @@ export function checkPurge(which: string | PurgeQuery): DriverPurge {
   return { ...which, before };
 }
 
-/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless a fork can be made that way. */
-export function checkForkOptions(options: ForkOptions): void {
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless a session can be made, forked or brought back that way. */
+export function checkMakeOptions(options: CreateOptions & ForkOptions & UndeleteOptions): void {
   checkOptions(options);
   if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
-  if (options.maxForks !== undefined) checkCount(options.maxForks, "maxForks");
-  if (options.maxOpenPerUser !== undefined) checkCount(options.maxOpenPerUser, "maxOpenPerUser");
+  for (const name of ["variablesBytesMax", "maxOpenPerUser", "maxForks"] as const)
+    if (options[name] !== undefined) checkCount(options[name], name);
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless a session can be watched that way. */

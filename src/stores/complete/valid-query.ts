@@ -38,16 +38,7 @@ export function checkQuery(query: SessionQuery): CheckedQuery {
     throw invalid(`deleted is ${show(deleted)}, not true or false`);
   checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
   const after = cursor === undefined ? null : decodeCursor(cursor);
-  const filter = {
-    ...(userId !== undefined && { userId }),
-    ...(cwd !== undefined && { cwd }),
-    ...(status !== undefined && { status }),
-    ...(parentId !== undefined && { parentId }),
-    ...(runs !== undefined && { runs }),
-    ...(dueBefore !== undefined && { dueBefore }),
-    ...(deleted !== undefined && { deleted }),
-  };
-  return { filter, limit, after };
+  return { filter: given({ userId, cwd, status, parentId, runs, dueBefore, deleted }), limit, after };
 }
 
 /**
@@ -71,14 +62,13 @@ export function checkAggregateQuery(query: AggregateQuery): AggregateQuery {
   ) {
     throw invalid("groupBy is not a list of day, model and user, each at most once");
   }
-  return {
-    ...(userId !== undefined && { userId }),
-    ...(cwd !== undefined && { cwd }),
-    ...(status !== undefined && { status }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    groupBy: [...groupBy],
-  };
+  return { ...given({ userId, cwd, status, from, to }), groupBy: [...groupBy] };
+}
+
+/** Those of some fields that have a value. */
+function given<T extends object>(fields: T): { readonly [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as ReturnType<typeof given<T>>;
 }
 
 function checkFilter({ userId, cwd, status }: { userId: unknown; cwd: unknown; status: unknown }): void {

@@ -106,7 +106,7 @@ export class CheckpointFiles {
       try {
         // What a crash left after the last whole line goes.
         await handle.truncate(end);
-        writeAll(handle.fd, Buffer.from(`${JSON.stringify(record)}\n`), end);
+        writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
         if (this.#options.durability === "fsync") await handle.sync();
       } catch (error) {
         await handle.truncate(end).catch(() => {});

@@ -5,6 +5,7 @@ import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
+import { idleSince, isOpen } from "../../session/query.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type {
   DriverForkOptions,
@@ -32,10 +33,10 @@ import { checkOpen, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
-import { iterateRead } from "./read-log.ts";
+import { giveTurn } from "./read-lines.ts";
 import type { Damage } from "./salvage.ts";
 import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
-import { guarded, missingAsNull } from "./store-failure.ts";
+import { asStoreError, guarded, missingAsNull } from "./store-failure.ts";
 
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
@@ -92,10 +93,16 @@ export class JsonlDriver implements StoreDriver {
     return this.#with(sessionId, null, async ({ head }) => head);
   }
 
-  read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
-    return iterateRead(() =>
-      this.#with<Generator<Entry | null> | null>(sessionId, null, (file) => file.openRead(range)),
-    );
+  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
+    type Read = Iterable<Entry | null>;
+    try {
+      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.openRead(range))) {
+        if (entry === null) await giveTurn();
+        else yield entry;
+      }
+    } catch (error) {
+      throw asStoreError(error);
+    }
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
@@ -137,8 +144,7 @@ export class JsonlDriver implements StoreDriver {
       if (file === null) return false;
       if (maxOpenPerUser !== undefined) {
         const head = (await this.#files.trash.find(sessionId))?.head;
-        const open = head?.status === "active" || head?.status === "suspended";
-        if (open) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
+        if (head !== undefined && isOpen(head)) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
       }
       await moveFromTrash(file);
       this.#files.trash.forget(file);
@@ -194,12 +200,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return guarded(async () => {
-      const { heads } = await this.#files.find({ status: ["active", "suspended"] });
-      const idle = heads.filter(({ updatedAt }) => updatedAt < before);
-      idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
-      return idle.slice(0, limit);
-    });
+    return guarded(async () => idleSince((await this.#files.find({})).heads, before).slice(0, limit));
   }
 
   async ping(): Promise<void> {
@@ -276,8 +277,4 @@ export class JsonlDriver implements StoreDriver {
 async function isOf(file: LogFile, userId: string): Promise<boolean> {
   const readable = await file.refresh().catch(() => false);
   return readable && file.head.header.userId === userId;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -13,19 +13,15 @@ import {
   type LogPoint,
   NO_INDEX,
   readIndex,
-  readTail,
   sameStamp,
   stampOf,
+  tailAt,
 } from "./log-index.ts";
-import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { type LogPart, LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { type Places, placesOf } from "./places.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
-import { readLog } from "./read-log.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
-
-/** How often what is known is loaded anew when the file changes again meanwhile. */
-const ATTEMPTS_MAX = 3;
 
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
@@ -37,6 +33,8 @@ export class LogFile {
   #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
   #stamp: FileStamp | null = null;
+  /** What the log's last bytes were then. */
+  #tail = 0;
   #problem: SessionError | null = null;
   /** What changes what is known does so one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -91,7 +89,7 @@ export class LogFile {
       const stats = this.held ? null : statSync(this.places.log, { throwIfNoEntry: false });
       const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
       if (changed && !(await this.#withFile((fd) => this.#update(fd)))) {
-        this.#take(null, null, null);
+        this.#takeProblem(null, null);
         return false;
       }
       this.#throwProblem();
@@ -127,9 +125,16 @@ export class LogFile {
     }
   }
 
-  /** Takes over how the file looks after a write of our own; null makes it be read anew. */
-  settle(stats: Stats | null): void {
-    this.#stamp = stats === null ? null : stampOf(stats);
+  /** Takes over how the open file looks after writes of our own. */
+  settle(fd: number): void {
+    const stats = fstatSync(fd);
+    this.#stamp = stats.size === this.state.size ? stampOf(stats) : null;
+    this.#tail = tailAt(fd, this.state.size);
+  }
+
+  /** Makes the file be read anew. */
+  distrust(): void {
+    this.#stamp = null;
   }
 
   /** Takes over what another log adds up to, of which this file is a copy under another header. */
@@ -144,17 +149,18 @@ export class LogFile {
       const copy = {
         ...point,
         end: { seq: end.seq, offset },
-        tail: end.seq === 0 ? first.tail : point.tail,
         // A run of the source goes on there, or not at all.
         head: { ...head, header, modifiedAt, openRuns: [] },
       };
-      this.#take(new LogState(first.identity, copy, NO_INDEX), stats, null);
+      this.#takeState(new LogState(first.identity, copy, NO_INDEX), fd, stats);
     });
   }
 
   /** Keeps only what a listing needs. */
   slim(): void {
-    if (!this.held && this.#log instanceof LogState) this.#log.slim();
+    if (this.held || !(this.#log instanceof LogState)) return;
+    const { identity, point, reach } = this.#log;
+    this.#log = new LogState(identity, point, reach);
   }
 
   /** The entry of that id, or null. Call `refresh` first. */
@@ -174,7 +180,12 @@ export class LogFile {
 
   /** Opens the entries of a range; null is a moment to let others have a turn. Call `refresh` first. */
   openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
-    return this.#ask((log) => (log instanceof LogState ? readLog(log, range) : log.read(range)));
+    return this.#ask((log) => log.read(range));
+  }
+
+  /** What of the log is its first entries. Call `refresh` first. */
+  upTo(version: number): Promise<LogPart> {
+    return this.#ask(() => this.state.upTo(version));
   }
 
   get #known(): LogState | SalvagedLog {
@@ -183,14 +194,12 @@ export class LogFile {
   }
 
   async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return question(this.#known);
-      } catch (error) {
-        const reads = error instanceof WholeLogNeeded || error instanceof StaleView;
-        if (!reads || attempt === ATTEMPTS_MAX) throw error;
-        await this.reload();
-      }
+    try {
+      return question(this.#known);
+    } catch (error) {
+      if (!(error instanceof WholeLogNeeded || error instanceof StaleView)) throw error;
+      await this.reload();
+      return question(this.#known);
     }
   }
 
@@ -216,11 +225,9 @@ export class LogFile {
     const stamp = stampOf(fstatSync(fd));
     if (sameStamp(this.#stamp, stamp)) return;
     const state = this.#log;
-    if (!(state instanceof LogState) || !hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
+    if (!(state instanceof LogState) || !this.#hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
     try {
       await this.#judge(fd, () => {
-        // The one thing of a log that changes in place; whoever appends first changes it.
-        if (state.head.header.version !== FORMAT_VERSION) state.raise(readHeader(fd, this.places.log).header);
         state.reach = null;
         return foldRest(fd, state);
       });
@@ -228,6 +235,13 @@ export class LogFile {
       if (!(error instanceof WholeLogNeeded)) throw error;
       await this.#load(fd, { useIndex: false });
     }
+  }
+
+  /** Whether the file is the log as it was, and more. */
+  #hasGrown({ identity, size, head }: LogState, stamp: FileStamp, fd: number): boolean {
+    // The version is the one thing of a log that changes in place; whoever appends first changes it.
+    if (head.header.version !== FORMAT_VERSION || identity.ino !== stamp.ino || size >= stamp.size) return false;
+    return tailAt(fd, size) === this.#tail;
   }
 
   async #load(fd: number, { useIndex }: { readonly useIndex: boolean }): Promise<void> {
@@ -247,9 +261,9 @@ export class LogFile {
 
   /** Which log an open file is, and where its first entry stands. */
   #start(fd: number, ino: number): LogPoint & { readonly identity: LogIdentity } {
-    const { header, end, check, tail } = readHeader(fd, this.places.log);
+    const { header, end, check } = readHeader(fd, this.places.log);
     const identity = { places: this.places, ino, headerEnd: end, headerCheck: check };
-    return { identity, end: { seq: 0, offset: end }, lines: 1, tail, head: emptyHead(header), settings: [] };
+    return { identity, end: { seq: 0, offset: end }, head: emptyHead(header), settings: [] };
   }
 
   /**
@@ -263,30 +277,32 @@ export class LogFile {
       // While others had a turn, a writer of this process may have appended: from here on nobody has one.
       const stats = fstatSync(fd);
       for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
-      this.#take(state, stats, null);
+      this.#takeState(state, fd, stats);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
-      const salvages = this.#salvages && error instanceof SessionDamagedError;
-      this.#take(salvages ? trySalvage(fd, this.places.log, before) : null, before, error);
+      this.#takeProblem(error, before);
+      if (this.#salvages && error instanceof SessionDamagedError) this.#log = trySalvage(fd, this.places.log, before);
     }
   }
 
-  #take(log: LogState | SalvagedLog | null, stats: Stats | null, problem: SessionError | null): void {
-    if (log instanceof LogState && stats !== null) log.touch(new Date(stats.mtimeMs).toISOString());
-    this.#log = log;
+  #takeState(state: LogState, fd: number, stats: Stats): void {
+    state.touch(new Date(stats.mtimeMs).toISOString());
+    this.#log = state;
+    this.#problem = null;
+    this.#stamp = stampOf(stats);
+    this.#tail = tailAt(fd, state.size);
+  }
+
+  /** Nothing is known of a file that is not there, or cannot be read. */
+  #takeProblem(problem: SessionError | null, stats: Stats | null): void {
+    this.#log = null;
     this.#problem = problem;
-    this.settle(stats);
+    this.#stamp = stats === null ? null : stampOf(stats);
   }
 
   #throwProblem(): void {
     if (this.problem !== null) throw this.problem;
   }
-}
-
-/** Whether the file is the log as it was, and more. */
-function hasGrown({ identity, size, tail }: LogState, stamp: FileStamp, fd: number): boolean {
-  if (identity.ino !== stamp.ino || size >= stamp.size) return false;
-  return readTail(fd, size, tail.length)?.equals(tail) === true;
 }
 
 /** Folds what the file has more. */

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
-import { checksum, TAIL_BYTES } from "./log-index.ts";
+import { checksum } from "./log-index.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
@@ -18,8 +18,6 @@ export interface LogHeader {
   readonly end: number;
   /** A checksum of the line that stays the same when its version is raised in place. */
   readonly check: number;
-  /** Its last bytes. */
-  readonly tail: Buffer;
   /** Of a line of an earlier version: the byte that has to be another for this one; null where that is not enough. */
   readonly versionAt: number | null;
 }
@@ -38,7 +36,6 @@ export function readHeader(fd: number, path: string): LogHeader {
     header,
     end: line.offset + line.length,
     check: checksum(raised?.bytes ?? line.bytes),
-    tail: line.bytes.subarray(-TAIL_BYTES),
     versionAt: raised?.versionAt ?? null,
   };
 }

@@ -3,6 +3,7 @@ import {
   appendFileSync,
   closeSync,
   fstatSync,
+  futimesSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -17,8 +18,7 @@ import { isNode } from "../../session/entry.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, stepHead, stepPath } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
-import { Anchors } from "./anchors.ts";
-import { formatRest, isLineDue, NO_INDEX, readAnchors, readIndex, stampOf, writeIndex } from "./log-index.ts";
+import { readIndex, writeIndex } from "./log-index.ts";
 import { placesOf } from "./places.ts";
 
 const TIME = "2026-01-15T10:30:00.000Z";
@@ -82,8 +82,7 @@ function makeLog() {
   const identity = { places, ino: fstatSync(fd).ino, headerEnd: 100, headerCheck: 8 };
   const pointAt = (seq: number) => {
     const { head, settings } = sampleHead();
-    const tail = Buffer.from("x".repeat(999));
-    return { end: { seq, offset: 100 + seq * 1000 }, lines: seq + 1, tail, head: { ...head, version: seq }, settings };
+    return { end: { seq, offset: 100 + seq * 1000 }, head: { ...head, version: seq }, settings };
   };
   return { fd, places, identity, pointAt };
 }
@@ -96,8 +95,8 @@ test("a change of the fold changes the format, as indexes carry heads that were 
 
 test("a head comes back as it was, and not at all when a byte of its line has changed", () => {
   const { fd, places, identity, pointAt } = makeLog();
-  const reach = writeIndex(identity, fd, pointAt(200), { reach: null, resting: false });
-  expect(reach).toMatchObject({ offset: 200_100, end: readFileSync(places.index).length });
+  const reach = writeIndex(identity, fd, pointAt(200), null);
+  expect(reach).toEqual({ offset: 200_100, length: readFileSync(places.index).length });
   expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach });
   const line = readFileSync(places.index, "utf8");
   for (let at = 0; at < line.length - 1; at += 7) {
@@ -108,34 +107,35 @@ test("a head comes back as it was, and not at all when a byte of its line has ch
 
 test("an index of another format, another log or another time is not used, and the next writer makes it anew", () => {
   const { fd, places, identity, pointAt } = makeLog();
-  writeIndex(identity, fd, pointAt(150), { reach: null, resting: false });
+  writeIndex(identity, fd, pointAt(150), null);
   expect(readIndex({ ...identity, headerCheck: 9 }, HEADER, fd)).toBeNull();
   expect(readIndex({ ...identity, ino: 1 }, HEADER, fd)).toBeNull();
-  appendFileSync(places.index, formatRest({ ...stampOf(fstatSync(fd)), mtimeMs: 5 }));
+  futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
   writeFileSync(places.index, '00000000 {"format":3,"hashes":"AAAA"}\n'.repeat(9));
   expect(readIndex(identity, HEADER, fd)).toBeNull();
-  writeIndex(identity, fd, pointAt(200), { reach: null, resting: false });
+  writeIndex(identity, fd, pointAt(200), null);
   expect(readFileSync(places.index, "utf8").split("\n")).toHaveLength(2);
   expect(readIndex(identity, HEADER, fd)?.point.end).toEqual({ seq: 200, offset: 200_100 });
 });
 
-test("lines come at intervals, sooner when the log is left, and later where a line is long", () => {
+test("it is written anew when enough came since, which is more where it is long", () => {
   const { fd, identity, pointAt } = makeLog();
-  expect(isLineDue(NO_INDEX, 100_000, { resting: false })).toBe(false);
-  expect(isLineDue(NO_INDEX, 100_000, { resting: true })).toBe(true);
-  expect(isLineDue({ offset: 0, end: 1, length: 50_000 }, 150_000, { resting: false })).toBe(false);
-  const first = writeIndex(identity, fd, pointAt(140), { reach: null, resting: false });
-  expect(writeIndex(identity, fd, pointAt(150), { reach: first, resting: true })).toEqual(first);
-  writeIndex(identity, fd, pointAt(290), { reach: first, resting: false });
-  expect(readAnchors(identity, fd).map(({ seq }) => seq)).toEqual([140, 290]);
+  const first = writeIndex(identity, fd, pointAt(140), null);
+  expect(first.offset).toBe(140_100);
+  expect(writeIndex(identity, fd, pointAt(200), first)).toEqual(first);
+  expect(writeIndex(identity, fd, pointAt(210), first).offset).toBe(210_100);
+  const long = { ...first, length: 60_000 };
+  expect(writeIndex(identity, fd, pointAt(210), long)).toEqual(long);
 });
 
-test("places are found by position, whatever order they came in", () => {
-  const anchors = new Anchors({ seq: 0, offset: 100 });
-  for (const seq of [500, 20, 21, 100, 20, 499]) anchors.add({ seq, offset: 100 + seq });
-  expect([0, 19, 20, 99, 100, 499, 500, 900].map((seq) => anchors.before(seq).seq)).toEqual([
-    0, 0, 20, 20, 100, 499, 500, 500,
-  ]);
-  expect([0, 1, 21, 101, 500, 501].map((seq) => anchors.after(seq)?.seq)).toEqual([0, 20, 100, 499, 500, undefined]);
+test("a log that is left without much new in it is known by how it looks then", () => {
+  const { fd, places, identity, pointAt } = makeLog();
+  const first = writeIndex(identity, fd, pointAt(200), null);
+  futimesSync(fd, 5, 5);
+  expect(readIndex(identity, HEADER, fd)).toBeNull();
+  expect(writeIndex(identity, fd, pointAt(210), first)).toEqual(first);
+  expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach: first });
+  appendFileSync(places.index, "12345678 half");
+  expect(readIndex(identity, HEADER, fd)?.reach).toEqual(first);
 });

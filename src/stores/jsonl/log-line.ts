@@ -34,14 +34,27 @@ export function formatLine(entries: readonly Entry[]): string {
 
 /** The entries of a line, the first of them at position `seq`; or what is wrong with the line. */
 export function parseLine(line: RawLine, seq: number): Entry[] | string {
+  const entries = entriesIn(line, seq);
+  if (typeof entries === "string") return entries;
+  for (const [index, entry] of entries.entries()) {
+    const problem = entryProblem(entry);
+    if (problem !== null) return entries.length === 1 ? problem : `of entry ${index} of its list, ${problem}`;
+  }
+  return entries;
+}
+
+/**
+ * The same for a line that was folded before, whose entries need no check: in a process that has just started, checking them
+ * takes longer than all else about reading them.
+ */
+export function entriesIn(line: RawLine, seq: number): Entry[] | string {
   const value = parseJson(line);
   if (typeof value === "string") return value;
   const items: unknown[] = Array.isArray(value.json) ? value.json : [value.json];
   if (items.length === 0) return "it is an empty list";
   for (let index = 0; index < items.length; index++) {
     const item = items[index];
-    const problem = entryProblem(item);
-    if (problem !== null) return items.length === 1 ? problem : `of entry ${index} of its list, ${problem}`;
+    if (typeof item !== "object" || item === null) return "it is not an entry";
     (item as { seq: number }).seq = seq + index;
   }
   return items as Entry[];

@@ -2,11 +2,11 @@ import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } f
 import { unlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
-import { type Found, planNow, type Wanted } from "../../session/append-plan.ts";
+import { type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
+import type { Entry } from "../../session/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { freezeHead } from "../rows/entry-state.ts";
@@ -14,22 +14,14 @@ import { readToken } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
-import { INDEXED_BYTES_MIN, isLineDue, writeIndex } from "./log-index.ts";
+import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
 import { copyLog, replaceFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
 import type { Places } from "./places.ts";
-import { asStoreError, missingAsNull, storeFailed } from "./store-failure.ts";
+import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
-
-/** An append that someone waits for. */
-interface AppendJob {
-  readonly drafts: readonly CheckedDraft[];
-  readonly options: AppendOptions;
-  readonly resolve: (result: AppendResult) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /** Appends to one session's file, in turn with other processes. */
 export class LogWriter {
@@ -37,7 +29,6 @@ export class LogWriter {
   readonly #sessionId: string;
   readonly #options: WriteOptions;
   readonly #turns: LockedTurns;
-  #waiting: AppendJob[] = [];
   /** The file, while its lock is held. */
   #fd: number | null = null;
   #sizeAtBegin = 0;
@@ -68,10 +59,7 @@ export class LogWriter {
         return Promise.reject(asStoreError(error));
       }
     }
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ drafts, options, resolve, reject });
-      if (this.#waiting.length === 1) this.#appendLater();
-    });
+    return guarded(() => this.exclusively(() => this.#appendSoon(drafts, options)));
   }
 
   /** Runs a task while no process appends to the file. */
@@ -93,9 +81,8 @@ export class LogWriter {
       await unlink(index).catch(missingAsNull);
       const clock = (): Date => new Date(head.updatedAt);
       await replaceFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock });
-      this.file.settle(null);
       this.#letGo();
-      await this.file.reload();
+      await this.#begin();
       return true;
     });
   }
@@ -104,12 +91,10 @@ export class LogWriter {
   detach(): void {
     if (this.#fd === null) return;
     try {
-      const { state } = this.file;
-      if (state.size !== this.#sizeAtBegin) this.#writeIndex({ resting: true });
-      const stats = fstatSync(this.#fd);
-      this.file.settle(stats.size === state.size ? stats : null);
+      if (this.file.state.size !== this.#sizeAtBegin) this.#writeIndex(this.#fd);
+      this.file.settle(this.#fd);
     } catch {
-      this.file.settle(null);
+      this.file.distrust();
     }
     this.#letGo();
   }
@@ -148,56 +133,30 @@ export class LogWriter {
     this.#fd = null;
   }
 
-  #appendLater(): void {
-    this.#turns
-      .run(() => this.#appendWaiting())
-      .then(
-        (settle) => settle(),
-        (error: unknown) => {
-          for (const job of this.#waiting.splice(0)) job.reject(asStoreError(error));
-        },
-      );
-  }
-
-  /** Does the appends that wait; with `fsync`, one for all of them. Gives what tells those who wait. */
-  async #appendWaiting(): Promise<() => void> {
-    const jobs = this.#waiting.splice(0);
-    const done: (() => void)[] = [];
-    const failed: (() => void)[] = [];
-    let sizeBefore: number | null = null;
-    for (const { drafts, options, resolve, reject } of jobs) {
-      try {
-        if (this.#fd === null) await this.#begin();
-        sizeBefore ??= this.file.state.size;
-        const result = await this.#appendSoon(drafts, options);
-        done.push(() => resolve(result));
-      } catch (error) {
-        failed.push(() => reject(asStoreError(error)));
-      }
-    }
-    try {
-      if (this.#options.durability === "fsync" && this.#fd !== null && this.file.state.size !== sizeBefore)
-        await datasync(this.#fd);
-    } catch (cause) {
-      const error = this.#undo(sizeBefore as number, cause);
-      // What is known has more than the file now.
-      this.file.settle(null);
-      this.#letGo();
-      return () => {
-        for (const job of jobs) job.reject(error);
-      };
-    }
-    return () => {
-      for (const tell of [...done, ...failed]) tell();
-    };
-  }
-
   async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     for (;;) {
+      const { size } = this.file.state;
       const result = this.#appendNow(drafts, options);
       if (result === "whole log needed") await this.file.reload();
       else if (result === "version to be raised") await this.#raiseVersion();
-      else return result;
+      else {
+        if (this.file.state.size !== size) await this.#sync(size);
+        return result;
+      }
+    }
+  }
+
+  /** Makes sure, where that was asked for, that what was written after an offset survives a power cut. */
+  async #sync(size: number): Promise<void> {
+    if (this.#options.durability !== "fsync") return;
+    try {
+      await datasync(this.#fd as number);
+    } catch (cause) {
+      const error = this.#undo(size, cause);
+      // What is known has more than the file now.
+      this.file.distrust();
+      this.#letGo();
+      throw error;
     }
   }
 
@@ -215,12 +174,10 @@ export class LogWriter {
       const { plan } = planNow(input, (wanted) => lookUp(state, wanted));
       if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
-      const line = this.#lineOf(plan.added.map(({ entry }) => entry));
-      this.#write(line, now);
+      const length = this.#write(this.#lineOf(plan.added), now);
       for (const stored of plan.added) state.learn(stored);
       freezeHead(plan.head, head);
-      state.advance({ offset: state.size, length: line.length, bytes: line.subarray(0, -1) }, plan.head);
-      if (isLineDue(state.reach, state.size, { resting: false })) this.#writeIndex({ resting: false });
+      state.advance(length, plan.head);
       return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
@@ -228,16 +185,17 @@ export class LogWriter {
     }
   }
 
-  /** Writes a line at the log's end, or leaves it as it was. */
-  #write(line: Buffer, now: Date): void {
+  /** Writes a line at the log's end, or leaves it as it was. Gives how many bytes it took. */
+  #write(line: string, now: Date): number {
     const fd = this.#fd as number;
     const { size } = this.file.state;
     try {
-      writeAll(fd, line, size);
+      const length = writeAll(fd, line, size);
       // What a crash left after the last whole line may be longer than this one.
-      if (this.#torn) ftruncateSync(fd, size + line.length);
+      if (this.#torn) ftruncateSync(fd, size + length);
       this.#torn = false;
       setTime(fd, now);
+      return length;
     } catch (cause) {
       throw this.#undo(size, cause);
     }
@@ -262,7 +220,11 @@ export class LogWriter {
     const { header, versionAt } = readHeader(fd, places.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
-      await replaceFile(places.log, (to) => copyLog(state, state.end.seq, raised, to), this.#options);
+      await replaceFile(
+        places.log,
+        (to) => copyLog(state.identity, { offset: state.size, rest: [] }, raised, to),
+        this.#options,
+      );
       this.#letGo();
       return this.#begin();
     }
@@ -272,21 +234,20 @@ export class LogWriter {
   }
 
   /** An index that cannot be written is left as it is, since it only saves time. */
-  #writeIndex({ resting }: { readonly resting: boolean }): void {
+  #writeIndex(fd: number): void {
     const { state } = this.file;
+    if (state.size <= INDEXED_BYTES_MIN) return;
     try {
-      if (state.size <= INDEXED_BYTES_MIN) return;
-      const how = { reach: state.reach, resting };
-      state.reach = writeIndex(state.identity, this.#fd as number, state.point, how);
+      state.reach = writeIndex(state.identity, fd, state.point, state.reach);
     } catch {
-      state.reach = { offset: state.size, end: 0, length: 0 };
+      state.reach = null;
     }
   }
 
-  #lineOf(entries: readonly Entry[]): Buffer {
+  #lineOf(added: readonly StoredEntry[]): string {
     try {
-      const line = Buffer.from(formatLine(entries));
-      if (line.length <= LINE_BYTES_MAX) return line;
+      const line = formatLine(added.map(({ entry }) => entry));
+      if (Buffer.byteLength(line) <= LINE_BYTES_MAX) return line;
     } catch (cause) {
       if (!(cause instanceof RangeError)) throw cause;
     }
@@ -298,9 +259,10 @@ export class LogWriter {
 }
 
 function lookUp(state: LogState, { ids, settings }: Wanted): Found {
-  const found = ids.map((id) => [id, state.findStored(id)] as const);
-  return {
-    entries: new Map(found.flatMap(([id, stored]) => (stored === null ? [] : [[id, stored] as const]))),
-    settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])),
-  };
+  const entries = new Map<string, StoredEntry>();
+  for (const id of ids) {
+    const entry = state.find(id);
+    if (entry !== null) entries.set(id, { entry, path: state.pathOf(id) ?? null });
+  }
+  return { entries, settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])) };
 }

@@ -1,4 +1,3 @@
-import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
@@ -7,6 +6,7 @@ import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryE
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
+import { isOpen } from "../../session/query.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
@@ -30,11 +30,9 @@ export async function createSession(
   const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
   const target = path ?? join(files.options.directory, sessionFileName(header));
   await makeFile(target, (fd) => writeLines(fd, lines), files.options);
-  return openNew(target, async () => {
-    const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
-    await file.refresh();
-    return file;
-  });
+  const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+  await file.refresh();
+  return file.head;
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
@@ -51,32 +49,22 @@ export async function forkSession(
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
+  const part = await source.upTo(version);
   const { state } = source;
   const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
-  const whole = version === state.end.seq;
-  await makeFile(path, (fd) => copyLog(state, version, forked, fd), files.options);
-  return openNew(path, async () => {
-    const file = files.live.expect(path, header.id);
-    // The source may have grown while it was copied.
-    if (whole && version === state.end.seq) file.adopt(state);
-    else await file.refresh();
-    return file;
-  });
+  const whole = version === state.head.version;
+  await makeFile(path, (fd) => copyLog(state.identity, part, forked, fd), files.options);
+  const file = files.live.expect(path, header.id);
+  // The source may have grown while it was copied.
+  if (whole && version === state.head.version) file.adopt(state);
+  else await file.refresh();
+  return file.head;
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
 function presentHeader(header: SessionHeader): SessionHeader {
   return { ...header, version: FORMAT_VERSION };
-}
-
-async function openNew(path: string, open: () => Promise<LogFile>): Promise<SessionHead> {
-  try {
-    return (await open()).head;
-  } catch (error) {
-    await unlink(path).catch(() => {});
-    throw error;
-  }
 }
 
 /** The last entry that a fork takes over; null for none. */
@@ -101,10 +89,7 @@ async function checkFree(files: SessionFiles, id: string): Promise<void> {
 /** Call it under the directory's lock. @throws {SessionCapacityError} when a user has that many open sessions. */
 export async function checkOpen(files: SessionFiles, userId: string | null, limit: number | undefined): Promise<void> {
   if (limit === undefined || userId === null) return;
-  const open = await count(
-    files,
-    ({ header, status }) => header.userId === userId && (status === "active" || status === "suspended"),
-  );
+  const open = await count(files, (head) => head.header.userId === userId && isOpen(head));
   if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
 }
 

@@ -6,10 +6,11 @@ import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { formatLine, parseLine } from "./log-line.ts";
-import { damageAt, type LogState, openLog } from "./log-state.ts";
+import type { LogIdentity } from "./log-index.ts";
+import { formatLine } from "./log-line.ts";
+import { type LogPart, openLog } from "./log-state.ts";
 import { INDEX_FOLDER } from "./places.ts";
-import { giveTurn, readChunk, readLines } from "./read-lines.ts";
+import { giveTurn, readChunk } from "./read-lines.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 const PIECE_BYTES = 1024 * 1024;
@@ -111,10 +112,12 @@ export function setTime(fd: number, time: Date): void {
   futimesSync(fd, seconds, seconds);
 }
 
-/** Writes all of the bytes, at an offset or after what was written last, or throws. */
-export function writeAll(fd: number, bytes: Buffer, at: number | null = null): void {
-  const count = writeSync(fd, bytes, 0, bytes.length, at);
-  if (count !== bytes.length) throw new Error(`only ${count} of ${bytes.length} bytes could be written`);
+/** Writes all of some bytes or a text, at an offset or after what was written last, or throws. Gives how many bytes it took. */
+export function writeAll(fd: number, data: Buffer | string, at: number | null = null): number {
+  const length = Buffer.byteLength(data);
+  const count = typeof data === "string" ? writeSync(fd, data, at) : writeSync(fd, data, 0, length, at);
+  if (count !== length) throw new Error(`only ${count} of ${length} bytes could be written`);
+  return count;
 }
 
 /** Writes lines in large pieces. */
@@ -123,50 +126,32 @@ export async function writeLines(fd: number, lines: Iterable<string>): Promise<v
   for (const line of lines) {
     text += `${line}\n`;
     if (text.length < PIECE_BYTES) continue;
-    writeAll(fd, Buffer.from(text));
+    writeAll(fd, text);
     text = "";
     await giveTurn();
   }
-  writeAll(fd, Buffer.from(text));
+  writeAll(fd, text);
 }
 
-/** Writes a log that begins with another header and has the first entries of this one, as many as `version` says. */
-export async function copyLog(state: LogState, version: number, header: SessionHeader, to: number): Promise<void> {
-  writeAll(to, Buffer.from(`${JSON.stringify(header)}\n`));
-  const from = openLog(state.identity);
+/** Writes a log that begins with another header and has the first entries of this one. */
+export async function copyLog(
+  identity: LogIdentity,
+  { offset, rest }: LogPart,
+  header: SessionHeader,
+  to: number,
+): Promise<void> {
+  writeAll(to, `${JSON.stringify(header)}\n`);
+  const from = openLog(identity);
   try {
-    const { offset, rest } = endOf(state, version, from);
-    for (let at = state.identity.headerEnd; at < offset; ) {
+    for (let at = identity.headerEnd; at < offset; ) {
       const chunk = readChunk(from, at, Math.min(PIECE_BYTES, offset - at));
-      if (chunk.length === 0) throw new Error(`${state.identity.places.log} is shorter than it was`);
+      if (chunk.length === 0) throw new Error(`${identity.places.log} is shorter than it was`);
       writeAll(to, chunk);
       at += chunk.length;
       if (at < offset) await giveTurn();
     }
-    if (rest !== null) writeAll(to, rest);
+    if (rest.length > 0) writeAll(to, formatLine(rest));
   } finally {
     closeSync(from);
   }
-}
-
-/** Where the whole lines of the first entries end, and the line of those that are only a part of the next one. */
-function endOf(
-  { end, anchors, identity }: LogState,
-  version: number,
-  from: number,
-): { readonly offset: number; readonly rest: Buffer | null } {
-  if (version === end.seq) return { offset: end.offset, rest: null };
-  let { seq, offset } = anchors.before(version);
-  for (const lines of readLines(from, offset, end.offset)) {
-    for (const line of lines) {
-      if (seq === version) return { offset, rest: null };
-      const entries = parseLine(line, seq);
-      if (typeof entries === "string") throw damageAt(from, identity, line, entries);
-      if (seq + entries.length > version)
-        return { offset, rest: Buffer.from(formatLine(entries.slice(0, version - seq))) };
-      seq += entries.length;
-      offset = line.offset + line.length;
-    }
-  }
-  throw new Error(`${identity.places.log} is shorter than it was`);
 }

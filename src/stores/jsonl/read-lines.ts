@@ -43,32 +43,22 @@ export function* readLines(fd: number, from: number, to: number): Generator<RawL
 /** The lines before an offset at which a line begins, the last one first, in groups as they are read. */
 export function* readLinesBackward(fd: number, from: number, downTo: number): Generator<RawLine[], undefined> {
   let size = BACKWARD_CHUNK_BYTES;
-  let end = from;
-  // What is known of the line that begins before the chunk, without its end; null until its end has been seen.
-  let rest: Buffer[] | null = null;
-  for (let at = from; at > downTo; ) {
-    const length = Math.min(size, at - downTo);
-    const chunk = readChunk(fd, at - length, length);
-    if (chunk.length < length) return;
-    at -= length;
+  for (let end = from; end > downTo; size *= 2) {
+    const at = Math.max(downTo, end - size);
+    const chunk = readChunk(fd, at, end - at);
+    if (chunk.length < end - at) return;
     const lines: RawLine[] = [];
-    let stop = chunk.length;
-    while (stop > 0) {
-      const newline = chunk.lastIndexOf(NEWLINE, stop - 1);
-      if (newline < 0) break;
-      if (rest !== null) {
-        const bytes = Buffer.concat([chunk.subarray(newline + 1, stop), ...rest]);
-        lines.push({ offset: at + newline + 1, length: end - at - newline - 1, bytes });
-        end = at + newline + 1;
-      }
-      rest = [];
-      stop = newline;
+    // What comes before the first line's end may be the rest of a longer line, unless nothing is left before it.
+    for (let start = at === downTo ? 0 : chunk.indexOf(NEWLINE) + 1; start < chunk.length; ) {
+      const newline = chunk.indexOf(NEWLINE, start);
+      lines.push({ offset: at + start, length: newline + 1 - start, bytes: chunk.subarray(start, newline) });
+      start = newline + 1;
     }
-    if (rest === null) return;
-    rest.unshift(chunk.subarray(0, stop));
-    if (at === downTo) lines.push({ offset: at, length: end - at, bytes: Buffer.concat(rest) });
-    if (lines.length > 0) yield lines;
-    size = Math.min(size * 2, CHUNK_BYTES * 4);
+    const [first] = lines;
+    if (first === undefined) continue;
+    end = first.offset;
+    yield lines.reverse();
+    size = Math.min(size, CHUNK_BYTES * 2);
   }
 }
 

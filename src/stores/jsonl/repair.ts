@@ -1,12 +1,12 @@
 import { closeSync, fstatSync, fsyncSync, openSync } from "node:fs";
-import { rename, unlink } from "node:fs/promises";
+import { unlink } from "node:fs/promises";
 import { resolve } from "node:path";
 import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
-import { syncDirectoryOf, writeAll, writeLines } from "./new-file.ts";
+import { replaceFile, writeAll, writeLines } from "./new-file.ts";
 import { placesOf } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
@@ -67,17 +67,11 @@ function keepBytes(fd: number, path: string, damage: readonly Damage[]): string 
   return sideFile;
 }
 
-async function rewrite(path: string, { head, entries }: SalvagedLog): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
-  const file = openSync(temporary, "w", PRIVATE_FILE_MODE);
-  try {
-    await writeLines(file, [JSON.stringify(head.header), ...entries.map((entry) => formatEntry(stored(entry)))]);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  await rename(temporary, path);
-  await syncDirectoryOf(path);
+async function rewrite(path: string, log: SalvagedLog): Promise<void> {
+  const all = { after: -1, before: log.head.version, limit: log.head.version, reverse: false };
+  const entries = [...log.read(all)].map((entry) => formatEntry(stored(entry)));
+  const write = (fd: number): Promise<void> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
+  await replaceFile(path, write, { durability: "fsync", lockTimeoutMs: LOCK_TIMEOUT_MS, clock: () => new Date() });
 }
 
 function stored(entry: Entry): Entry {

@@ -1,19 +1,20 @@
 import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import type { Entry } from "../../session/entry.ts";
-import { SessionError } from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead, stepHead } from "../../session/fold.ts";
+import { type Entry, isNode } from "../../session/entry.ts";
+import { SessionError, show } from "../../session/errors.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
 import { createHeader, type SessionHeader } from "../../session/header.ts";
 import { isSessionId } from "../../session/id.ts";
-import type { SettingsNode, SettingsTable } from "../../session/settings.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
+import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
 import { readLines } from "./read-lines.ts";
-import { type RecoveredItem, recoverLine, relink, type RelinkedLog } from "./relink.ts";
+import { nameLost, type RecoveredItem, recoverLine } from "./recover-line.ts";
 import { withFile } from "./store-failure.ts";
 
 /** One place where a file cannot be read as it is. */
@@ -26,49 +27,126 @@ export interface Damage {
   readonly entryId: string | null;
 }
 
-/** A damaged log as far as it can be read, with a `lost` node in the place of each entry that cannot. */
+/**
+ * A damaged log as far as it can be read, with a `lost` node in the place of each entry that cannot be read or cannot stand
+ * where it does, chained where its neighbours say it was.
+ */
 export class SalvagedLog {
-  readonly head: SessionHead;
-  readonly entries: readonly Entry[];
-  readonly damage: readonly Damage[];
-  readonly #paths: ReadonlyMap<string, PathSummary>;
-  readonly #settings: SettingsTable;
-  readonly #positions: ReadonlyMap<string, number>;
+  readonly damage: Damage[];
+  #head: SessionHead;
+  readonly #log = new MemoryLog();
+  readonly #updatedAt: string;
+  /** The ids of all entries that can be read, and of lost ones that are sure of theirs. */
+  readonly #allIds: ReadonlySet<string>;
+  #time: string;
+  /** A lost entry may have moved the leaf, so the next entry says where it stood. */
+  #leafIsUnsure = false;
 
+  /** `damage` is that of the header. */
   constructor(
     header: SessionHeader,
-    { entries, paths, settings }: RelinkedLog,
-    damage: readonly Damage[],
-    updatedAt: string,
+    items: readonly RecoveredItem[],
+    { damage, updatedAt }: { readonly damage: readonly Damage[]; readonly updatedAt: string },
   ) {
-    this.#settings = settings;
-    this.entries = entries;
-    this.damage = damage;
-    this.#paths = paths;
-    this.#positions = new Map(entries.map(({ id, seq }) => [id, seq]));
-    let head = emptyHead(header);
-    for (const entry of entries) {
-      const target = entry.type === "leaf" ? entry.targetId : entry.id;
-      head = stepHead(head, entry, paths.get(target ?? "") ?? emptyHead(header).path, updatedAt);
-    }
-    this.head = freezeDeep(head);
+    this.damage = [...damage];
+    this.#head = emptyHead(header);
+    this.#updatedAt = updatedAt;
+    this.#time = header.createdAt;
+    this.#allIds = new Set(items.flatMap(({ id }) => id ?? []));
+    const namesOfLost = nameLost(items, this.#allIds);
+    for (const item of items) this.#add(item, namesOfLost.get(item) ?? item.id);
+    freezeDeep(this.#head);
+  }
+
+  get head(): SessionHead {
+    return this.#head;
   }
 
   find(id: string): Entry | null {
-    return this.entries[this.#positions.get(id) ?? -1] ?? null;
+    return this.#log.find(id)?.entry ?? null;
   }
 
-  pathOf(id: string): PathSummary | null {
-    return this.#paths.get(id) ?? null;
+  pathOf(id: string | null): PathSummary | null {
+    return id === null ? EMPTY_PATH : (this.#log.find(id)?.path ?? null);
   }
 
   settingsAt(seq: number): SettingsNode {
-    return this.#settings.at(seq);
+    return this.#log.settingsAt(seq);
   }
 
-  *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
-    const range = this.entries.slice(Math.max(0, after + 1), Math.max(0, before));
-    yield* (reverse ? range.reverse() : range).slice(0, limit);
+  read(range: ReadRange): Generator<Entry, undefined> {
+    return this.#log.read(range);
+  }
+
+  #add(item: RecoveredItem, id: string | null): void {
+    this.#time = item.timestamp ?? this.#time;
+    const { entry } = item;
+    if (entry === null) {
+      this.#addLost(item, item.reason, id, item.parentId);
+      return;
+    }
+    if (this.find(entry.id) !== null) {
+      this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
+      return;
+    }
+    if (this.#leafIsUnsure) this.#followLeaf(item, entry);
+    const problem = this.#placeProblem(item, entry);
+    if (problem === null) this.#push(entry);
+    else this.#addLost(item, problem, entry.id, undefined);
+  }
+
+  /** What keeps a readable entry from standing where it does. A parent that is nowhere is put before it. */
+  #placeProblem(item: RecoveredItem, entry: Entry): string | null {
+    if (entry.type === "leaf") {
+      const known = this.pathOf(entry.targetId) !== null;
+      return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;
+    }
+    if (!isNode(entry) || entry.parentId === null || this.pathOf(entry.parentId) !== null) return null;
+    if (this.find(entry.parentId) !== null) return `its parent ${show(entry.parentId)} is a fact, not a node`;
+    const reason = `its parent ${show(entry.parentId)} does not stand before it`;
+    if (this.#allIds.has(entry.parentId)) return reason;
+    this.#addLost({ ...item, length: 0 }, reason, entry.parentId, undefined);
+    return null;
+  }
+
+  #addLost(
+    { line, offset, length }: RecoveredItem,
+    reason: string,
+    id: string | null,
+    parentId: string | null | undefined,
+  ): void {
+    const known = parentId !== undefined && this.pathOf(parentId) !== null;
+    const entryId = id !== null && this.find(id) === null ? id : this.#freeId(`lost-${line}`);
+    const stamp = { id: entryId, timestamp: this.#time, seq: 0 };
+    this.#push({ type: "lost", ...stamp, parentId: known ? parentId : this.#head.leafId, reason });
+    this.#leafIsUnsure = true;
+    this.damage.push({ line, offset, length, reason, entryId });
+  }
+
+  /** Moves the leaf to where an entry after a lost one says it was. */
+  #followLeaf({ line }: RecoveredItem, { parentId: targetId }: Entry): void {
+    if (this.pathOf(targetId) === null) return;
+    this.#leafIsUnsure = false;
+    const parentId = this.#head.leafId;
+    if (targetId === parentId) return;
+    const id = this.#freeId(`lost-${line}-leaf`);
+    this.#push({ type: "leaf", id, parentId, timestamp: this.#time, seq: 0, targetId });
+  }
+
+  #push(entry: Entry): void {
+    (entry as { seq: number }).seq = this.#head.version;
+    const parent = this.pathOf(entry.parentId) ?? EMPTY_PATH;
+    const settingsAt = (seq: number): SettingsNode => this.settingsAt(seq);
+    const path = isNode(entry) ? stepPath(parent, entry, this.#head.header, settingsAt) : null;
+    const target = entry.type === "leaf" ? this.pathOf(entry.targetId) : null;
+    this.#head = stepHead(this.#head, entry, path ?? target ?? EMPTY_PATH, this.#updatedAt);
+    this.#log.add([{ entry, path, head: this.#head }]);
+  }
+
+  #freeId(wanted: string): string {
+    let id = wanted;
+    for (let count = 2; this.find(id) !== null || this.#allIds.has(id); count++) id = `${wanted}-${count}`;
+    return id;
   }
 }
 
@@ -83,8 +161,7 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
     for (const raw of lines) items.push(...recoverLine(raw, ++line));
   }
   const header = salvageHeader(first, path, items, damage);
-  const relinked = relink(items, header, damage);
-  return new SalvagedLog(header, relinked, damage, new Date(stamp.mtimeMs).toISOString());
+  return new SalvagedLog(header, items, { damage, updatedAt: new Date(stamp.mtimeMs).toISOString() });
 }
 
 /** What cannot be read of a file. */

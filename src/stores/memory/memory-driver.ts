@@ -12,7 +12,7 @@ import {
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { matchesQuery } from "../../session/query.ts";
+import { idleSince, isOpen, matchesQuery } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type {
   DriverForkOptions,
@@ -34,7 +34,7 @@ import type {
 import { planAgain } from "../complete/plan-again.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
-import { isOpen, type MemorySession, SessionTable } from "./session-table.ts";
+import { type MemorySession, SessionTable } from "./session-table.ts";
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
@@ -78,8 +78,8 @@ export class MemoryDriver implements StoreDriver {
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
-    const log = new MemoryLog(empty);
-    log.add(plan);
+    const log = new MemoryLog();
+    log.add(plan.added);
     return this.#table.add(plan.head, log).head;
   }
 
@@ -87,7 +87,7 @@ export class MemoryDriver implements StoreDriver {
     const session = this.#existing(sessionId);
     const { head, log } = session;
     const { plan } = planNow({ head, drafts, options, now: this.#now() }, (wanted) => look(log, wanted));
-    log.add(plan);
+    log.add(plan.added);
     this.#table.setHead(session, plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
@@ -96,17 +96,8 @@ export class MemoryDriver implements StoreDriver {
     return this.#table.live(sessionId)?.head ?? null;
   }
 
-  async *read(sessionId: string, { after, before, limit, reverse }: ReadRange): AsyncGenerator<Entry> {
-    const log = this.#table.live(sessionId)?.log;
-    if (log === undefined) return;
-    const first = Math.max(0, after + 1);
-    const end = Math.min(before, log.version);
-    for (let i = 0; i < end - first && i < limit; i++) {
-      const stored = log.at(reverse ? end - 1 - i : first + i);
-      // A session that was purged under the reader has nothing more to give.
-      if (stored === undefined) return;
-      yield stored.entry;
-    }
+  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
+    yield* this.#table.live(sessionId)?.log.read(range) ?? [];
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
@@ -127,12 +118,13 @@ export class MemoryDriver implements StoreDriver {
     const { at, maxForks, maxOpenPerUser } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#table.checkFree(header.id);
-    if (maxForks !== undefined && this.#table.forksOf(sourceId) >= maxForks)
+    const forks = ({ header: { forkedFrom } }: SessionHead): boolean => forkedFrom?.sessionId === sourceId;
+    if (maxForks !== undefined && this.#table.count(forks) >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
     this.#checkOpen(header.userId, maxOpenPerUser);
-    const entryId = log.at(version - 1)?.entry.id ?? null;
-    const forked = forkedHeader(header, head.header, { entryId, version });
-    const inherited = version === 0 ? emptyHead(forked) : version === head.version ? head : log.headAt(version);
+    const last = log.at(version - 1);
+    const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
+    const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
       header: forked,
@@ -140,7 +132,7 @@ export class MemoryDriver implements StoreDriver {
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };
-    return this.#table.add(next, log.fork(next)).head;
+    return this.#table.add(next, log.fork(version)).head;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
@@ -152,9 +144,7 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async count(query: SessionQuery): Promise<number> {
-    let count = 0;
-    for (const { head } of this.#table.all(query.deleted === true)) if (matchesQuery(head, query)) count += 1;
-    return count;
+    return this.#table.count((head) => matchesQuery(head, query), query.deleted === true);
   }
 
   async delete(sessionId: string): Promise<boolean> {
@@ -210,19 +200,18 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    const idle = [...this.#table.all(false)]
-      .map(({ head }) => head)
-      .filter((head) => isOpen(head) && head.updatedAt < before);
-    idle.sort((a, b) => compare(a.updatedAt, b.updatedAt) || compare(a.header.id, b.header.id));
-    return idle.slice(0, limit);
+    return idleSince(
+      [...this.#table.all(false)].map(({ head }) => head),
+      before,
+    ).slice(0, limit);
   }
 
   async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const session = this.#existing(sessionId);
     if (session.head.version !== version) return false;
-    const { empty, plan } = planAgain(session.head, entries);
-    const log = new MemoryLog(empty);
-    log.add(plan);
+    const { plan } = planAgain(session.head, entries);
+    const log = new MemoryLog();
+    log.add(plan.added);
     this.#table.replace(session, plan.head, log);
     return true;
   }
@@ -232,7 +221,8 @@ export class MemoryDriver implements StoreDriver {
   async close(): Promise<void> {}
 
   #checkOpen(userId: string | null, limit: number | undefined): void {
-    if (limit === undefined || userId === null || this.#table.openOf(userId) < limit) return;
+    if (limit === undefined || userId === null) return;
+    if (this.#table.count((head) => head.header.userId === userId && isOpen(head)) < limit) return;
     throw new SessionCapacityError("open sessions of a user", limit);
   }
 

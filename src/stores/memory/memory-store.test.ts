@@ -30,7 +30,7 @@ test("forks inside of a large append, and again inside of what was found then", 
   }
 });
 
-test("forgets what a purged source said after the last fork of it", async () => {
+test("forgets a purged source, also while it is read, and its forks keep what they begin with", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "a" }));
   const entries = Array.from({ length: 200 }, (_, i) => message(`e${i}`));
@@ -40,7 +40,6 @@ test("forgets what a purged source said after the last fork of it", async () => 
   await reader.next();
   await store.delete("a");
   await store.purge("9999-01-01T00:00:00.000Z");
-  expect((await reader.next()).value?.id).toBe("e99");
   expect((await reader.next()).done).toBe(true);
   await checkHeadIsFold(store, "f");
   await store.fork("f", createHeader({ id: "g" }), { at: "e70" });

@@ -15,13 +15,9 @@ export interface MemorySession {
   readonly checkpoints: Set<string>;
 }
 
-/** The sessions of a memory store, deleted ones included, by id, by user, by source, and in the order of a listing. */
+/** The sessions of a memory store, deleted ones included, by id and in the order of a listing. */
 export class SessionTable {
   readonly #byId = new Map<string, MemorySession>();
-  readonly #byUser = new Map<string, Set<MemorySession>>();
-  readonly #bySource = new Map<string, Set<MemorySession>>();
-  /** Logs of purged sessions that a fork still builds on. */
-  readonly #orphans = new Set<MemoryLog>();
   #listing: MemorySession[] = [];
   #listingSorted = true;
 
@@ -43,10 +39,7 @@ export class SessionTable {
 
   add(head: SessionHead, log: MemoryLog): MemorySession {
     const session: MemorySession = { head: freezeDeep(head), log, deletedAt: null, checkpoints: new Set() };
-    const { id, userId, forkedFrom } = head.header;
-    this.#byId.set(id, session);
-    if (userId !== null) addTo(this.#byUser, userId, session);
-    if (forkedFrom !== null) addTo(this.#bySource, forkedFrom.sessionId, session);
+    this.#byId.set(head.header.id, session);
     this.#listing.push(session);
     this.#listingSorted = false;
     return session;
@@ -57,14 +50,11 @@ export class SessionTable {
     session.head = freezeDeep(head);
   }
 
-  /** How many active and suspended sessions a user has. */
-  openOf(userId: string): number {
-    return countOf(this.#byUser.get(userId), ({ head, deletedAt }) => deletedAt === null && isOpen(head));
-  }
-
-  /** How many forks a session has. */
-  forksOf(sourceId: string): number {
-    return countOf(this.#bySource.get(sourceId), ({ deletedAt }) => deletedAt === null);
+  /** How many sessions there are of a kind, or deleted ones. */
+  count(counts: (head: SessionHead) => boolean, deleted = false): number {
+    let count = 0;
+    for (const { head } of this.all(deleted)) if (counts(head)) count += 1;
+    return count;
   }
 
   /** All sessions, or all deleted ones. */
@@ -84,15 +74,15 @@ export class SessionTable {
     }
   }
 
-  /** Gives a session another log; of the one before, what no fork builds on goes. */
+  /** Gives a session another log; forks keep what they begin with of the one before. */
   replace(session: MemorySession, head: SessionHead, log: MemoryLog): void {
-    this.#orphans.add(session.log);
+    const before = session.log;
     session.log = log;
     this.setHead(session, head);
-    this.#cutOrphans();
+    this.#forget(new Set([before]));
   }
 
-  /** Removes what was deleted before a time, and of each log what no fork builds on. */
+  /** Removes what was deleted before a time; forks keep what they begin with. */
   purge({ before, sessionId, userId }: DriverPurge): MemorySession[] {
     const purged = [...this.#byId.values()].filter(
       ({ deletedAt, head: { header } }) =>
@@ -102,34 +92,15 @@ export class SessionTable {
         (userId === undefined || header.userId === userId),
     );
     if (purged.length === 0) return [];
-    for (const session of purged) {
-      const { id, userId, forkedFrom } = session.head.header;
-      this.#byId.delete(id);
-      if (userId !== null) removeFrom(this.#byUser, userId, session);
-      if (forkedFrom !== null) removeFrom(this.#bySource, forkedFrom.sessionId, session);
-      this.#orphans.add(session.log);
-    }
-    const gone = new Set(purged);
-    this.#listing = this.#listing.filter((session) => !gone.has(session));
-    this.#cutOrphans();
+    for (const { head } of purged) this.#byId.delete(head.header.id);
+    this.#listing = this.#listing.filter(({ head }) => this.#byId.has(head.header.id));
+    this.#forget(new Set(purged.map(({ log }) => log)));
     return purged;
   }
 
-  #cutOrphans(): void {
-    const needed = new Map<MemoryLog, number>();
-    for (const { log } of this.#byId.values()) {
-      for (let fork = log; fork.source !== null; fork = fork.source) {
-        const known = needed.get(fork.source);
-        needed.set(fork.source, Math.max(known ?? 0, fork.base));
-        // What that source itself builds on was noted when it was first met.
-        if (known !== undefined) break;
-      }
-    }
-    for (const log of this.#orphans) {
-      const version = needed.get(log);
-      if (version === undefined) this.#orphans.delete(log);
-      log.cut(version ?? log.base);
-    }
+  #forget(logs: ReadonlySet<MemoryLog>): void {
+    for (const { log } of this.#byId.values()) log.outlive(logs);
+    for (const log of logs) log.clear();
   }
 
   #indexAfter(position: ListPosition): number {
@@ -142,27 +113,4 @@ export class SessionTable {
     }
     return low;
   }
-}
-
-/** Whether a session is active or suspended. */
-export function isOpen({ status }: SessionHead): boolean {
-  return status === "active" || status === "suspended";
-}
-
-function countOf(sessions: Iterable<MemorySession> | undefined, counts: (session: MemorySession) => boolean): number {
-  let count = 0;
-  for (const session of sessions ?? []) if (counts(session)) count += 1;
-  return count;
-}
-
-function addTo(index: Map<string, Set<MemorySession>>, key: string, session: MemorySession): void {
-  const sessions = index.get(key);
-  if (sessions === undefined) index.set(key, new Set([session]));
-  else sessions.add(session);
-}
-
-function removeFrom(index: Map<string, Set<MemorySession>>, key: string, session: MemorySession): void {
-  const sessions = index.get(key);
-  sessions?.delete(session);
-  if (sessions?.size === 0) index.delete(key);
 }
