@@ -1,18 +1,14 @@
 import type { PGliteInterface } from "@electric-sql/pglite";
 import {
-  type Checkpoint,
   createStore,
-  type DriverPurge,
   type ListPosition,
   type SessionHead,
-  type SessionPage,
   type SessionQuery,
   type SessionStore,
   type StoreCapabilities,
   type StoreDriver,
-  type UndeleteOptions,
 } from "skein";
-import { kindOf, RowDriver, RUNS_BITS, type Segment, SessionCache } from "skein/store-engine";
+import { kindOf, RowDriver, type RowListing, RUNS_BITS, type Segment, SessionCache } from "skein/store-engine";
 import { prepareDatabase, select } from "./database.ts";
 import { SessionCheckpoints } from "./session-checkpoints.ts";
 import { SessionLeases } from "./session-leases.ts";
@@ -30,28 +26,44 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
   readonly capabilities: StoreCapabilities;
   readonly leases: SessionLeases;
   readonly #database: PGliteInterface;
-  readonly #rows: SessionRows;
-  readonly #checkpoints: SessionCheckpoints;
-  readonly #removal: SessionRemoval;
 
   constructor(database: PGliteInterface) {
     const cache = new SessionCache<LoadedSession>();
-    const rows = new SessionRows(database, cache);
-    super(rows, cache, () => new Date());
+    const port = new SessionRows(database, cache);
+    super({
+      port,
+      cache,
+      clock: () => new Date(),
+      listing: new SessionListing(database, port),
+      removal: new SessionRemoval(database),
+      checkpoints: new SessionCheckpoints(database),
+    });
     this.capabilities = capabilitiesOf(database);
     this.leases = new SessionLeases(database);
     this.#database = database;
-    this.#rows = rows;
-    this.#checkpoints = new SessionCheckpoints(database);
-    this.#removal = new SessionRemoval(database);
   }
 
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
+  async ping(): Promise<void> {
+    await select(this.#database, "SELECT 1");
+  }
+
+  async close(): Promise<void> {}
+}
+
+class SessionListing implements RowListing {
+  readonly #database: PGliteInterface;
+  readonly #rows: SessionRows;
+
+  constructor(database: PGliteInterface, rows: SessionRows) {
+    this.#database = database;
+    this.#rows = rows;
+  }
+
+  list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
     const { sql, values } = filterOf(query);
     const bind = (value: unknown): string => `$${values.push(value)}`;
     const from = after === null ? "" : `AND (modified_at, id) < (${bind(after.modifiedAt)}, ${bind(after.id)})`;
-    const items = await this.#heads(`${sql} ${from} ORDER BY modified_at DESC, id DESC LIMIT ${bind(limit)}`, values);
-    return { items, damaged: [] };
+    return this.#heads(`${sql} ${from} ORDER BY modified_at DESC, id DESC LIMIT ${bind(limit)}`, values);
   }
 
   async count(query: SessionQuery): Promise<number> {
@@ -61,44 +73,10 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
     return row?.count ?? 0;
   }
 
-  listExpired(before: string, limit: number): Promise<SessionHead[]> {
+  idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const idle = "deleted_at IS NULL AND status IN ('active', 'suspended') AND updated_at < $1";
     return this.#heads(`${idle} ORDER BY updated_at, id LIMIT $2`, [before, limit]);
   }
-
-  delete(sessionId: string): Promise<boolean> {
-    return this.#removal.delete(sessionId);
-  }
-
-  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#removal.undelete(sessionId, options);
-  }
-
-  purge(which: DriverPurge): Promise<number> {
-    return this.#removal.purge(which);
-  }
-
-  saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#checkpoints.save(checkpoint);
-  }
-
-  loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return this.#checkpoints.load(id);
-  }
-
-  listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#checkpoints.list(sessionId);
-  }
-
-  deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#checkpoints.delete(id);
-  }
-
-  async ping(): Promise<void> {
-    await select(this.#database, "SELECT 1");
-  }
-
-  async close(): Promise<void> {}
 
   async #heads(where: string, values: readonly unknown[]): Promise<SessionHead[]> {
     const sql = `SELECT ${SESSION_COLUMNS} FROM skein.sessions WHERE ${where}`;

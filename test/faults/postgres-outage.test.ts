@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { PgPoolConnection } from "../../src/stores/postgres/pg-connection.ts";
+import { PgConnection } from "../../src/stores/postgres/pg-connection.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { appendUntilDone, clients, END_OTHERS, openPool, openStore, rowsOf, startServer } from "./postgres-support.ts";
 import { entriesOf, message } from "./store-support.ts";
@@ -66,7 +66,7 @@ test("fails, and ends nothing else, when a connection of pg's breaks in the mome
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const pool = openPool(`postgres://user@127.0.0.1:${port}/database`);
-  const connection = new PgPoolConnection(pool, true);
+  const connection = new PgConnection(pool, true);
   await expect(connection.transaction((sql) => sql.query("SELECT 1", []))).rejects.toThrow();
   const handlers = { notified: () => {}, listening: () => {}, lost: () => {} };
   await expect(connection.listen("channel", handlers)).rejects.toThrow();

@@ -3,7 +3,7 @@ import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { postgresUrl } from "../postgres-server.ts";
-import { newSchema, openStore, rowsOf } from "./postgres-support.ts";
+import { newSchema, openPool, openStore, rowsOf } from "./postgres-support.ts";
 import { askAll, start } from "./program-support.ts";
 import { entriesOf, message, refusalOf } from "./store-support.ts";
 import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
@@ -44,7 +44,41 @@ test("lets eight processes open a database that none of them finds there", async
     expect((await store.list()).items.map(({ header, version }) => `${header.id} ${version}`).sort()).toEqual(
       names.map((name) => `${name} 1`),
     );
-    expect(await rowsOf(`SELECT version FROM ${schema}.skein_schema`)).toEqual([{ version: 2 }]);
+    expect(await rowsOf(`SELECT version FROM ${schema}.skein_schema`)).toEqual([{ version: 3 }]);
+  }
+});
+
+test("misses a session that is purged while it is read, and fails over none", async () => {
+  const [url, schema] = [await postgresUrl(), newSchema()];
+  const store = await openStore({ url, schema });
+  let beforeRows = async (): Promise<void> => {};
+  const pool = openPool(url);
+  const connect = pool.connect.bind(pool);
+  // What reads the rows of a head comes after the statement that found the session.
+  pool.connect = ((taken: Parameters<typeof connect>[0]) =>
+    connect((error, client, done) => {
+      if (client === undefined) return taken(error, client, done);
+      const slow = Object.create(client, {
+        query: {
+          value: async (query: { text: string }) => {
+            if (query.text.includes("AS wanted (key bigint")) await beforeRows();
+            return client.query(query);
+          },
+        },
+      });
+      taken(error, slow, done);
+    })) as typeof pool.connect;
+  for (const read of [
+    async (slow: SessionStore) => slow.head("a"),
+    async (slow: SessionStore) => (await slow.list()).items[0] ?? null,
+  ]) {
+    await store.create(createHeader({ id: "a" }), { entries: [message] });
+    const slow = await openStore({ sql: pool, schema });
+    beforeRows = async () => {
+      await store.delete("a");
+      await store.purge("9999-12-31T23:59:59.999Z");
+    };
+    expect(await read(slow)).toBeNull();
   }
 });
 

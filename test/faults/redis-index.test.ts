@@ -8,7 +8,7 @@ import { REPLACE_RECORD } from "../../src/stores/redis/index-scripts.ts";
 import { KeyNames } from "../../src/stores/redis/key-names.ts";
 import { openRedis } from "../../src/stores/redis/open-redis.ts";
 import { RedisHandle, type RedisScript } from "../../src/stores/redis/redis-handle.ts";
-import { CREATE, END_GENERATION } from "../../src/stores/redis/session-scripts.ts";
+import { CREATE, END_GENERATION, ROW_AT } from "../../src/stores/redis/session-scripts.ts";
 import { SessionWatchers } from "../../src/stores/redis/session-watchers.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { redisUrl } from "../redis-server.ts";
@@ -45,6 +45,21 @@ redisTest("never replaces what the index holds by what a session was before", as
   });
   await slow.list();
   expect([await store.count({ status: "suspended" }), await store.count({ status: "active" })]).toEqual([1, 0]);
+});
+
+redisTest("misses a session that is purged while it is read, and fails over none", async () => {
+  const { store, openSlow } = await setUp();
+  for (const read of [
+    async (slow: SessionStore) => slow.head("a"),
+    async (slow: SessionStore) => (await slow.list()).items[0] ?? null,
+  ]) {
+    await store.create(createHeader({ id: "a" }), { entries: [message] });
+    const slow = await openSlow(ROW_AT, async () => {
+      await store.delete("a");
+      await store.purge("9999-12-31T23:59:59.999Z");
+    });
+    expect(await read(slow)).toBeNull();
+  }
 });
 
 redisTest("keeps appends of several entries through two handles apart, and what they set", async () => {
@@ -107,8 +122,8 @@ redisTest("tells of every write to a session: one entry, several, its deletion a
 
 ownServerTest("wakes everybody once the server is back, as nobody knows what was missed", async () => {
   const server = await startServer();
-  const handle = new RedisHandle(await openRedis(server.url), "here");
-  const watchers = new SessionWatchers(handle, new KeyNames("skein"));
+  const handle = new RedisHandle(await openRedis(server.url), "here", "skein");
+  const watchers = new SessionWatchers(handle);
   onTestFinished(async () => {
     watchers.close();
     await handle.close();

@@ -207,21 +207,23 @@ redisTest("does each thing once when a client sends every command twice", async 
   expect((await store.list()).items.map(({ header }) => header.id).sort()).toEqual(["a", "f"]);
 });
 
-redisTest("stores more entries at once than one command takes, all of them or none", async () => {
-  const [url, prefix, client] = [await redisUrl(), newPrefix(), await openClient()];
-  const store = await openStore({ url, prefix });
+redisTest("stores more entries at once than one call takes arguments, all of them or none", async () => {
+  const [url, client] = [await redisUrl(), await openClient()];
   const many = (tag: string): EntryDraft[] =>
     Array.from({ length: 10_500 }, (_, i) => ({ ...message, id: `${tag}${i}` }));
-  await store.create(createHeader({ id: "a" }), { entries: many("a") });
-  const { version } = await store.append("a", many("b"), { verbatim: true });
-  expect(version).toBe(21_000);
-  const mixed = [...many("c").slice(1), { ...message, id: "a7", message: { role: "user", content: "other" } } as const];
-  expect(await refusalOf(store.append("a", mixed, { verbatim: true }))).toMatchObject({ code: "ENTRY_EXISTS" });
-  expect((await store.head("a"))?.version).toBe(21_000);
-  const again = await store.append("a", many("b"), { verbatim: true });
-  expect([again.version, again.entries[10_499]?.seq]).toEqual([21_000, 20_999]);
-  expect((await store.getEntry("a", "b9999"))?.parentId).toBe("b9998");
-  expect(await client.keys(`${prefix}:x:*`)).toEqual([]);
+  for (const options of [{ url }, { client }]) {
+    const store = await openStore({ ...options, prefix: newPrefix() });
+    await store.create(createHeader({ id: "a" }), { entries: many("a") });
+    const { version } = await store.append("a", many("b"), { verbatim: true });
+    expect(version).toBe(21_000);
+    const other = { ...message, id: "a7", message: { role: "user", content: "other" } } as const;
+    const mixed = [...many("c").slice(1), other];
+    expect(await refusalOf(store.append("a", mixed, { verbatim: true }))).toMatchObject({ code: "ENTRY_EXISTS" });
+    expect((await store.head("a"))?.version).toBe(21_000);
+    const again = await store.append("a", many("b"), { verbatim: true });
+    expect([again.version, again.entries[10_499]?.seq]).toEqual([21_000, 20_999]);
+    expect((await store.getEntry("a", "b9999"))?.parentId).toBe("b9998");
+  }
 });
 
 redisTest("leaves a client open that the caller gave it, of either package", async () => {

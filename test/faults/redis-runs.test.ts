@@ -4,6 +4,7 @@ import type { EntryDraft } from "../../src/session/entry.ts";
 import { createHeader } from "../../src/session/header.ts";
 import type { SessionQuery, SessionStore } from "../../src/session/store.ts";
 import { KeyNames } from "../../src/stores/redis/key-names.ts";
+import { CURRENT_LEASE } from "../../src/stores/redis/session-scripts.ts";
 import { newPrefix, openClient, openStore, redisTest } from "./redis-support.ts";
 import { until } from "./store-support.ts";
 
@@ -70,18 +71,16 @@ redisTest("takes every place of a session's runs away with them", async () => {
 
 redisTest("finds what the first layout left open, of which its index says nothing", async () => {
   const { store, client, names, prefix } = await setUp();
-  const [record, session] = [names.index("records"), names.session("started")];
+  const record = names.index("records");
   const { runs: _, ...rest } = JSON.parse((await client.hget(record, "started")) as string);
   await client.hset(record, "started", JSON.stringify(rest));
   await client.del(names.index("runs-started"), names.index("user-runs-started", "bob"));
-  const facts = JSON.parse((await client.hget(session, "ff")) as string);
-  await client.hset(session, "ff", JSON.stringify({ ...facts, openRuns: ["r"] }));
   expect(await listAll(store, { runs: "interrupted" })).toEqual([]);
   await client.set(names.index("layout"), "1");
   const later = await openStore({ client, prefix });
   expect(await listAll(later, { runs: "interrupted", userId: "bob" })).toEqual(["started"]);
   expect((await later.head("started"))?.openRuns).toEqual([{ runId: "r", state: "started" }]);
-  expect(await client.get(names.index("layout"))).toBe("2");
+  expect(await client.get(names.index("layout"))).toBe("3");
 });
 
 async function listAll(store: SessionStore, query: SessionQuery = {}): Promise<string[]> {
@@ -128,25 +127,26 @@ async function setUp(): Promise<SetUp> {
       return (await client.zcard(names.index("unsettled"))) === 0;
     }, "a settled index");
   await settle();
-  const spy = async (query: SessionQuery): Promise<{ ids: string[]; keys: string[] }> => {
-    const keys: string[] = [];
+  const spy = async (query: SessionQuery): Promise<{ ids: string[]; keys: string[]; leases: string[] }> => {
+    const [keys, leases]: [string[], string[]] = [[], []];
     const call = (command: string, ...args: string[]): Promise<unknown> => {
       keys.push(...args.filter((arg) => arg.startsWith(`${prefix}:`)));
+      if (args[0] === CURRENT_LEASE.sha) leases.push(args[2] as string);
       if (args[0] === names.index("records")) keys.push(...args.slice(1).map((id) => names.session(id)));
       return client.call(command, ...args);
     };
     const other = await openStore({ client: { call, duplicate: () => client.duplicate() }, prefix });
     const { items } = await other.list(query);
-    return { ids: items.map(({ header }) => header.id), keys };
+    return { ids: items.map(({ header }) => header.id), keys, leases };
   };
-  const idsIn = (keys: readonly string[], kinds: string): string[] =>
-    [...new Set(keys.flatMap((key) => new RegExp(`:[${kinds}]:\\{([^}]*)\\}`).exec(key)?.[1] ?? []))].toSorted();
+  const idsIn = (keys: readonly string[]): string[] =>
+    [...new Set(keys.flatMap((key) => /:[se]:\{([^}]*)\}/.exec(key)?.[1] ?? []))].toSorted();
   return {
     ...{ store, client, names, prefix, settle },
-    touched: async (query) => idsIn((await spy(query)).keys, "sel"),
+    touched: async (query) => idsIn((await spy(query)).keys),
     asked: async (query) => {
-      const { ids, keys } = await spy(query);
-      return { ids, leases: idsIn(keys, "l") };
+      const { ids, leases } = await spy(query);
+      return { ids, leases: idsIn(leases) };
     },
   };
 }

@@ -101,11 +101,9 @@ class StoreCopying {
     // A session that is appended to while a listing is read can move past the reader; the next pass finds it.
     for (let pass = 0; pass < PASSES_MAX; pass++) {
       const found = await this.#collect(deletedThere);
-      if (found.length === 0) break;
-      this.#planned += found.filter(({ header }) => !this.#copied.has(header.id)).length;
-      for (const level of levelsOf(found)) {
-        await inParallel(level, this.#options.concurrency ?? CONCURRENCY_DEFAULT, (each) => this.#copyOne(each));
-      }
+      if (found.size === 0) break;
+      for (const id of found.keys()) if (!this.#copied.has(id)) this.#planned += 1;
+      await this.#copyAll(found);
     }
     // Not before all forks are made: a deleted session cannot be forked.
     for (const id of this.#deleted) await this.#to.delete(id);
@@ -118,7 +116,7 @@ class StoreCopying {
     };
   }
 
-  async #collect(deletedThere: ReadonlyMap<string, string>): Promise<Planned[]> {
+  async #collect(deletedThere: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, Planned>> {
     const found = new Map<string, Planned>();
     const add = ({ header, version }: SessionHead, deleted: boolean): void => {
       if (this.#failures.has(header.id) || this.#copied.get(header.id) === version) return;
@@ -126,13 +124,13 @@ class StoreCopying {
     };
     const { query = {}, includeDeleted } = this.#options;
     for await (const head of this.#sessions({ ...query })) add(head, false);
-    if (includeDeleted !== true) return [...found.values()];
+    if (includeDeleted !== true) return found;
     for await (const head of this.#sessions({ ...query, deleted: true })) {
       // An earlier copy deletes a session there only when it is complete.
       if (deletedThere.get(head.header.id) === identityOf(head)) this.#copied.set(head.header.id, head.version);
       add(head, true);
     }
-    return [...found.values()];
+    return found;
   }
 
   async *#sessions(query: SessionQuery): AsyncGenerator<SessionHead> {
@@ -141,6 +139,25 @@ class StoreCopying {
       for (const each of damaged) this.#failures.set(each.id ?? each.path, unreadable(each));
       yield* items;
     }
+  }
+
+  /** Copies some at a time; the first failure ends it once those under way are done. */
+  async #copyAll(sessions: ReadonlyMap<string, Planned>): Promise<void> {
+    const queue = sourcesFirst(sessions);
+    const copies = new Map<string, Promise<void>>();
+    const work = async (): Promise<void> => {
+      for (const each of queue) {
+        const { id, forkedFrom } = each.header;
+        // A source was taken out of the queue before, so that nobody waits in a circle.
+        const source = Promise.resolve(copies.get(forkedFrom?.sessionId ?? ""));
+        const copy = source.then(() => this.#copyOne(each));
+        copies.set(id, copy);
+        await copy;
+      }
+    };
+    const { concurrency = CONCURRENCY_DEFAULT } = this.#options;
+    const ends = await Promise.allSettled(Array.from({ length: concurrency }, work));
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
   async #copyOne({ header, deleted }: Planned): Promise<void> {
@@ -178,55 +195,19 @@ class StoreCopying {
   }
 }
 
-/** Sessions in groups, each group after those that its members were forked from. */
-function levelsOf(sessions: readonly Planned[]): Planned[][] {
-  const ids = new Set(sessions.map(({ header }) => header.id));
-  const forks = new Map<string, Planned[]>();
-  const forksOf = (id: string): Planned[] => {
-    const known = forks.get(id) ?? [];
-    forks.set(id, known);
-    return known;
-  };
-  let level: Planned[] = [];
-  for (const each of sessions) {
-    const sourceId = each.header.forkedFrom?.sessionId;
-    if (sourceId === undefined || !ids.has(sourceId)) level.push(each);
-    else forksOf(sourceId).push(each);
-  }
-  const levels: Planned[][] = [];
-  while (level.length > 0) {
-    levels.push(level);
-    level = level.flatMap(({ header }) => {
-      const next = forks.get(header.id) ?? [];
-      forks.delete(header.id);
-      return next;
-    });
-  }
-  // Headers are the callers', and some could claim to be forked from each other.
-  const rest = [...forks.values()].flat();
-  return rest.length === 0 ? levels : [...levels, rest];
-}
-
-/** Runs a task for each item, some at a time; the first failure ends it once those under way are done. */
-async function inParallel<T>(
-  items: readonly T[],
-  concurrency: number,
-  task: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = items.values();
-  let failure: { readonly error: unknown } | null = null;
-  const work = async (): Promise<void> => {
-    for (const item of queue) {
-      if (failure !== null) return;
-      try {
-        await task(item);
-      } catch (error) {
-        failure ??= { error };
-      }
+/** Sessions in an order in which each comes after the one that it was forked from. */
+function* sourcesFirst(sessions: ReadonlyMap<string, Planned>): Generator<Planned> {
+  const seen = new Set<Planned>();
+  for (const session of sessions.values()) {
+    const line: Planned[] = [];
+    // Headers are the callers', and some could claim to be forked from each other.
+    for (let next: Planned | undefined = session; next !== undefined && !seen.has(next); ) {
+      seen.add(next);
+      line.push(next);
+      next = sessions.get(next.header.forkedFrom?.sessionId ?? "");
     }
-  };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  if (failure !== null) throw (failure as { readonly error: unknown }).error;
+    yield* line.reverse();
+  }
 }
 
 async function deletedIn(store: SessionStore): Promise<Map<string, string>> {

@@ -1,20 +1,17 @@
 import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import type { CommitConditions } from "../rows/row-port.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
-import { encodeRest, settingsColumn, type LoadedSession, restChanged } from "./session-row.ts";
+import type { LoadedSession } from "./session-row.ts";
 
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 8 * 1024 * 1024;
 
-/** What must hold for rows to be written, beside the version of the head that they were planned on. */
-export interface WriteConditions {
-  readonly leaseToken: number | null;
-  /** Null for the clock of the database. */
+/** What must hold for rows to be written, and what time it is for leases; null for the clock of the database. */
+export interface WriteConditions extends CommitConditions {
   readonly nowMs: number | null;
-  /** None of the ids may be taken, and nobody has looked yet. */
-  readonly idsUnseen: boolean;
 }
 
 /** Writes entries together with the head that they lead to. */
@@ -41,16 +38,10 @@ export class EntryWriter {
     { leaseToken, nowMs, idsUnseen }: WriteConditions,
   ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
     const { head } = place;
-    const { id, state } = rows[rows.length - 1] as NewRow;
     const batch = batchesOf(rows)[0] ?? [];
-    const { settings } = head.path;
     const listed = sameRuns(session.head, head) ? null : runsColumns(head);
     const count = await writer.change(appendStatement(this.#handle, listed !== null), [
-      ...[session.key, session.head.version, head.updatedAt, head.modifiedAt, id, state, head.version],
-      recordsOf(batch),
-      // What is long, or seldom changes, stays where it is until it does.
-      restChanged(session, place) ? encodeRest(place) : null,
-      settings === session.head.path.settings ? null : settingsColumn(settings),
+      ...[session.key, session.head.version, head.updatedAt, head.modifiedAt, head.version, recordsOf(batch)],
       ...[leaseToken, nowMs, idsUnseen],
       ...(listed === null ? [] : [listed.runs, listed.due]),
     ]);
@@ -60,7 +51,7 @@ export class EntryWriter {
   /** Makes a session ready for `append`, and keeps what listings filter by. The session must be locked. */
   async mark(transaction: Transaction, key: number, status: string): Promise<void> {
     const { schema } = this.#handle;
-    await transaction.write(
+    await transaction.change(
       `WITH marked AS (UPDATE ${schema}.heads SET marked = true WHERE session_key = $1)
        UPDATE ${schema}.sessions SET unsettled = true, unsearched = true, status = $2 WHERE key = $1`,
       [key, status],
@@ -70,7 +61,7 @@ export class EntryWriter {
   /** Writes rows a batch at a time. */
   async insert(transaction: Transaction, key: number, rows: readonly NewRow[]): Promise<void> {
     for (const batch of batchesOf(rows)) {
-      await transaction.write(
+      await transaction.change(
         `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
          SELECT $1, seq, id, state, body
          FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body jsonb)`,
@@ -89,24 +80,23 @@ export class EntryWriter {
 function appendStatement({ schema, channel }: PostgresHandle, listed: boolean): string {
   const locked = `locked AS (SELECT key FROM ${schema}.sessions WHERE key = $1 FOR NO KEY UPDATE), `;
   const runs = `, listed AS (
-      UPDATE ${schema}.sessions SET runs = $14, runs_due = $15 FROM grown WHERE key = session_key
+      UPDATE ${schema}.sessions SET runs = $10, runs_due = $11 FROM grown WHERE key = session_key
     )`;
   return `WITH ${listed ? locked : ""}grown AS (
       UPDATE ${schema}.heads
-      SET version = $7, updated_at = $3, modified_at = $4, last_id = $5, state = $6,
-        rest = coalesce($9, rest), settings = coalesce($10, settings)
+      SET version = $5, updated_at = $3, modified_at = $4
       ${listed ? "FROM locked" : ""}
       WHERE session_key = ${listed ? "key" : "$1"} AND version = $2 AND marked
-        AND ($11::bigint IS NULL OR lease_token = $11 AND lease_until_ms > coalesce($12::bigint, ${DATABASE_NOW_MS}))
-        AND NOT ($13::boolean AND EXISTS (
-          SELECT 1 FROM json_to_recordset($8::text::json) AS new (id text)
+        AND ($7::bigint IS NULL OR lease_token = $7 AND lease_until_ms > coalesce($8::bigint, ${DATABASE_NOW_MS}))
+        AND NOT ($9::boolean AND EXISTS (
+          SELECT 1 FROM json_to_recordset($6::text::json) AS new (id text)
           CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.entries WHERE session_key = $1 AND entries.id = new.id LIMIT 1) AS found
         ))
       RETURNING session_key, ${notifyIfWatched(channel)}
     )${listed ? runs : ""}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
     SELECT session_key, new.* FROM grown
-    CROSS JOIN json_to_recordset($8::text::json) AS new (seq bigint, id text, state text, body jsonb)`;
+    CROSS JOIN json_to_recordset($6::text::json) AS new (seq bigint, id text, state text, body jsonb)`;
 }
 
 function recordsOf(rows: readonly NewRow[]): string {

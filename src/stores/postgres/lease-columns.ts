@@ -2,7 +2,8 @@ import { SessionBusyError, SessionError, SessionNotFoundError } from "../../sess
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
-import { DATABASE_NOW_MS, type PostgresHandle, type Reader } from "./postgres-handle.ts";
+import type { SqlRunner } from "../sql/sql-database.ts";
+import { DATABASE_NOW_MS, type PostgresHandle } from "./postgres-handle.ts";
 import { IS_LIVE } from "./session-row.ts";
 
 interface LeaseRow {
@@ -72,7 +73,7 @@ export class LeaseColumns implements LeaseTable {
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
-    const [row] = await this.#handle.read<LeaseRow>(
+    const [row] = await this.#handle.rows<LeaseRow>(
       `SELECT ${COLUMNS} FROM ${this.#handle.schema}.heads
        WHERE session_key = ${this.#key} AND ${leaseIsLive("$2")}`,
       [sessionId, this.nowMs()],
@@ -81,8 +82,8 @@ export class LeaseColumns implements LeaseTable {
   }
 
   /** The token of a session's live lease, or null. */
-  async tokenOf(sessionKey: number, reader: Reader): Promise<number | null> {
-    const [row] = await reader.read<{ token: string }>(
+  async tokenOf(sessionKey: number, reader: Pick<SqlRunner, "rows">): Promise<number | null> {
+    const [row] = await reader.rows<{ token: string }>(
       `SELECT lease_token AS token FROM ${this.#handle.schema}.heads
        WHERE session_key = $1 AND ${leaseIsLive("$2")}`,
       [sessionKey, this.nowMs()],
@@ -100,7 +101,7 @@ export class LeaseColumns implements LeaseTable {
 
   /** The run in whose hand the lease is, or null when it has just become free. */
   async #holder(sessionId: string): Promise<string | null> {
-    const [row] = await this.#handle.read<{ run: string | null }>(
+    const [row] = await this.#handle.rows<{ run: string | null }>(
       `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run
        FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
       [sessionId, this.nowMs()],

@@ -56,7 +56,7 @@ export class Listing implements SqlListing {
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const { schema } = this.#handle;
     const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
-    const rows = await this.#handle.read<ListedRow>(
+    const rows = await this.#handle.rows<ListedRow>(
       `SELECT *, ${this.#behind()} AS behind FROM (
          (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${open} AND idle_at < $1
           ORDER BY idle_at, id LIMIT $2)
@@ -81,9 +81,9 @@ export class Listing implements SqlListing {
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
-    const heads = rows.map((row) => this.#port.sessionOf(row).head);
+    const sessions = await Promise.all(rows.map((row) => this.#port.sessionOf(row)));
     if (Number(rows[0]?.behind ?? 0) > UNSETTLED_MAX) await this.#settle();
-    return heads;
+    return sessions.flatMap((session) => session?.head ?? []);
   }
 
   /** How many rows are behind, counted as far as it matters. */

@@ -55,108 +55,109 @@ export function isPgClient(value: unknown): value is PgClient {
   return hasQuery(value) && !isPgPool(value) && typeof (value as { on?: unknown }).on === "function";
 }
 
-/** Uses a caller's pool, which the caller closes. */
-export class PgPoolConnection implements PostgresConnection {
-  readonly place: string;
-  readonly #pool: PgPool;
-  readonly #prepare: boolean;
+/** A client that nobody else uses until it is let go of. */
+interface TakenClient {
+  readonly client: PgClient;
+  /** Lets go of it; a pool throws one away that may be broken. */
+  release(broken: boolean): void;
+}
 
-  constructor(pool: PgPool, prepare: boolean) {
-    this.place = placeOf((pool as { options?: unknown }).options);
-    this.#pool = pool;
+/** Uses a caller's pool or single client, which the caller closes. A single one takes one call after the other. */
+export class PgConnection implements PostgresConnection {
+  readonly place: string;
+  readonly #source: PgPool | PgClient;
+  readonly #prepare: boolean;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(source: PgPool | PgClient, prepare: boolean) {
+    this.place = placeOf(isPgPool(source) ? (source as { options?: unknown }).options : source);
+    this.#source = source;
     this.#prepare = prepare;
   }
 
   query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
-    return run(this.#pool, sql, values, this.#prepare);
+    return this.#use((client) => run(client, sql, values, this.#prepare));
   }
 
-  async transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    const { client, ended } = await takeClient(this.#pool);
-    let broken = true;
-    try {
-      const result = await enclose(client, this.#prepare, work, () => {
-        broken = false;
-      });
-      broken = false;
-      return result;
-    } finally {
-      ended();
-      client.release(broken);
-    }
+  transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
+    return this.#use((client, undone) => enclose(client, this.#prepare, work, undone));
   }
 
   async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
-    const { client } = await takeClient(this.#pool);
-    const ear = await listenOn(client, channel, handlers);
+    const { client, release } = await this.#take();
+    let closeEar: () => void;
+    try {
+      closeEar = await listenOn(client, channel, handlers);
+    } catch (error) {
+      release(true);
+      throw error;
+    }
+    if (!isPgPool(this.#source)) {
+      release(false);
+      return { close: () => this.query(`UNLISTEN "${channel}"`, []).then(closeEar, closeEar) };
+    }
     let open = true;
     return {
       close: async () => {
         if (!open) return;
         open = false;
-        ear.close();
+        closeEar();
         // A connection that still listens must not go back to the pool.
-        client.release(true);
-      },
-    };
-  }
-
-  async close(): Promise<void> {}
-}
-
-/** Uses a caller's single client, which the caller closes. Its one connection takes one transaction after the other. */
-export class PgClientConnection implements PostgresConnection {
-  readonly place: string;
-  readonly #client: PgClient;
-  readonly #prepare: boolean;
-  #turn: Promise<unknown> = Promise.resolve();
-
-  constructor(client: PgClient, prepare: boolean) {
-    this.place = placeOf(client);
-    this.#client = client;
-    this.#prepare = prepare;
-  }
-
-  query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
-    return this.#takeTurn(() => run(this.#client, sql, values, this.#prepare));
-  }
-
-  transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    return this.#takeTurn(() => enclose(this.#client, this.#prepare, work, () => {}));
-  }
-
-  async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
-    const ear = await this.#takeTurn(() => listenOn(this.#client, channel, handlers));
-    return {
-      close: async () => {
-        ear.close();
-        await this.query(`UNLISTEN "${channel}"`, []).catch(() => {});
+        release(true);
       },
     };
   }
 
   async close(): Promise<void> {}
 
-  #takeTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => {});
-    return done;
+  /** Runs `work` on a client that is sound once it is done, or says that what it did is `undone`. */
+  async #use<T>(work: (client: PgClient, undone: () => void) => Promise<T>): Promise<T> {
+    const { client, release } = await this.#take();
+    let broken = true;
+    const isSound = (): void => {
+      broken = false;
+    };
+    try {
+      const result = await work(client, isSound);
+      isSound();
+      return result;
+    } finally {
+      release(broken);
+    }
+  }
+
+  async #take(): Promise<TakenClient> {
+    if (isPgPool(this.#source)) return takeFrom(this.#source);
+    const before = this.#turn;
+    let release = (): void => {};
+    this.#turn = new Promise<void>((resolve) => (release = resolve));
+    await before;
+    return { client: this.#source, release };
   }
 }
 
-/** A client of a pool whose failures end nothing but what is asked of it, until `ended` is called. */
-function takeClient(pool: PgPool): Promise<{ readonly client: PgPoolClient; ended(): void }> {
+/** A client of a pool whose failures end nothing but what is asked of it, until it is let go of. */
+function takeFrom(pool: PgPool): Promise<TakenClient> {
   return new Promise((resolve, reject) => {
     // The pool no longer hears what breaks from here on, which may come with what made the client ready: a promise of
     // the pool's would be too late.
     pool.connect((error, client) => {
-      if (client === undefined) reject(error);
-      else resolve({ client, ended: ignoreErrors(client) });
+      if (client === undefined) return reject(error);
+      const ignore = (): void => {};
+      client.on("error", ignore);
+      resolve({
+        client,
+        release(broken) {
+          // Letting go of a connection may still make it fail, and a failure that nobody hears ends the process.
+          if (!broken) client.removeListener("error", ignore);
+          client.release(broken);
+        },
+      });
     });
   });
 }
 
-async function listenOn(client: PgClient, channel: string, handlers: ListenHandlers): Promise<{ close(): void }> {
+async function listenOn(client: PgClient, channel: string, handlers: ListenHandlers): Promise<() => void> {
   const notified = (message: unknown): void => {
     const { channel: sentTo, payload = "" } = message as { channel: string; payload?: string };
     if (sentTo === channel) handlers.notified(payload);
@@ -168,19 +169,16 @@ async function listenOn(client: PgClient, channel: string, handlers: ListenHandl
   const close = (): void => {
     client.removeListener("notification", notified);
     client.removeListener("end", lost);
-    // Letting go of a connection may still make it fail, and a failure that nobody hears ends the process.
-    ignoreErrors(client);
     client.removeListener("error", lost);
   };
   try {
     await client.query({ text: `LISTEN "${channel}"`, values: [] });
   } catch (error) {
     close();
-    (client as Partial<PgPoolClient>).release?.(true);
     throw error;
   }
   handlers.listening();
-  return { close };
+  return close;
 }
 
 async function enclose<T>(
@@ -221,12 +219,6 @@ function nameOf(text: string): string {
     names.set(text, name);
   }
   return name;
-}
-
-function ignoreErrors(client: PgClient): () => void {
-  const ignore = (): void => {};
-  client.on("error", ignore);
-  return () => void client.removeListener("error", ignore);
 }
 
 function hasQuery(value: unknown): boolean {

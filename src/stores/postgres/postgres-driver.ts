@@ -36,7 +36,7 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     const cache = new SessionCache<LoadedSession>();
     const port = new PostgresPort({ handle, cache, leases });
     const listing = new Listing(handle, port, leases);
-    const index = new SearchIndex(handle);
+    const index = new SearchIndex(handle, port);
     const rewrite = (): Promise<void> => rewriteTables(handle);
     const leftovers = (): readonly Leftover[] => leftoversOf(handle);
     super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index, rewrite, leftovers });

@@ -51,7 +51,7 @@ export class PostgresHandle implements SqlDatabase {
 
   /** Runs a statement that may change something: once, whatever happens. */
   write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return this.#attempt(() => this.#connection.query(sql, values)) as Promise<readonly R[]>;
+    return this.#attempt(() => this.#connection.query(numbered(sql), values)) as Promise<readonly R[]>;
   }
 
   /** The same, for how many rows it changed. To hand rows out costs something even where it is one. */
@@ -60,7 +60,7 @@ export class PostgresHandle implements SqlDatabase {
   }
 
   /** Runs a statement that changes nothing, again if the connection goes away. */
-  async read<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+  async rows<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
     for (const waitMs of READ_WAITS_MS) {
       try {
         return await this.write<R>(sql, values);
@@ -70,10 +70,6 @@ export class PostgresHandle implements SqlDatabase {
       }
     }
     return this.write<R>(sql, values);
-  }
-
-  rows<R>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return this.read<R>(numbered(sql), values);
   }
 
   enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Promise<T> {
@@ -121,29 +117,16 @@ export class PostgresHandle implements SqlDatabase {
   }
 }
 
-/** Where a reader's statements run: anywhere, or in a transaction. */
-export interface Reader {
-  read<R = Row>(sql: string, values?: readonly SqlValue[]): Promise<readonly R[]>;
-}
-
 /** The statements of one transaction. */
-export class Transaction implements Reader, SqlRunner {
+export class Transaction implements SqlRunner {
   readonly #statements: Statements;
 
   constructor(statements: Statements) {
     this.#statements = statements;
   }
 
-  async read<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return (await this.#statements.query(sql, values)) as readonly R[];
-  }
-
-  write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return this.read<R>(sql, values);
-  }
-
-  rows<R>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return this.read<R>(numbered(sql), values);
+  async rows<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
+    return (await this.#statements.query(numbered(sql), values)) as readonly R[];
   }
 
   change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
@@ -171,8 +154,9 @@ function dialectOf(schema: string): SqlDialect {
   };
 }
 
-/** A statement whose values PostgreSQL counts. */
+/** A statement whose values PostgreSQL counts, where it does not number them itself. */
 function numbered(sql: string): string {
+  if (!sql.includes("?")) return sql;
   let count = 0;
   return sql.replaceAll("?", () => `$${++count}`);
 }

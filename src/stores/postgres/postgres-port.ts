@@ -1,9 +1,13 @@
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
@@ -11,20 +15,18 @@ import { checkLimits } from "../sql/make-limits.ts";
 import type { SqlRunner } from "../sql/sql-database.ts";
 import type { SqlPort } from "../sql/sql-eraser.ts";
 import { EntryWriter } from "./entry-writer.ts";
-import { jsonOf, toJsonb } from "./jsonb-text.ts";
+import { fromJsonb, jsonOf, toJsonb } from "./jsonb-text.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import {
-  encodeRest,
   encodeSegments,
   IS_LIVE,
   type LoadedSession,
   SESSION_COLUMNS,
   type SessionRow,
-  sessionOf,
+  segmentsOf,
   sessionsIn,
-  settingsColumn,
 } from "./session-row.ts";
 
 /** What a port needs of its store. */
@@ -32,6 +34,12 @@ export interface PortParts {
   readonly handle: PostgresHandle;
   readonly cache: SessionCache<LoadedSession>;
   readonly leases: LeaseColumns;
+}
+
+/** Rows that are about to be read, and what is found of them, by key and position. */
+interface WantedRows {
+  readonly keys: { readonly key: number; readonly seq: number }[];
+  readonly rows: Promise<ReadonlyMap<string, StateRow>>;
 }
 
 /**
@@ -45,6 +53,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   readonly #handle: PostgresHandle;
   readonly #transaction: Transaction | null;
   readonly #writer: EntryWriter;
+  #wanted: WantedRows | null = null;
 
   constructor(parts: PortParts, transaction: Transaction | null = null) {
     this.#parts = parts;
@@ -59,7 +68,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const lock = this.#transaction === null ? "" : "FOR NO KEY UPDATE";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)} WHERE id = $1 AND ${IS_LIVE} ${lock}`;
     const [row] = await this.#read<SessionRow>(sql, [sessionId]);
-    return row === undefined ? null : this.sessionOf(row);
+    return row === undefined ? null : await this.sessionOf(row);
   }
 
   /** Live sessions as they stand now, by their ids. */
@@ -68,20 +77,38 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const wanted = "id = ANY (ARRAY (SELECT json_array_elements_text($1::text::json)))";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${from} WHERE ${wanted} AND ${IS_LIVE}`;
     const rows = await this.#read<SessionRow>(sql, [JSON.stringify(sessionIds)]);
-    return new Map(rows.map((row) => [row.id, this.sessionOf(row)]));
+    const sessions = await Promise.all(rows.map((row) => this.sessionOf(row)));
+    return new Map(sessions.flatMap((session) => (session === null ? [] : [[session.head.header.id, session]])));
   }
 
-  /** The session of a row. */
-  sessionOf(row: SessionRow): LoadedSession {
-    const session = sessionOf(row, this.#parts.cache.get(row.id));
-    this.#parts.cache.remember(session);
+  /** The session of a row; null where it has been purged since. */
+  async sessionOf(row: SessionRow): Promise<LoadedSession | null> {
+    const { cache } = this.#parts;
+    const [key, version, { marked }] = [Number(row.key), Number(row.version), row];
+    const cached = cache.get(row.id);
+    const known = cached?.key === key ? cached : undefined;
+    if (known?.head.version === version) return known.marked === marked ? known : { ...known, marked };
+    const header = known?.head.header ?? freezeDeep(fromJsonb(row.header) as SessionHeader);
+    const segments = known?.segments ?? segmentsOf(row);
+    const place = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
+      const sql = `SELECT 1 AS there FROM ${this.#handle.schema}.sessions WHERE key = $1 AND id IS NOT NULL`;
+      if ((await this.#read(sql, [key])).length > 0) throw error;
+    });
+    if (place === undefined) return null;
+    const { head, leafSeq, factsSeq } = place;
+    // A fork that was not appended to yet has times of its own.
+    const times = { updatedAt: row.updated_at, modifiedAt: row.modified_at };
+    const session = { key, segments, marked, head: Object.freeze({ ...head, ...times }), leafSeq, factsSeq };
+    cache.remember(session);
     return session;
   }
 
-  async rowAt({ key }: Segment, seq: number): Promise<StateRow | undefined> {
-    const sql = `SELECT id, state FROM ${this.#handle.schema}.entries WHERE session_key = $1 AND seq = $2`;
-    const [row] = await this.#read<Omit<StateRow, "seq">>(sql, [key, seq]);
-    return row && { seq, ...row };
+  /** What is asked for at once, as for the heads of a listing, is read with one statement. */
+  rowAt({ key }: Segment, seq: number): Promise<StateRow | undefined> {
+    this.#wanted ??= { keys: [], rows: Promise.resolve().then(() => this.#readWanted()) };
+    const { keys, rows } = this.#wanted;
+    keys.push({ key, seq });
+    return rows.then((found) => found.get(`${key} ${seq}`));
   }
 
   async findRows({ segments, head }: LoadedSession, ids: readonly string[]): Promise<readonly StoredRow[]> {
@@ -125,24 +152,29 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     );
   }
 
-  locked<T>(steps: (port: PostgresPort) => Asking<T>): Promise<T> {
-    return this.#handle.transaction((transaction) => runLater(steps(new PostgresPort(this.#parts, transaction))));
+  /** The same rows, as a transaction sees them. */
+  inside(transaction: Transaction): PostgresPort {
+    return new PostgresPort(this.#parts, transaction);
   }
 
-  async make({ place, origin, last, rows }: NewSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
+  locked<T>(steps: (port: PostgresPort) => Asking<T>): Promise<T> {
+    return this.#handle.transaction((transaction) => runLater(steps(this.inside(transaction))));
+  }
+
+  async make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
     const transaction = this.#transaction as Transaction;
     const { header } = place.head;
     const { schema } = this.#handle;
     const taken = await this.#read(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
     await runLater(checkLimits(this.#handle.dialect, transaction, header, limits));
-    const key = await this.#insertSession(transaction, { place, origin, last });
+    const key = await this.#insertSession(transaction, place.head, origin);
     const parents = parentsOf(place.head).map((parent) => ({
       parent,
       forked: header.forkedFrom?.sessionId === parent,
     }));
     if (parents.length > 0) {
-      await transaction.write(
+      await transaction.change(
         `INSERT INTO ${schema}.session_parents (parent_id, session_key, forked)
          SELECT parent, $1, forked FROM json_to_recordset($2::text::json) AS new (parent text, forked boolean)`,
         [key, JSON.stringify(parents)],
@@ -160,7 +192,18 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   #read<Row>(sql: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
-    return (this.#transaction ?? this.#handle).read<Row>(sql, values);
+    return (this.#transaction ?? this.#handle).rows<Row>(sql, values);
+  }
+
+  async #readWanted(): Promise<ReadonlyMap<string, StateRow>> {
+    const { keys } = this.#wanted as WantedRows;
+    this.#wanted = null;
+    const rows = await this.#read<StateRow & { readonly key: string }>(
+      `SELECT session_key AS key, seq, id, state FROM ${this.#handle.schema}.entries
+       JOIN json_to_recordset($1::text::json) AS wanted (key bigint, seq bigint) USING (seq) WHERE session_key = wanted.key`,
+      [JSON.stringify(keys)],
+    );
+    return new Map(rows.map(({ key, seq, id, state }) => [`${key} ${seq}`, { seq: Number(seq), id, state }]));
   }
 
   /** Where the session is locked, its lease and its ids have been looked at, and stay as they are. */
@@ -175,30 +218,24 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return movedTo(session, plan);
   }
 
-  async #insertSession(
-    transaction: Transaction,
-    { place, origin, last }: Omit<NewSession<Segment>, "rows">,
-  ): Promise<number> {
-    const { head } = place;
+  async #insertSession(transaction: Transaction, head: SessionHead, origin: readonly Segment[]): Promise<number> {
     const { header } = head;
     const { runs, due } = runsColumns(head);
     const { schema } = this.#handle;
     const version = origin.at(-1)?.end ?? 0;
-    const [row] = await transaction.write<{ key: string }>(
+    const [row] = await transaction.rows<{ key: string }>(
       `WITH made AS (
          INSERT INTO ${schema}.sessions (id, user_id, cwd, status, idle_at, listed_at, origin_key, origin_version,
            segments, searched, header, runs, runs_due)
-         VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb, $16, $17)
+         VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb, $12, $13)
          ON CONFLICT (id) DO NOTHING RETURNING key
        )
-       INSERT INTO ${schema}.heads
-         (session_key, session_id, version, updated_at, modified_at, last_id, state, rest, settings)
-       SELECT key, $1, $5, $6, $7, $12, $13, $14, $15 FROM made RETURNING session_key AS key`,
+       INSERT INTO ${schema}.heads (session_key, session_id, version, updated_at, modified_at)
+       SELECT key, $1, $5, $6, $7 FROM made RETURNING session_key AS key`,
       [
         ...[header.id, header.userId, header.cwd, head.status, head.version, head.updatedAt, head.modifiedAt],
         ...[origin.at(-1)?.key ?? null, version, encodeSegments(segmentsAfter(origin, version, 0))],
-        ...[toJsonb(JSON.stringify(header)), last?.id ?? null, last?.state ?? null, encodeRest(place)],
-        ...[settingsColumn(head.path.settings), runs, due],
+        ...[toJsonb(JSON.stringify(header)), runs, due],
       ],
     );
     if (row === undefined) throw sessionExists(header.id);

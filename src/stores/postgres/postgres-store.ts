@@ -2,14 +2,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
-import {
-  isPgClient,
-  isPgPool,
-  type PgClient,
-  PgClientConnection,
-  type PgPool,
-  PgPoolConnection,
-} from "./pg-connection.ts";
+import { isPgClient, isPgPool, type PgClient, PgConnection, type PgPool } from "./pg-connection.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import { PostgresDriver } from "./postgres-driver.ts";
 import { PostgresHandle } from "./postgres-handle.ts";
@@ -65,8 +58,7 @@ async function connect(options: PostgresStoreOptions): Promise<PostgresConnectio
   const { url, sql, prepare = true } = options;
   const { statementTimeoutMs = STATEMENT_TIMEOUT_MS, connectionsMax = CONNECTIONS } = options;
   if (url !== undefined) return openPostgres({ url, prepare, connectionsMax, statementTimeoutMs });
-  if (isPostgresClient(sql)) return usePostgres(sql, prepare);
-  return isPgPool(sql) ? new PgPoolConnection(sql, prepare) : new PgClientConnection(sql as PgClient, prepare);
+  return isPostgresClient(sql) ? usePostgres(sql, prepare) : new PgConnection(sql as PgPool | PgClient, prepare);
 }
 
 function checkOptions(options: PostgresStoreOptions): void {

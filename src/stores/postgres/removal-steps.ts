@@ -29,10 +29,7 @@ export function removalSteps({ schema, channel }: PostgresHandle): RemovalSteps 
       yield* ask(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, from]));
     },
     *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
-      const words = "last_id = NULL, state = NULL, rest = NULL, settings = NULL";
-      yield* ask(
-        inside.change(`UPDATE ${schema}.heads SET version = ?, ${words} WHERE session_key = ?`, [version, key]),
-      );
+      yield* ask(inside.change(`UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`, [version, key]));
       // The block that the log ends in now is not in the index any more.
       const whole = version - (version % SEARCH_BLOCK_ENTRIES);
       const sessions = `UPDATE ${schema}.sessions SET unsearched = true, searched = least(searched, ?) WHERE key = ?`;

@@ -1,8 +1,11 @@
 import { SessionError } from "../../session/errors.ts";
 import { runsColumns } from "../rows/runs-columns.ts";
+import { SessionCache } from "../rows/session-cache.ts";
+import { LeaseColumns } from "./lease-columns.ts";
 import { hasState } from "./postgres-failure.ts";
-import type { PostgresHandle, Reader, Transaction } from "./postgres-handle.ts";
-import { SESSION_COLUMNS, sessionOf, type SessionRow, sessionsIn } from "./session-row.ts";
+import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
+import { PostgresPort } from "./postgres-port.ts";
+import { type LoadedSession, SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 /** How many entries one row of the search index covers. */
 export const SEARCH_BLOCK_ENTRIES = 64;
@@ -16,8 +19,7 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  *   `unsettled` rows may be behind. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
  *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments`
  *   are all the sessions it takes from. A purged session that forks build on keeps its row without an id.
- * - `heads` has the rest: the id and the state of the session's last entry, and what that state only refers to (`rest`,
- *   `settings`). Whoever appends updates that row, which is what puts appends in one order, and the other only where its
+ * - `heads` has what every append changes: where the log ends, and when that was. Whoever appends updates that row, which is what puts appends in one order, and the other only where its
  *   `status` or `runs` change; the lease and whether someone watches stand there too, so that an append sees them as they
  *   are. It has no index but its key, as every index makes every update slower. `marked` says that the session's other row
  *   is `unsettled` and `unsearched`; who appends to a session that is not marks it first.
@@ -116,6 +118,8 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_parked_by_user ON $.sessions (user_id, listed_at, id)
      WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
    CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
+  // What a head says beside that is read from the last entry's state, and what that refers to.
+  `ALTER TABLE $.heads DROP COLUMN last_id, DROP COLUMN state, DROP COLUMN rest, DROP COLUMN settings`,
 ];
 
 /**
@@ -126,8 +130,7 @@ const MIGRATIONS: readonly string[] = [
  */
 export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
   // Not as a read, which would wait for a server that is not there.
-  const once: Reader = { read: (sql, values) => handle.write(sql, values) };
-  const version = await versionOf(handle, once).catch((error: unknown) => {
+  const version = await versionOf(handle, { rows: (sql) => handle.write(sql) }).catch((error: unknown) => {
     // There is no such schema, or no such table in it.
     if (hasState(error, "3F000", "42P01")) return null;
     throw error;
@@ -138,41 +141,45 @@ export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
 
 async function migrate(handle: PostgresHandle, transaction: Transaction): Promise<void> {
   // Held until the transaction ends; others that open the store wait here, and then find the work done.
-  await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
+  await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
   await checkEncoding(handle, transaction);
   const found = await stateOf(handle, transaction);
   if (found !== "ours") {
     // Who may not make schemas can have an empty one made.
-    if (found === "missing") await transaction.write(`CREATE SCHEMA ${handle.schema}`);
-    await transaction.write(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
-    await transaction.write(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
+    if (found === "missing") await transaction.change(`CREATE SCHEMA ${handle.schema}`);
+    await transaction.change(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
+    await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
   }
   const version = await versionOf(handle, transaction);
-  for (const migration of MIGRATIONS.slice(version)) {
+  for (const [index, migration] of MIGRATIONS.entries()) {
+    if (index < version) continue;
     for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
-      await transaction.write(statement.replaceAll("$.", `${handle.schema}.`));
+      await transaction.change(statement.replaceAll("$.", `${handle.schema}.`));
     }
+    if (index === 1) await indexRuns(handle, transaction);
   }
-  if (version === 1) await indexRuns(handle, transaction);
-  await transaction.write(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
+  await transaction.change(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
 }
 
 /** Fills in `runs` for sessions of version 1. Only their heads tell, in texts that the database itself cannot always read. */
 async function indexRuns(handle: PostgresHandle, transaction: Transaction): Promise<void> {
-  const rows = await transaction.read<SessionRow>(
+  const rows = await transaction.rows<SessionRow>(
     `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
      WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
   );
+  const parts = { handle, cache: new SessionCache<LoadedSession>(), leases: new LeaseColumns(handle, null) };
+  const port = new PostgresPort(parts, transaction);
   for (const row of rows) {
-    const { runs, due } = runsColumns(sessionOf(row, undefined).head);
-    if (runs === null) continue;
+    const session = await port.sessionOf(row);
+    if (session === null || session.head.openRuns.length === 0) continue;
+    const { runs, due } = runsColumns(session.head);
     const set = `UPDATE ${handle.schema}.sessions SET runs = $2, runs_due = $3 WHERE key = $1`;
-    await transaction.write(set, [Number(row.key), runs, due]);
+    await transaction.change(set, [Number(row.key), runs, due]);
   }
 }
 
 async function stateOf(handle: PostgresHandle, transaction: Transaction): Promise<"ours" | "empty" | "missing"> {
-  const [found] = await transaction.read<{ ours: boolean; missing: boolean; tables: string }>(
+  const [found] = await transaction.rows<{ ours: boolean; missing: boolean; tables: string }>(
     `SELECT to_regclass($1::text) IS NOT NULL AS ours, to_regnamespace($2::text) IS NULL AS missing,
        (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($2::text)) AS tables`,
     [`${handle.schema}.skein_schema`, handle.schema],
@@ -186,8 +193,8 @@ async function stateOf(handle: PostgresHandle, transaction: Transaction): Promis
   );
 }
 
-async function versionOf(handle: PostgresHandle, reader: Reader): Promise<number> {
-  const [row] = await reader.read<{ version: number }>(`SELECT version FROM ${handle.schema}.skein_schema`);
+async function versionOf(handle: PostgresHandle, reader: Pick<Transaction, "rows">): Promise<number> {
+  const [row] = await reader.rows<{ version: number }>(`SELECT version FROM ${handle.schema}.skein_schema`);
   const version = Number(row?.version ?? 0);
   if (version <= MIGRATIONS.length) return version;
   throw new SessionError(
@@ -196,8 +203,8 @@ async function versionOf(handle: PostgresHandle, reader: Reader): Promise<number
   );
 }
 
-async function checkEncoding(handle: PostgresHandle, reader: Reader): Promise<void> {
-  const [row] = await reader.read<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
+async function checkEncoding(handle: PostgresHandle, transaction: Transaction): Promise<void> {
+  const [row] = await transaction.rows<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
   if (row?.encoding === "UTF8") return;
   throw new SessionError(
     "STORE_FAILED",

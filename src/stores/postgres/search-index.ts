@@ -4,8 +4,9 @@ import type { LogRange, Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
+import type { PostgresPort } from "./postgres-port.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
-import { nameIn } from "./session-row.ts";
+import { type LoadedSession, SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
 import { addTrigrams, arrayOf, trigramsOf } from "./trigrams.ts";
 
 const BATCH_SESSIONS = 50;
@@ -14,14 +15,7 @@ const BATCHES_MAX = 1_000_000;
 /** Stands for the session's own texts. */
 const OWN_BLOCK = -1;
 
-interface UnsearchedRow {
-  readonly key: string;
-  readonly id: string | null;
-  readonly cwd: string | null;
-  readonly state: string | null;
-  readonly rest: string | null;
-  readonly version: string;
-  readonly origin_version: string;
+interface UnsearchedRow extends SessionRow {
   readonly searched: string;
 }
 
@@ -38,14 +32,16 @@ interface IndexRow {
  */
 export class SearchIndex implements TextIndex {
   readonly #handle: PostgresHandle;
+  readonly #port: PostgresPort;
 
-  constructor(handle: PostgresHandle) {
+  constructor(handle: PostgresHandle, port: PostgresPort) {
     this.#handle = handle;
+    this.#port = port;
   }
 
   async catchUp(): Promise<void> {
     for (let batch = 0; batch < BATCHES_MAX; batch++) {
-      const [waiting] = await this.#handle.read(
+      const [waiting] = await this.#handle.rows(
         `SELECT 1 AS one FROM ${this.#handle.schema}.sessions WHERE unsearched LIMIT 1`,
       );
       if (waiting === undefined) return;
@@ -58,7 +54,7 @@ export class SearchIndex implements TextIndex {
   }
 
   async ownersOf(trigrams: string, limit: number): Promise<Set<number> | null> {
-    const rows = await this.#handle.read<{ key: string }>(
+    const rows = await this.#handle.rows<{ key: string }>(
       `SELECT DISTINCT session_key AS key FROM ${this.#handle.schema}.search_index
        WHERE trigrams @> $1::text::integer[] LIMIT $2`,
       [trigrams, limit + 1],
@@ -70,7 +66,7 @@ export class SearchIndex implements TextIndex {
     const any = terms.map((_, index) => `trigrams @> $${index + 4}::text::integer[]`).join(" OR ");
     const first = Math.floor(start / SEARCH_BLOCK_ENTRIES);
     const last = Math.floor((end - 1) / SEARCH_BLOCK_ENTRIES);
-    const rows = await this.#handle.read<{ block: string }>(
+    const rows = await this.#handle.rows<{ block: string }>(
       `SELECT block FROM ${this.#handle.schema}.search_index
        WHERE session_key = $1 AND block BETWEEN $2 AND $3 AND (${any}) ORDER BY block`,
       [key, first, last, ...terms],
@@ -84,22 +80,23 @@ export class SearchIndex implements TextIndex {
   async #indexPart(transaction: Transaction): Promise<void> {
     const { schema } = this.#handle;
     // Two that search at once share the work, and neither looks before it is done.
-    await transaction.read("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
-    const found = await transaction.read<{ key: string }>(
+    await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
+    const found = await transaction.rows<{ key: string }>(
       `SELECT key FROM ${schema}.sessions WHERE unsearched ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE`,
     );
     let budget = BATCH_BLOCKS;
     for (const { key } of found) {
       // Whoever appends from now on has to mark the session again.
-      const [row] = await transaction.write<UnsearchedRow>(
+      const [row] = await transaction.rows<UnsearchedRow>(
         `UPDATE ${schema}.heads SET marked = false FROM ${schema}.sessions WHERE session_key = $1 AND key = $1
-         RETURNING key, id, cwd, state, rest, version, origin_version, searched`,
+         RETURNING ${SESSION_COLUMNS}, searched`,
         [Number(key)],
       );
       if (row === undefined) continue;
       const { end, blocks } = await this.#blocksOf(transaction, row, budget);
-      await this.#write(transaction, row.id === null ? blocks : [ownTexts(row), ...blocks]);
-      await transaction.write(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
+      const session = row.id === null ? null : await this.#port.inside(transaction).sessionOf(row);
+      await this.#write(transaction, session === null ? blocks : [ownTexts(session), ...blocks]);
+      await transaction.change(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
         Number(key),
         end,
         end < Number(row.version),
@@ -130,7 +127,7 @@ export class SearchIndex implements TextIndex {
   }
 
   async #trigramsOf(transaction: Transaction, { key, start, end }: Segment): Promise<string> {
-    const rows = await transaction.read<{ body: string }>(
+    const rows = await transaction.rows<{ body: string }>(
       `SELECT body::text AS body FROM ${this.#handle.schema}.entries
        WHERE session_key = $1 AND seq >= $2 AND seq < $3 AND body ->> 'type' IN ('message', 'custom_message')`,
       [key, start, end],
@@ -142,7 +139,7 @@ export class SearchIndex implements TextIndex {
 
   async #write(transaction: Transaction, rows: readonly IndexRow[]): Promise<void> {
     if (rows.length === 0) return;
-    await transaction.write(
+    await transaction.change(
       `INSERT INTO ${this.#handle.schema}.search_index (session_key, block, trigrams)
        SELECT key, block, trigrams::integer[]
        FROM json_to_recordset($1::text::json) AS new (key bigint, block bigint, trigrams text)
@@ -152,9 +149,8 @@ export class SearchIndex implements TextIndex {
   }
 }
 
-function ownTexts(row: UnsearchedRow): IndexRow {
-  const { key, id, cwd } = row;
+function ownTexts({ key, head: { header, name } }: LoadedSession): IndexRow {
   const trigrams = new Set<number>();
-  for (const text of [id, nameIn(row), cwd]) if (text !== null) addTrigrams(trigrams, text);
-  return { key: Number(key), block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
+  for (const text of [header.id, name, header.cwd]) if (text !== null) addTrigrams(trigrams, text);
+  return { key, block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
 }

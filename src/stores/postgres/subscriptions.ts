@@ -39,7 +39,7 @@ export class Subscriptions {
   }
 
   async subscribe(sessionId: string, wake: () => void): Promise<Subscription> {
-    this.#add(sessionId, wake);
+    this.#wakes.set(sessionId, (this.#wakes.get(sessionId) ?? new Set()).add(wake));
     try {
       await this.#listen();
       await this.#mark([sessionId]);
@@ -66,7 +66,9 @@ export class Subscriptions {
         notified: (payload) => this.#notified(payload),
         listening: () => this.#wakeAll(),
         lost: () => {
-          if (this.#ear === ear) this.#startAnew();
+          if (this.#ear !== ear) return;
+          this.#heard = false;
+          void this.#beat();
         },
       });
       this.#ear = ear;
@@ -90,11 +92,6 @@ export class Subscriptions {
       // A server that is away is asked again at the next beat; watchers look by themselves meanwhile.
       this.#heard = false;
     }
-  }
-
-  #startAnew(): void {
-    this.#heard = false;
-    void this.#beat();
   }
 
   async #deafen(): Promise<void> {
@@ -128,12 +125,6 @@ export class Subscriptions {
        )`,
       [JSON.stringify(sessionIds)],
     );
-  }
-
-  #add(sessionId: string, wake: () => void): void {
-    const wakes = this.#wakes.get(sessionId);
-    if (wakes === undefined) this.#wakes.set(sessionId, new Set([wake]));
-    else wakes.add(wake);
   }
 
   #remove(sessionId: string, wake: () => void): void {

@@ -3,9 +3,8 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
-import type { SessionLog } from "./session-log.ts";
+import type { RedisPort } from "./redis-port.ts";
 import { PUT_CHECKPOINT, READ_ALL } from "./session-scripts.ts";
 
 const ATTEMPTS_MAX = 20;
@@ -24,24 +23,22 @@ interface Pointer {
  */
 export class Checkpoints {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
-  readonly #log: SessionLog;
+  readonly #port: RedisPort;
 
-  constructor(handle: RedisHandle, names: KeyNames, log: SessionLog) {
+  constructor(handle: RedisHandle, port: RedisPort) {
     this.#handle = handle;
-    this.#names = names;
-    this.#log = log;
+    this.#port = port;
   }
 
   async save(checkpoint: Checkpoint): Promise<void> {
     const { id, sessionId } = checkpoint;
-    const session = await this.#log.load(sessionId);
+    const session = await this.#port.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
     const { uid } = session.stamp;
     const pointer = { id: sessionId, uid, token: uuidv7() };
-    const keys = [this.#names.session(sessionId), this.#names.checkpoints(sessionId, uid)];
     const args = [uid, pointer.token, JSON.stringify(checkpoint)];
-    if ((await this.#handle.run(PUT_CHECKPOINT, keys, args))[0] !== "ok") throw new SessionNotFoundError(sessionId);
+    if ((await this.#handle.run(PUT_CHECKPOINT, this.#handle.names.all(sessionId, uid), args))[0] !== "ok")
+      throw new SessionNotFoundError(sessionId);
     const stored = await this.#claim(id, pointer);
     if (stored === null) return;
     await this.#remove(pointer);
@@ -58,10 +55,10 @@ export class Checkpoints {
   }
 
   async list(sessionId: string): Promise<Checkpoint[]> {
-    const session = await this.#log.load(sessionId);
+    const session = await this.#port.load(sessionId);
     if (session === null) return [];
     const { uid } = session.stamp;
-    const list = (await this.#handle.run(READ_ALL, [this.#names.checkpoints(sessionId, uid)], [])) as string[];
+    const list = (await this.#handle.run(READ_ALL, [this.#handle.names.checkpoints(sessionId, uid)], [])) as string[];
     const kept: { checkpoint: Checkpoint; sequence: number; pointer: string }[] = [];
     for (let i = 0; i < list.length; i += 2) {
       const [token, text] = [list[i] as string, list[i + 1] as string];
@@ -102,7 +99,7 @@ export class Checkpoints {
   }
 
   async #pointing(ids: readonly string[]): Promise<readonly (string | null)[]> {
-    const key = this.#names.index("checkpoints");
+    const key = this.#handle.names.index("checkpoints");
     return ids.length === 0 ? [] : ((await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[]);
   }
 
@@ -112,23 +109,23 @@ export class Checkpoints {
   }
 
   async #isLive({ id, uid }: Pointer): Promise<boolean> {
-    return (await this.#log.load(id))?.stamp.uid === uid;
+    return (await this.#port.load(id))?.stamp.uid === uid;
   }
 
   async #read({ id, uid, token }: Pointer): Promise<Checkpoint | null> {
-    const key = this.#names.checkpoints(id, uid);
+    const key = this.#handle.names.checkpoints(id, uid);
     const text = (await this.#handle.command(key, ["HGET", key, token])) as string | null;
     if (text === null) return null;
     return JSON.parse((JSON.parse(text) as [number, string])[1]) as Checkpoint;
   }
 
   async #remove({ id, uid, token }: Pointer): Promise<void> {
-    const key = this.#names.checkpoints(id, uid);
+    const key = this.#handle.names.checkpoints(id, uid);
     await this.#handle.command(key, ["HDEL", key, token]);
   }
 
   #pointerKeys({ id }: Pointer): string[] {
-    return [this.#names.index("checkpoints"), this.#names.index("checkpoints-of", id)];
+    return [this.#handle.names.index("checkpoints"), this.#handle.names.index("checkpoints-of", id)];
   }
 }
 

@@ -1,29 +1,26 @@
-import type { SessionHeader } from "../../session/header.ts";
-import type { RunsIndex, RunsWord } from "../../session/open-runs.ts";
+import { type RunsIndex, runsIndexOf } from "../../session/open-runs.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery } from "../../session/store.ts";
+import { kindOf, RUNS_BITS, type RunsKind } from "../rows/runs-columns.ts";
 import type { KeyNames } from "./key-names.ts";
-
-/** What the index needs of a header, which never changes. */
-export interface IndexedHeader {
-  readonly user: string | null;
-  readonly cwd: string | null;
-  readonly parents: readonly string[];
-  /** The session it was forked from. */
-  readonly source: string | null;
-}
+import type { StoredSession } from "./stored-session.ts";
 
 /** What the index holds of a session. */
-export interface IndexRecord extends IndexedHeader {
+export interface IndexRecord {
   readonly uid: string;
   readonly rev: number;
   readonly modifiedAt: string;
   readonly updatedAt: string;
   readonly status: string;
-  /** Empty while the session is live. */
-  readonly deletedAt: string;
   /** Of a session with open runs. */
   readonly runs?: RunsIndex;
+  /** Empty while the session is live. */
+  readonly deletedAt: string;
+  readonly user: string | null;
+  readonly cwd: string | null;
+  readonly parents: readonly string[];
+  /** The session it was forked from. */
+  readonly source: string | null;
 }
 
 /** Where a session stands in one part of the index. */
@@ -34,18 +31,13 @@ export interface IndexPlace {
 
 const TIME_CHARACTERS = "2000-01-01T00:00:00.000Z".length;
 
-/** By which part of the index sessions are found by their open runs. Who has a session is not for the index to say. */
-const RUNS_PARTS: Readonly<Record<RunsWord, "requested" | "started" | "parked">> = {
-  requested: "requested",
-  running: "started",
-  parked: "parked",
-  interrupted: "started",
-};
-
-/** What the index needs of a header. */
-export function indexedHeader(header: SessionHeader): IndexedHeader {
+/** What the index is to hold of a session. */
+export function recordOf({ stamp: { uid, rev }, head, deletedAt }: StoredSession): IndexRecord {
+  const { header, modifiedAt, updatedAt, status, openRuns } = head;
   const { userId: user, cwd, forkedFrom } = header;
-  return { user, cwd, parents: parentsOf({ header }), source: forkedFrom?.sessionId ?? null };
+  const runs = openRuns.length === 0 ? {} : { runs: runsIndexOf(openRuns) };
+  const times = { modifiedAt, updatedAt, status, ...runs, deletedAt: deletedAt ?? "" };
+  return { uid, rev, ...times, user, cwd, parents: parentsOf(head), source: forkedFrom?.sessionId ?? null };
 }
 
 /** A member of a part that is sorted by time; equal times by id. */
@@ -87,7 +79,7 @@ export function placesOf(names: KeyNames, id: string, record: IndexRecord): Inde
     add(names.index("idle"), timedMember(updatedAt, id));
     if (user !== null) add(names.index("open", user), id);
   }
-  for (const part of new Set(Object.values(RUNS_PARTS))) {
+  for (const part of Object.keys(RUNS_BITS) as RunsKind[]) {
     if (runs?.[part] !== true) continue;
     add(names.index(`runs-${part}`), listed);
     if (user !== null) add(names.index(`user-runs-${part}`, user), listed);
@@ -104,7 +96,8 @@ export function partFor(names: KeyNames, query: SessionQuery): { readonly key: s
   const asked = [userId, cwd, parentId, runs, query.dueBefore, status].filter((each) => each !== undefined).length;
   if (deleted === true) return { key: names.index("deleted"), exact: asked === 0 };
   if (runs !== undefined) {
-    const part = RUNS_PARTS[runs];
+    // Who has a session is not for the index to say.
+    const part = kindOf(runs);
     const exact = part !== "started" && asked === (userId === undefined ? 1 : 2);
     if (userId === undefined) return { key: names.index(`runs-${part}`), exact };
     return { key: names.index(`user-runs-${part}`, userId), exact };
@@ -124,7 +117,7 @@ export function recordMatches(record: IndexRecord, query: SessionQuery): boolean
   if (userId !== undefined && record.user !== userId) return false;
   if (cwd !== undefined && record.cwd !== cwd) return false;
   if (status !== undefined && !([status].flat() as readonly string[]).includes(record.status)) return false;
-  if (runs !== undefined && record.runs?.[RUNS_PARTS[runs]] !== true) return false;
+  if (runs !== undefined && record.runs?.[kindOf(runs)] !== true) return false;
   const due = record.runs?.due ?? null;
   if (dueBefore !== undefined && !(due !== null && due < dueBefore)) return false;
   return parentId === undefined || record.parents.includes(parentId);

@@ -8,12 +8,14 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
 /** The marked sessions and what the index holds of them. KEYS: unsettled, records. */
 export const READ_UNSETTLED: RedisScript = defineScript(`
 local marks = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
-for i = 1, #marks, 2 do
-  marks[i] = {marks[i], marks[i + 1], redis.call('HGET', KEYS[2], marks[i])}
-end
 local list = {}
-for i = 1, #marks, 2 do list[#list + 1] = marks[i] end
+for i = 1, #marks, 2 do list[#list + 1] = {marks[i], marks[i + 1], redis.call('HGET', KEYS[2], marks[i])} end
 return list`);
+
+/** Marks every session that the index holds. KEYS: unsettled, records. */
+export const MARK_ALL: RedisScript = defineScript(`
+for _, id in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('ZADD', KEYS[1], 'NX', 0, id) end
+return {}`);
 
 /** Takes a mark away that no writer counts on any more. KEYS: unsettled. ARGV: session, the generation that has ended. */
 export const UNMARK: RedisScript = defineScript(`

@@ -12,6 +12,14 @@ export class KeyNames {
     this.#prefix = prefix;
   }
 
+  /** The keys of a session, in the order in which its scripts take them; those of a log only with its unique name. */
+  all(id: string, uid?: string): string[] {
+    const own = [this.session(id), this.lease(id), this.floor(id)];
+    if (uid === undefined) return own;
+    const log = [this.entries(id, uid), this.positions(id, uid), this.forks(id, uid)];
+    return [...own, ...log, this.checkpoints(id, uid), this.remains(id, uid)];
+  }
+
   /** What is known of a session, beside its log: a hash. */
   session(id: string): string {
     return `${this.#prefix}:s:{${id}}`;
@@ -50,11 +58,6 @@ export class KeyNames {
   /** From which generation on a session that is not there may be made: a number. */
   floor(id: string): string {
     return `${this.#prefix}:g:{${id}}`;
-  }
-
-  /** Entries on their way into the log, when they are too many for one command: a list. */
-  staging(id: string, token: string): string {
-    return `${this.#prefix}:x:{${id}}:${token}`;
   }
 
   /** A part of the index; `name`, where there is one, may be any text. */

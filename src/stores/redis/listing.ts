@@ -2,24 +2,11 @@ import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { type IndexRecord, idOfMember, partFor, recordMatches, timedMember } from "./index-record.ts";
-import type { KeyNames } from "./key-names.ts";
+import { type IndexRecord, partFor, recordMatches, timedMember } from "./index-record.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
-import type { SessionIndex } from "./session-index.ts";
-import type { SessionLog } from "./session-log.ts";
-
-/** What a listing needs of its store. */
-export interface ListingParts {
-  readonly handle: RedisHandle;
-  readonly names: KeyNames;
-  readonly index: SessionIndex;
-  readonly log: SessionLog;
-  readonly leases: LeaseScripts;
-}
-
-const MEMBERS_AT_ONCE_MIN = 32;
-const MEMBERS_AT_ONCE_MAX = 1001;
+import type { RedisPort } from "./redis-port.ts";
+import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
 
 /**
  * Lists and counts sessions. The index says which; what is shown of each is read from the session itself. While the server
@@ -27,16 +14,14 @@ const MEMBERS_AT_ONCE_MAX = 1001;
  */
 export class Listing {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
   readonly #index: SessionIndex;
-  readonly #log: SessionLog;
+  readonly #port: RedisPort;
   readonly #leases: LeaseScripts;
 
-  constructor(parts: ListingParts) {
-    this.#handle = parts.handle;
-    this.#names = parts.names;
+  constructor(handle: RedisHandle, parts: { index: SessionIndex; port: RedisPort; leases: LeaseScripts }) {
+    this.#handle = handle;
     this.#index = parts.index;
-    this.#log = parts.log;
+    this.#port = parts.port;
     this.#leases = parts.leases;
   }
 
@@ -48,15 +33,15 @@ export class Listing {
       items.push(...(await this.#wanted(idsOf(matching), query, after)));
       if (items.length >= limit) break;
     }
-    items.push(...(await this.#wanted([...unsettled], query, after)));
+    items.push(...(await this.#wanted([...unsettled.keys()], query, after)));
     return items.sort((a, b) => compareForListing(listPosition(a), listPosition(b))).slice(0, limit);
   }
 
   async count(query: SessionQuery): Promise<number> {
     const unsettled = await this.#index.settleIfWritable();
-    const { key, exact } = partFor(this.#names, query);
+    const { key, exact } = partFor(this.#handle.names, query);
     if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
-    let count = (await this.#wanted([...unsettled], query, null)).length;
+    let count = (await this.#wanted([...unsettled.keys()], query, null)).length;
     for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
       const matching = await this.#matching(without(ids, unsettled), query);
       count += (await this.#asHeld(idsOf(matching), query)).length;
@@ -70,36 +55,18 @@ export class Listing {
     const isIdle = ({ status, updatedAt }: SessionHead): boolean =>
       (status === "active" || status === "suspended") && updatedAt < before;
     const heads: SessionHead[] = [];
-    for await (const ids of this.#pages(this.#names.index("idle"), "-", false, limit, `(${before}`)) {
+    for await (const ids of this.#index.pages(this.#handle.names.index("idle"), "-", false, limit, `(${before}`)) {
       heads.push(...(await this.#heads(without(ids, unsettled), false)).filter(isIdle));
       if (heads.length >= limit) break;
     }
-    heads.push(...(await this.#heads([...unsettled], false)).filter(isIdle));
+    heads.push(...(await this.#heads([...unsettled.keys()], false)).filter(isIdle));
     return heads.sort(compareIdle).slice(0, limit);
   }
 
   /** Sessions that were deleted before a time, the longest ago first, in pages. */
   async *deletedBefore(before: string): AsyncGenerator<readonly string[]> {
     await this.#index.settle();
-    yield* this.#pages(this.#names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
-  }
-
-  async *#pages(
-    key: string,
-    from: string,
-    reverse: boolean,
-    wanted: number,
-    to: string = reverse ? "-" : "+",
-  ): AsyncGenerator<readonly string[]> {
-    const size = Math.min(MEMBERS_AT_ONCE_MAX, Math.max(MEMBERS_AT_ONCE_MIN, wanted));
-    let start = from;
-    for (;;) {
-      const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
-      const members = (await this.#handle.command(key, range)) as string[];
-      yield members.map(idOfMember);
-      if (members.length < size) return;
-      start = `(${members.at(-1)}`;
-    }
+    yield* this.#index.pages(this.#handle.names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
   }
 
   /** The sessions that a query may ask for, in the order of a listing, from a place on. */
@@ -113,7 +80,7 @@ export class Listing {
       return;
     }
     const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
-    yield* this.#pages(partFor(this.#names, query).key, from, true, wanted);
+    yield* this.#index.pages(partFor(this.#handle.names, query).key, from, true, wanted);
   }
 
   /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
@@ -124,7 +91,13 @@ export class Listing {
     after: ListPosition | null,
   ): AsyncGenerator<readonly string[]> {
     const places: ListPosition[] = [];
-    for await (const ids of this.#pages(this.#names.index("due"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`))
+    for await (const ids of this.#index.pages(
+      this.#handle.names.index("due"),
+      "-",
+      false,
+      MEMBERS_AT_ONCE_MAX,
+      `(${before}`,
+    ))
       places.push(...(await this.#matching(ids, query)));
     const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
     rest.sort(compareForListing);
@@ -134,7 +107,7 @@ export class Listing {
   /** Those of some sessions that, by the index, a query asks for, whoever has them. */
   async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
-    const key = this.#names.index("records");
+    const key = this.#handle.names.index("records");
     const records = (await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[];
     return ids.flatMap((id, i) => {
       const record = JSON.parse(records[i] ?? "null") as IndexRecord | null;
@@ -159,7 +132,7 @@ export class Listing {
   }
 
   async #heads(ids: readonly string[], deleted: boolean): Promise<SessionHead[]> {
-    const sessions = await Promise.all(ids.map((id) => this.#log.loadAny(id)));
+    const sessions = await Promise.all(ids.map((id) => this.#port.loadAny(id)));
     return sessions.flatMap((session) =>
       session !== null && (session.deletedAt !== null) === deleted ? session.head : [],
     );
@@ -170,7 +143,7 @@ function idsOf(places: readonly ListPosition[]): readonly string[] {
   return places.map(({ id }) => id);
 }
 
-function without(ids: readonly string[], others: ReadonlySet<string>): readonly string[] {
+function without(ids: readonly string[], others: ReadonlyMap<string, unknown>): readonly string[] {
   return others.size === 0 ? ids : ids.filter((id) => !others.has(id));
 }
 

@@ -1,7 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionBusyError, SessionCapacityError } from "../../session/errors.ts";
+import { SessionBusyError, SessionCapacityError, SessionError } from "../../session/errors.ts";
 import { RESERVE } from "./index-scripts.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 
@@ -12,63 +11,91 @@ const RESERVED_MS_MAX = 10_000;
 /** What may not become too many: the open sessions of a user, or the forks of a session. */
 export interface Limit {
   readonly part: "open" | "forks";
-  readonly name: string;
-  readonly what: string;
-  readonly max: number;
+  /** The user or the session, where there is one. */
+  readonly name: string | null | undefined;
+  readonly max: number | undefined;
 }
 
-/** The limit of a user's open sessions. */
-export function openLimit(userId: string, max: number): Limit {
-  return { part: "open", name: userId, what: "open sessions of a user", max };
-}
-
-/** The limit of a session's forks. */
-export function forkLimit(sourceId: string, max: number): Limit {
-  return { part: "forks", name: sourceId, what: "forks of a session", max };
-}
-
-/** A reserved place; it is given back once the session is in the index, or was not made. */
-export interface Reservation {
-  release(): Promise<void>;
+/** A place that is taken for a session; it is given back once the session is in the index, or was not made. */
+interface Place {
+  readonly reserved: string;
+  readonly member: string;
 }
 
 /** Keeps limits on how many sessions there are, also when many are made at once by several processes. */
 export class Quota {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
   readonly #index: SessionIndex;
 
-  constructor(handle: RedisHandle, names: KeyNames, index: SessionIndex) {
+  constructor(handle: RedisHandle, index: SessionIndex) {
     this.#handle = handle;
-    this.#names = names;
     this.#index = index;
   }
 
-  /** @throws {SessionCapacityError} when the limit is reached, counting what others are just about to make. */
-  async reserve(sessionId: string, { part, name, what, max }: Limit): Promise<Reservation> {
-    const reserved = this.#names.index(`reserved-${part}`, name);
-    const place = `${sessionId} ${uuidv7()}`;
+  /**
+   * Makes a session, or brings it back, with a place taken under each limit. Whoever is told meanwhile that the session
+   * cannot be made with what was marked before calls `renew`, as someone may have given the places back.
+   *
+   * @throws {SessionCapacityError} when a limit is reached, counting what others are just about to make.
+   */
+  async within<T>(
+    sessionId: string,
+    all: readonly Limit[],
+    make: (renew: () => Promise<void>) => Promise<T>,
+  ): Promise<T> {
+    const limits = all.filter(({ name, max }) => typeof name === "string" && max !== undefined);
+    if (limits.length === 0) return make(async () => {});
+    const places: Place[] = [];
+    const renew = async (): Promise<void> => {
+      await this.#release(places);
+      for (const limit of limits) places.push(await this.#reserve(sessionId, limit));
+    };
+    try {
+      await renew();
+      const made = await make(renew);
+      await this.#index.settleOne(sessionId);
+      await this.#release(places);
+      return made;
+    } catch (error) {
+      // Where it is not known whether the session was made, the places are given back once that shows.
+      if (isRefusal(error)) await this.#release(places);
+      throw error;
+    }
+  }
+
+  async #reserve(sessionId: string, { part, name, max }: Limit): Promise<Place> {
+    const { names } = this.#handle;
+    const counted = name as string;
+    const place = { reserved: names.index(`reserved-${part}`, counted), member: `${sessionId} ${uuidv7()}` };
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.#index.settle();
-      const args = [String(max), place, String(RESERVED_MS_MAX)];
-      const [kind, old] = await this.#handle.run(RESERVE, [this.#names.index(part, name), reserved], args);
-      if (kind === "full") throw new SessionCapacityError(what, max);
-      if (kind === "ok") return { release: () => this.#remove(reserved, place) };
-      for (const each of old as string[]) await this.#giveBack(reserved, each);
+      const args = [String(max), place.member, String(RESERVED_MS_MAX)];
+      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, counted), place.reserved], args);
+      if (kind === "full") throw new SessionCapacityError(WHAT[part], max as number);
+      if (kind === "ok") return place;
+      for (const member of old as string[]) await this.#giveBack({ ...place, member });
     }
     throw new SessionBusyError(sessionId, "others that make sessions under the same limit all the time");
   }
 
-  async #giveBack(reserved: string, place: string): Promise<void> {
-    const id = place.split(" ", 1)[0] as string;
-    const key = this.#names.floor(id);
+  async #giveBack(place: Place): Promise<void> {
+    const id = place.member.split(" ", 1)[0] as string;
+    const key = this.#handle.names.floor(id);
     const floor = (await this.#handle.command(key, ["GET", key])) as string | null;
     // Either the session is there, and then it counts by itself, or it cannot be made any more with that place.
     if (!(await this.#index.fence(id, floor ?? "0"))) await this.#index.settleOne(id);
-    await this.#remove(reserved, place);
+    await this.#release([place]);
   }
 
-  async #remove(reserved: string, place: string): Promise<void> {
-    await this.#handle.command(reserved, ["ZREM", reserved, place]);
+  async #release(places: Place[]): Promise<void> {
+    for (const { reserved, member } of places.splice(0))
+      await this.#handle.command(reserved, ["ZREM", reserved, member]);
   }
+}
+
+const WHAT: Readonly<Record<Limit["part"], string>> = { open: "open sessions of a user", forks: "forks of a session" };
+
+/** Whether it is certain that nothing was made. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof SessionError && ["SESSION_EXISTS", "CAPACITY", "SESSION_BUSY"].includes(error.code);
 }

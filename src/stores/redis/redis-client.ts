@@ -126,9 +126,15 @@ function destroy(client: OfficialDuplicate): void {
   }
 }
 
+const ARGUMENTS_MAX = 10_000;
+
 function connectionOfIoRedis(client: IoRedisClient): RedisConnection {
   return {
-    send: (_firstKey, [command = "", ...args]) => client.call(command, ...args) as Promise<RedisReply>,
+    send: (_firstKey, [command = "", ...args]) => {
+      // A call takes only so many arguments; the client takes the rest as a list.
+      const rest = args.splice(ARGUMENTS_MAX) as string[] & string;
+      return client.call(command, ...args, ...(rest.length === 0 ? [] : [rest])) as Promise<RedisReply>;
+    },
     openSubscriber: async (onBack) => ioRedisSubscriber(client.duplicate() as IoRedisDuplicate, onBack),
     close: async () => {},
   };

@@ -1,20 +1,18 @@
-import type { SessionHead } from "../../session/fold.ts";
-import type { DriverPurge, ListPosition, StoreDriver, Subscription } from "../../session/store-driver.ts";
-import type { Checkpoint, SessionPage, SessionQuery, StoreCapabilities, UndeleteOptions } from "../../session/store.ts";
+import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
+import type { StoreCapabilities } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { ForkReferences } from "./fork-references.ts";
-import type { KeyNames } from "./key-names.ts";
 import { LeaseScripts } from "./lease-scripts.ts";
 import { Listing } from "./listing.ts";
 import { Quota } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import { RedisEraser } from "./redis-eraser.ts";
 import { RedisPort } from "./redis-port.ts";
 import { Removal } from "./removal.ts";
 import type { Segment } from "./segments.ts";
 import { SessionIndex } from "./session-index.ts";
-import { SessionLog } from "./session-log.ts";
 import { SessionMaker } from "./session-maker.ts";
 import type { StoredSession } from "./stored-session.ts";
 import { SessionWatchers } from "./session-watchers.ts";
@@ -39,70 +37,27 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     aggregate: "scan",
   };
   readonly leases: LeaseScripts;
+  readonly eraser: RedisEraser;
   readonly #handle: RedisHandle;
-  readonly #listing: Listing;
-  readonly #removal: Removal;
-  readonly #checkpoints: Checkpoints;
   readonly #watchers: SessionWatchers;
 
-  constructor(handle: RedisHandle, names: KeyNames, options: RedisDriverOptions) {
+  constructor(handle: RedisHandle, options: RedisDriverOptions) {
     const { ttlSeconds } = options;
     const clock = options.clock ?? (() => new Date());
     const cache = new SessionCache<StoredSession>();
-    const log = new SessionLog(handle, names, cache);
-    const index = new SessionIndex(handle, names, clock, ttlSeconds);
-    const quota = new Quota(handle, names, index);
-    const references = new ForkReferences(handle, names, log);
-    const leases = new LeaseScripts(handle, names, options.clock);
-    const maker = new SessionMaker({ handle, names, index, quota, references, ttlSeconds });
-    super(new RedisPort({ handle, names, log, index, leases, maker, ttlSeconds }), cache, clock);
-    const listing = new Listing({ handle, names, index, log, leases });
+    const index = new SessionIndex(handle, { clock, ttlSeconds, load: (sessionId) => port.loadAny(sessionId) });
+    const quota = new Quota(handle, index);
+    const references = new ForkReferences(handle);
+    const leases = new LeaseScripts(handle, options.clock);
+    const maker = new SessionMaker(handle, { index, quota, references, ttlSeconds });
+    const port = new RedisPort(handle, { cache, index, leases, maker, ttlSeconds });
+    const listing = new Listing(handle, { index, port, leases });
+    const removal = new Removal(handle, { port, cache, index, quota, listing, references, clock });
+    super({ port, cache, clock, listing, removal, checkpoints: new Checkpoints(handle, port) });
     this.leases = leases;
+    this.eraser = new RedisEraser(handle, { port, cache, index, references });
     this.#handle = handle;
-    this.#listing = listing;
-    this.#removal = new Removal({ handle, names, log, cache, index, quota, listing, references, clock });
-    this.#checkpoints = new Checkpoints(handle, names, log);
-    this.#watchers = new SessionWatchers(handle, names);
-  }
-
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return { items: await this.#listing.list(query, limit, after), damaged: [] };
-  }
-
-  count(query: SessionQuery): Promise<number> {
-    return this.#listing.count(query);
-  }
-
-  delete(sessionId: string): Promise<boolean> {
-    return this.#removal.delete(sessionId);
-  }
-
-  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#removal.undelete(sessionId, options);
-  }
-
-  purge(which: DriverPurge): Promise<number> {
-    return this.#removal.purge(which);
-  }
-
-  saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#checkpoints.save(checkpoint);
-  }
-
-  loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return this.#checkpoints.load(id);
-  }
-
-  listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#checkpoints.list(sessionId);
-  }
-
-  deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#checkpoints.delete(id);
-  }
-
-  listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return this.#listing.idleSince(before, limit);
+    this.#watchers = new SessionWatchers(handle);
   }
 
   subscribe(sessionId: string, wake: () => void): Promise<Subscription> {

@@ -44,7 +44,8 @@ export function redisFailure(error: unknown, place: string): unknown {
 
 /** Whether a server says that it does not know a script any more. */
 export function isNoScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("NOSCRIPT");
+  const cause = error instanceof SessionError ? error.cause : error;
+  return cause instanceof Error && cause.message.startsWith("NOSCRIPT");
 }
 
 /** Whether an error of ours says that the server takes no writes, though it can be read. */

@@ -1,46 +1,31 @@
+import type { Entry } from "../../session/entry.ts";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { LruCache } from "../../internal/lru-cache.ts";
+import type { SessionHeader } from "../../session/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan } from "../rows/encode-plan.ts";
-import { sameFacts } from "../rows/entry-state.ts";
-import type { CommitConditions, MakeLimits, NewSession, RowPort, StoredRow } from "../rows/row-port.ts";
-import { CACHED_SESSIONS } from "../rows/session-cache.ts";
-import type { KeyNames } from "./key-names.ts";
+import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import { RowReader } from "../rows/row-reader.ts";
+import type { SessionCache } from "../rows/session-cache.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
+import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
-import type { Segment } from "./segments.ts";
+import { readSegments, type Segment, segmentsOf } from "./segments.ts";
 import type { SessionIndex } from "./session-index.ts";
-import { placeOf, type SessionLog } from "./session-log.ts";
 import type { SessionMaker } from "./session-maker.ts";
-import { APPEND } from "./session-scripts.ts";
-import { stageRows } from "./staged-rows.ts";
-import {
-  nextStamp,
-  settingsOf,
-  type Stamp,
-  type StoredSession,
-  writeFacts,
-  writeHead,
-  writeSettings,
-} from "./stored-session.ts";
+import { APPEND, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
+import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
 /** What a port needs of its store. */
 export interface PortParts {
-  readonly handle: RedisHandle;
-  readonly names: KeyNames;
-  readonly log: SessionLog;
+  readonly cache: SessionCache<StoredSession>;
   readonly index: SessionIndex;
   readonly leases: LeaseScripts;
   readonly maker: SessionMaker;
   readonly ttlSeconds: number | undefined;
 }
 
-/** What a script is told of where a session is. */
-interface SessionNames {
-  readonly keys: readonly string[];
-  readonly channel: string;
-}
+const IDS_AT_ONCE = 1000;
 
 /**
  * The rows of a Redis server. Nothing is ever locked: a script writes an append if the session is as it was planned on.
@@ -48,28 +33,67 @@ interface SessionNames {
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
+  readonly #handle: RedisHandle;
   readonly #parts: PortParts;
-  /** Key names by session, cached: V8 flattens a concatenated string on every send, but one that was sent only once. */
-  readonly #names = new LruCache<string, SessionNames>(CACHED_SESSIONS);
+  readonly #reader: RowReader<Segment, StoredSession>;
 
-  constructor(parts: PortParts) {
+  constructor(handle: RedisHandle, parts: PortParts) {
+    this.#handle = handle;
     this.#parts = parts;
+    this.#reader = new RowReader(this, parts.cache);
   }
 
-  load(sessionId: string): Promise<StoredSession | null> {
-    return this.#parts.log.load(sessionId);
+  async load(sessionId: string): Promise<StoredSession | null> {
+    const session = await this.loadAny(sessionId);
+    return session?.deletedAt === null ? session : null;
   }
 
-  rowAt(part: Segment, seq: number): Promise<StoredRow | undefined> {
-    return this.#parts.log.rowAt(part, seq);
+  /** A session as it stands now, deleted or not; null when there is none. */
+  async loadAny(sessionId: string): Promise<StoredSession | null> {
+    const { cache } = this.#parts;
+    const known = cache.get(sessionId);
+    const [kind, ...fields] = await this.#loadAfter(sessionId, known?.stamp.text ?? "");
+    if (kind === "same") return known as StoredSession;
+    cache.forget(sessionId);
+    if (kind === "none") return null;
+    try {
+      const session = await this.#sessionOf(sessionId, fields as string[]);
+      cache.remember(session);
+      return session;
+    } catch (error) {
+      // Its rows may have been purged since; what the session says now is what counts.
+      const [now] = await this.#loadAfter(sessionId, fields[0] as string);
+      if (now === "same") throw error;
+      return this.loadAny(sessionId);
+    }
   }
 
-  findRows(session: StoredSession, ids: readonly string[]): Promise<readonly StoredRow[]> {
-    return this.#parts.log.findRows(session, ids);
+  async rowAt({ id, uid }: Segment, seq: number): Promise<StateRow | undefined> {
+    const [text] = await this.#handle.run(ROW_AT, this.#handle.names.all(id, uid), [placeOf(seq)]);
+    return text === undefined ? undefined : rowOf(seq, text as string);
   }
 
-  async page(part: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
-    return (await this.#parts.log.rows(part, count, reverse)).map(({ body }) => body);
+  async findRows({ segments, head }: StoredSession, ids: readonly string[]): Promise<StoredRow[]> {
+    const found: StoredRow[] = [];
+    let missing = ids;
+    for (let index = segments.length - 1; index >= 0 && missing.length > 0; index--) {
+      const segment = segments[index] as Segment;
+      const end = Math.min(segment.end, head.version);
+      if (end <= segment.start) continue;
+      const rows = await this.#findIn({ ...segment, end }, missing);
+      found.push(...rows);
+      const there = new Set(rows.map((row) => row.id));
+      missing = missing.filter((each) => !there.has(each));
+    }
+    return found;
+  }
+
+  async page({ id, uid, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
+    const key = this.#handle.names.entries(id, uid);
+    const [first, last] = [placeOf(start), placeOf(end - 1)];
+    const range = reverse ? ["XREVRANGE", key, last, first] : ["XRANGE", key, first, last];
+    const reply = await this.#handle.command(key, [...range, "COUNT", String(count)]);
+    return (reply as StreamReply).map(([, [, text]]) => text.slice(text.lastIndexOf("\n") + 1));
   }
 
   leaseToken({ head }: StoredSession): Promise<number | null> {
@@ -78,27 +102,24 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async commit(
     session: StoredSession,
-    plan: EncodedPlan,
-    conditions: CommitConditions,
+    { rows, place }: EncodedPlan,
+    { leaseToken, idsUnseen }: CommitConditions,
   ): Promise<StoredSession | "behind" | "unsure"> {
-    const { stamp: before } = session;
-    if (session.deletedAt !== null) return "behind";
-    if (!session.marked) await this.#parts.index.mark(session.head.header.id, before.gen);
+    const { stamp: before, segments, deletedAt } = session;
+    const { id } = session.head.header;
+    const { index, leases, ttlSeconds } = this.#parts;
+    if (deletedAt !== null) return "behind";
+    if (!session.marked) await index.mark(id, before.gen);
     const stamp = nextStamp(before);
-    const { handle, names } = this.#parts;
-    const { keys, channel } = this.#namesOf(session);
-    const staged = await stageRows(handle, names, session.head.header.id, plan.rows);
-    const written = await handle.evaluate(
-      APPEND,
-      [...keys, ...staged.keys],
-      [
-        ...[before.text, stamp.text, writeHead(plan.place, stamp.gen), channel, placeOf(session.head.version)],
-        ...[JSON.stringify(this.#optionsOf(session.head, plan.place.head, conditions)), ...staged.args],
-      ],
-    );
-    if (written === 1) return movedTo(session, plan, stamp);
-    await staged.discard();
-    return "unsure";
+    const { names } = this.#handle;
+    const [written] = await this.#handle.run(APPEND, names.all(id, before.uid), [
+      ...[before.text, stamp.text, writeHead(place.head, stamp.gen), names.channel(id), placeOf(session.head.version)],
+      ...[String(leaseToken ?? ""), leases.clockArg(), idsUnseen ? "1" : "", String(ttlSeconds ?? "")],
+      ...argsOf(rows),
+    ]);
+    if (written !== 1) return "unsure";
+    const { head, leafSeq, factsSeq } = place;
+    return { stamp, marked: true, writtenMs: Date.now(), deletedAt, segments, head, leafSeq, factsSeq };
   }
 
   locked<T>(steps: (port: RedisPort) => Asking<T>): Promise<T> {
@@ -112,41 +133,65 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   missing(seq: number): SessionError {
     return new SessionError(
       "STORE_FAILED",
-      `The Redis server ${this.#parts.handle.place} misses entry ${seq} of a session; it was purged just now, or keys were removed.`,
+      `The Redis server ${this.#handle.place} misses entry ${seq} of a session; it was purged just now, or keys were removed.`,
     );
   }
 
-  #namesOf({ stamp: { uid }, head }: StoredSession): SessionNames {
-    const known = this.#names.get(uid);
-    if (known !== undefined) return known;
-    const { names } = this.#parts;
-    const { id } = head.header;
-    const log = [names.entries(id, uid), names.positions(id, uid)];
-    const rest = [names.lease(id), names.forks(id, uid), names.checkpoints(id, uid)];
-    const made = { keys: [names.session(id), ...log, ...rest], channel: names.channel(id) };
-    this.#names.set(uid, made);
-    return made;
+  #loadAfter(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
+    return this.#handle.run(LOAD_SESSION, this.#handle.names.all(sessionId), [stamp]);
   }
 
-  /** What few appends need, for the script. */
-  #optionsOf(
-    before: SessionHead,
-    after: SessionHead,
-    { leaseToken, idsUnseen }: CommitConditions,
-  ): Record<string, string | boolean> {
-    const { leases, ttlSeconds } = this.#parts;
-    const sameSettings = settingsOf(before) === settingsOf(after);
+  async #sessionOf(id: string, fields: readonly string[]): Promise<StoredSession> {
+    const [k = "", h = "", hd = "", sg = "", del = "", deletedIn, deletedMs] = fields;
+    const stamp = readStamp(k);
+    const [gen, headMs, version, updatedAt] = JSON.parse(h) as HeadText;
+    const segments = segmentsOf(readSegments(sg), id, stamp.uid);
+    const header = freezeDeep(JSON.parse(hd) as SessionHeader);
+    const { head, leafSeq, factsSeq } = await runLater(this.#reader.headAt(segments, header, version));
     return {
-      ...(idsUnseen && { unseen: true }),
-      ...(leaseToken !== null && { token: String(leaseToken), clock: leases.clockArg() }),
-      ...(ttlSeconds !== undefined && { ttl: String(ttlSeconds) }),
-      ...(!sameFacts(before, after) && { ff: writeFacts(after) }),
-      ...(!sameSettings && { ss: settingsOf(after), set: writeSettings(after) }),
+      stamp,
+      marked: gen === stamp.gen || deletedIn === String(stamp.gen),
+      writtenMs: Math.max(headMs, Number(deletedMs ?? 0)),
+      deletedAt: del === "" ? null : del,
+      segments,
+      // Of a session that was not appended to yet, the last row, if any, tells another session's time.
+      head: Object.freeze({ ...head, updatedAt }),
+      leafSeq,
+      factsSeq,
     };
+  }
+
+  async #findIn({ id, uid, end }: Segment, ids: readonly string[]): Promise<StoredRow[]> {
+    const keys = this.#handle.names.all(id, uid);
+    const rows: StoredRow[] = [];
+    for (let first = 0; first < ids.length; first += IDS_AT_ONCE) {
+      const part = ids.slice(first, first + IDS_AT_ONCE);
+      rows.push(...rowsOf(await this.#handle.run(FIND, keys, [String(end), ...part])));
+    }
+    return rows;
   }
 }
 
-function movedTo({ deletedAt, segments }: StoredSession, { place }: EncodedPlan, stamp: Stamp): StoredSession {
-  const { head, leafSeq, factsSeq } = place;
-  return { stamp, marked: true, deletedAt, segments, head, leafSeq, factsSeq };
+type StreamReply = readonly (readonly [place: string, fields: readonly [string, string]])[];
+
+/** Where in a stream a position is; a stream has nothing at 0. */
+export function placeOf(seq: number): string {
+  return String(seq + 1);
+}
+
+/** Rows as they are handed to a script. One value costs the server less than three. No part has a line break in it. */
+export function argsOf(rows: readonly NewRow[]): string[] {
+  return rows.flatMap(({ id, state, body }) => [id, `${state}\n${JSON.stringify(id)}\n${body}`]);
+}
+
+/** The rows that a stream gave out. */
+export function rowsOf(reply: RedisReply): StoredRow[] {
+  return (reply as StreamReply).map(([place, [, text]]) => rowOf(Number.parseInt(place, 10) - 1, text));
+}
+
+/** Rows of earlier layouts have their id only in the entry. */
+function rowOf(seq: number, text: string): StoredRow {
+  const [state = "", second = "", body = second] = text.split("\n");
+  const known = JSON.parse(second) as string | Entry;
+  return { seq, id: typeof known === "string" ? known : known.id, state, body };
 }

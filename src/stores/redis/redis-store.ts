@@ -1,13 +1,12 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { KeyNames } from "./key-names.ts";
+import { MARK_ALL } from "./index-scripts.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
 import { RedisDriver } from "./redis-driver.ts";
 import { redisFailure } from "./redis-failure.ts";
 import { RedisHandle } from "./redis-handle.ts";
-import { SessionIndex } from "./session-index.ts";
 
 /** How a Redis store is opened. */
 export interface RedisStoreOptions {
@@ -27,7 +26,7 @@ export interface RedisStoreOptions {
 }
 
 const DEFAULT_URL = "redis://127.0.0.1:6379";
-const LAYOUT_VERSION = 2;
+const LAYOUT_VERSION = 3;
 const TTL_SECONDS_MAX = 10 * 366 * 86_400;
 
 /**
@@ -40,12 +39,12 @@ export async function openRedisStore(options: RedisStoreOptions = {}): Promise<S
   const { client, prefix = "skein", ttlSeconds, clock } = checkOptions(options);
   const url = options.url ?? DEFAULT_URL;
   const place = client === undefined ? placeOf(url) : "of the given client";
-  const handle = new RedisHandle(client === undefined ? await connect(url, place) : connectionOf(client), place);
-  const names = new KeyNames(prefix);
+  const connection = client === undefined ? await connect(url, place) : connectionOf(client);
+  const handle = new RedisHandle(connection, place, prefix);
   try {
-    await checkServer(handle, names, ttlSeconds);
-    await checkLayout(handle, names);
-    const driver = new RedisDriver(handle, names, { clock, ttlSeconds });
+    await checkServer(handle, ttlSeconds);
+    await checkLayout(handle);
+    const driver = new RedisDriver(handle, { clock, ttlSeconds });
     return createStore(driver, clock === undefined ? {} : { clock });
   } catch (error) {
     await handle.close();
@@ -62,10 +61,10 @@ async function connect(url: string, place: string): Promise<Awaited<ReturnType<t
 }
 
 /** A server that makes room by throwing keys away would lose sessions without anyone noticing. */
-async function checkServer(handle: RedisHandle, names: KeyNames, ttlSeconds: number | undefined): Promise<void> {
+async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined): Promise<void> {
   let text: unknown;
   try {
-    text = await handle.command(names.index("layout"), ["INFO", "memory"]);
+    text = await handle.command(handle.names.index("layout"), ["INFO", "memory"]);
   } catch (error) {
     // Some services do not tell; nothing else depends on it.
     if (error instanceof SessionError && error.message.includes("does not allow")) return;
@@ -81,17 +80,18 @@ async function checkServer(handle: RedisHandle, names: KeyNames, ttlSeconds: num
   );
 }
 
-async function checkLayout(handle: RedisHandle, names: KeyNames): Promise<void> {
+async function checkLayout(handle: RedisHandle): Promise<void> {
+  const { names } = handle;
   const key = names.index("layout");
   let version = (await handle.command(key, ["GET", key])) as string | null;
   if (version === null) {
     await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
     version = (await handle.command(key, ["GET", key])) as string | null;
   }
-  // What the first layout wrote is read as it is, but its index knows of no runs; a program that knows no other layout must
-  // not write beside this one.
-  if (version === "1") {
-    await new SessionIndex(handle, names, () => new Date(), undefined).settleHeld();
+  // What earlier layouts wrote is read as it is, but the index of the first knows of no runs; a program that knows no other
+  // layout must not write beside this one.
+  if (version === "1") await handle.run(MARK_ALL, [names.index("unsettled"), names.index("records")], []);
+  if (version === "1" || version === "2") {
     await handle.command(key, ["SET", key, String(LAYOUT_VERSION)]);
     return;
   }

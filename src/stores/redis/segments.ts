@@ -1,4 +1,4 @@
-import type { LogRange } from "../rows/segments.ts";
+import { type LogRange, SEQ_MAX } from "../rows/segments.ts";
 
 /** A part of a log, and the session, by its unique name, that holds it. */
 export interface Segment extends LogRange {
@@ -27,5 +27,5 @@ export function readSegments(text: string): Segment[] {
 /** The parts of a session's log: those it took over, and its own, which has no end. */
 export function segmentsOf(inherited: readonly Segment[], id: string, uid: string): readonly Segment[] {
   const start = inherited.at(-1)?.end ?? 0;
-  return Object.freeze([...inherited, { id, uid, start, end: Number.POSITIVE_INFINITY }]);
+  return Object.freeze([...inherited, { id, uid, start, end: SEQ_MAX }]);
 }

@@ -1,33 +1,28 @@
-import type { KeyNames } from "./key-names.ts";
 import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
-import { type IndexedHeader, type IndexPlace, type IndexRecord, placesOf, timedMember } from "./index-record.ts";
+import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
-import { readIndexed, readStamp, readTimes, type Stamp } from "./stored-session.ts";
+import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
+const MEMBERS_AT_ONCE_MIN = 32;
+/** The most that one page of a part of the index has. */
+export const MEMBERS_AT_ONCE_MAX = 1001;
 /** A session that was written to a moment ago will be again, and then would have to be marked anew. */
 const QUIET_MS = 1000;
-const RUN_OUT_AT_ONCE = 256;
 const MISSING_MAX = 1000;
 
-interface Mark {
-  readonly id: string;
-  readonly gen: string;
-  /** As text, or empty. */
-  readonly record: string;
-}
+/** A marked session, and what the index holds of it. */
+type Mark = readonly [id: string, gen: string, record: string | null];
 
-/** What becomes of the work on one session. */
-type SettleEach = (task: Promise<void>, id: string) => Promise<void>;
-
-/** What a session says of itself. */
-interface SessionState {
-  readonly stamp: Stamp;
-  readonly writtenMs: number;
-  readonly record: IndexRecord;
+/** What an index needs of its store. */
+export interface IndexParts {
+  readonly clock: () => Date;
+  readonly ttlSeconds: number | undefined;
+  /** A session as it stands now, deleted or not. */
+  load(sessionId: string): Promise<StoredSession | null>;
 }
 
 /**
@@ -43,68 +38,53 @@ interface SessionState {
  */
 export class SessionIndex {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
-  readonly #clock: () => Date;
-  readonly #ttlSeconds: number | undefined;
+  readonly #parts: IndexParts;
   /** Since when a mark is known to have no session. */
   readonly #missing = new Map<string, number>();
 
-  constructor(handle: RedisHandle, names: KeyNames, clock: () => Date, ttlSeconds: number | undefined) {
+  constructor(handle: RedisHandle, parts: IndexParts) {
     this.#handle = handle;
-    this.#names = names;
-    this.#clock = clock;
-    this.#ttlSeconds = ttlSeconds;
+    this.#parts = parts;
   }
 
   /** Must be done before a generation of a session is written to. */
   async mark(id: string, gen: number): Promise<void> {
-    const key = this.#names.index("unsettled");
+    const key = this.#handle.names.index("unsettled");
     await this.#handle.command(key, ["ZADD", key, "GT", String(gen), id]);
   }
 
   /** Brings the index up to date with everything that was written until now. */
   async settle(): Promise<void> {
-    await this.#settleAll((task) => task);
+    for (const refusal of (await this.settleIfWritable()).values()) throw refusal;
   }
 
   /**
    * Does the same as far as the server takes writes, and resolves to the sessions of which the index may be wrong because it
-   * does not: a full disk is no reason not to list.
+   * does not, each with the refusal: a full disk is no reason not to list.
    */
-  async settleIfWritable(): Promise<ReadonlySet<string>> {
-    const unsettled = new Set<string>();
-    await this.#settleAll(async (task, id) => {
+  async settleIfWritable(): Promise<ReadonlyMap<string, unknown>> {
+    const refusals = new Map<string, unknown>();
+    const attempt = async (id: string, task: Promise<void>): Promise<void> => {
       try {
         await task;
       } catch (error) {
         if (!isWriteRefused(error)) throw error;
-        unsettled.add(id);
+        refusals.set(id, error);
       }
-    });
-    return unsettled;
-  }
-
-  async #settleAll(each: SettleEach): Promise<void> {
-    const keys = [this.#names.index("unsettled"), this.#names.index("records")];
-    const reply = (await this.#handle.run(READ_UNSETTLED, keys, [])) as [string, string, string | null][];
-    const marks = reply.map(([id, gen, record]): Mark => ({ id, gen, record: record ?? "" }));
+    };
+    const keys = [this.#handle.names.index("unsettled"), this.#handle.names.index("records")];
+    const marks = (await this.#handle.run(READ_UNSETTLED, keys, [])) as Mark[];
     for (let first = 0; first < marks.length; first += AT_ONCE) {
-      await Promise.all(marks.slice(first, first + AT_ONCE).map((mark) => each(this.#settleMark(mark), mark.id)));
+      const some = marks.slice(first, first + AT_ONCE);
+      await Promise.all(some.map((mark) => attempt(mark[0], this.#settleMark(mark))));
     }
-    if (this.#ttlSeconds !== undefined) await this.#settleRunOut(this.#ttlSeconds, each);
-  }
-
-  /** Brings the index up to date with every session that it holds, whether that was written to or not. */
-  async settleHeld(): Promise<void> {
-    const key = this.#names.index("records");
-    let cursor = "0";
-    do {
-      const scan = ["HSCAN", key, cursor, "COUNT", String(AT_ONCE)];
-      const [next, fields] = (await this.#handle.command(key, scan)) as [string, string[]];
-      const ids = fields.filter((_, index) => index % 2 === 0);
-      await Promise.all(ids.map((id) => this.settleOne(id)));
-      cursor = String(next);
-    } while (cursor !== "0");
+    const { clock, ttlSeconds } = this.#parts;
+    if (ttlSeconds === undefined) return refusals;
+    // Sessions whose time has run out are gone without having said so.
+    const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
+    for await (const ids of this.pages(this.#handle.names.index("updated"), "-", false, AT_ONCE, `(${end}`))
+      await Promise.all(ids.map((id) => attempt(id, this.settleOne(id))));
+    return refusals;
   }
 
   /** Brings the index up to date with one session. */
@@ -112,20 +92,39 @@ export class SessionIndex {
     await this.#refresh(id, await this.#recordOf(id));
   }
 
+  /** The sessions of a sorted part of the index, in pages. */
+  async *pages(
+    key: string,
+    from: string,
+    reverse: boolean,
+    wanted: number,
+    to: string = reverse ? "-" : "+",
+  ): AsyncGenerator<readonly string[]> {
+    const size = Math.min(MEMBERS_AT_ONCE_MAX, Math.max(MEMBERS_AT_ONCE_MIN, wanted));
+    let start = from;
+    for (;;) {
+      const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
+      const members = (await this.#handle.command(key, range)) as string[];
+      yield members.map(idOfMember);
+      if (members.length < size) return;
+      start = `(${members.at(-1)}`;
+    }
+  }
+
   /** Keeps whoever marked a session that is not there from making it with that mark. */
   async fence(id: string, gen: string): Promise<boolean> {
-    const [fenced] = await this.#handle.run(FENCE, [this.#names.session(id), this.#names.floor(id)], [gen]);
+    const [fenced] = await this.#handle.run(FENCE, this.#handle.names.all(id), [gen]);
     return fenced === 1;
   }
 
-  async #settleMark({ id, gen, record }: Mark): Promise<void> {
-    const { state, replaced } = await this.#refresh(id, record);
+  async #settleMark([id, gen, record]: Mark): Promise<void> {
+    const { session, replaced } = await this.#refresh(id, record ?? "");
     if (!replaced) return;
-    if (state === null) {
+    if (session === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
-    } else if (Math.abs(Date.now() - state.writtenMs) > QUIET_MS) {
-      const [ended] = await this.#handle.run(END_GENERATION, [this.#names.session(id)], [state.stamp.text]);
-      if (ended === 1) await this.#unmark(id, String(state.stamp.gen));
+    } else if (Math.abs(Date.now() - session.writtenMs) > QUIET_MS) {
+      const [ended] = await this.#handle.run(END_GENERATION, this.#handle.names.all(id), [session.stamp.text]);
+      if (ended === 1) await this.#unmark(id, String(session.stamp.gen));
     }
   }
 
@@ -140,35 +139,20 @@ export class SessionIndex {
     return false;
   }
 
-  /** Sessions whose time has run out are gone without having said so. */
-  async #settleRunOut(ttlSeconds: number, each: SettleEach): Promise<void> {
-    const key = this.#names.index("updated");
-    const end = new Date(this.#clock().getTime() - ttlSeconds * 1000).toISOString();
-    let start = "-";
-    for (;;) {
-      const limit = ["BYLEX", "LIMIT", "0", String(RUN_OUT_AT_ONCE)];
-      const members = (await this.#handle.command(key, ["ZRANGE", key, start, `(${end}`, ...limit])) as string[];
-      const ids = members.map((member) => member.slice(timedMember(end, "").length));
-      await Promise.all(ids.map((id) => each(this.settleOne(id), id)));
-      if (members.length < RUN_OUT_AT_ONCE) return;
-      start = `(${members.at(-1)}`;
-    }
-  }
-
   async #unmark(id: string, gen: string): Promise<void> {
-    await this.#handle.run(UNMARK, [this.#names.index("unsettled")], [id, gen]);
+    await this.#handle.run(UNMARK, [this.#handle.names.index("unsettled")], [id, gen]);
   }
 
   /**
    * Makes the record of a session what the session says; `record` is what the index held before. Where others replace it
    * all the time it is left to them, and the session stays marked.
    */
-  async #refresh(id: string, record: string): Promise<{ state: SessionState | null; replaced: boolean }> {
+  async #refresh(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
-      const state = await this.#stateOf(id);
-      const replaced = await this.#replace(id, old, state?.record ?? null);
-      if (replaced || attempt === ATTEMPTS_MAX) return { state, replaced };
+      const session = await this.#parts.load(id);
+      const replaced = await this.#replace(id, old, session === null ? null : recordOf(session));
+      if (replaced || attempt === ATTEMPTS_MAX) return { session, replaced };
       old = await this.#recordOf(id);
     }
   }
@@ -185,41 +169,22 @@ export class SessionIndex {
   }
 
   #changes(id: string, before: IndexRecord | null, next: IndexRecord | null): { keys: string[]; args: string[] } {
-    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#names, id, each)));
+    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#handle.names, id, each)));
     const removed = difference(from as IndexPlace[], to as IndexPlace[]);
     const added = difference(to as IndexPlace[], from as IndexPlace[]);
-    const keys = [this.#names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
+    const keys = [this.#handle.names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
     const args = [...removed, ...added].flatMap(({ key, member }) => [String(keys.indexOf(key) + 1), member]);
     return { keys, args: [String(removed.length), ...args] };
   }
 
   async #dropCheckpoints(id: string, uid: string): Promise<void> {
-    const keys = [this.#names.index("checkpoints"), this.#names.index("checkpoints-of", id)];
+    const keys = [this.#handle.names.index("checkpoints"), this.#handle.names.index("checkpoints-of", id)];
     await this.#handle.run(DROP_CHECKPOINTS, keys, [`${id} ${uid} `]);
   }
 
   async #recordOf(id: string): Promise<string> {
-    const key = this.#names.index("records");
+    const key = this.#handle.names.index("records");
     return ((await this.#handle.command(key, ["HGET", key, id])) as string | null) ?? "";
-  }
-
-  async #stateOf(id: string): Promise<SessionState | null> {
-    const key = this.#names.session(id);
-    const reply = await this.#handle.command(key, ["HMGET", key, "k", "h", "ff", "del", "dat", "ix"]);
-    const [k, h, ff, deletedAt, deletedMs, ix] = reply as [
-      string | null,
-      string,
-      string,
-      string,
-      string | null,
-      string,
-    ];
-    if (k === null) return null;
-    const stamp = readStamp(k);
-    const { modifiedAt, updatedAt, writtenMs } = readTimes(h);
-    const times = { modifiedAt, updatedAt, ...readIndexed(ff), deletedAt };
-    const record = { uid: stamp.uid, rev: stamp.rev, ...times, ...(JSON.parse(ix) as IndexedHeader) };
-    return { stamp, writtenMs: Math.max(writtenMs, Number(deletedMs ?? 0)), record };
   }
 }
 

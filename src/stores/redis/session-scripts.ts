@@ -1,22 +1,27 @@
 import { defineScript, type RedisScript } from "./redis-handle.ts";
 
 /**
- * The scripts that run where a session's keys are. Each checks everything first and writes after that: a refusal
- * changes nothing, and a server that takes no writes refuses the first one.
+ * The scripts that run where a session's keys are, which all of them are given in the same order, see `KeyNames.all`.
+ * Each checks everything first and writes after that: a refusal changes nothing, and a server that takes no writes refuses
+ * the first one.
  *
  * Fields of a session's hash:
  * - `k` is its stamp: its unique name, how often it was written to, its generation (see session-index.ts) and what the
  *   last write was called. It changes with every write, so that comparing it compares everything.
- * - `h` is what every append changes of its head, and `ff` the rest of it; `ss` and `set` are where the settings of the
- *   head were made, and what they are.
+ * - `h` is where its log ends, and when and in which generation that was written. The head is what the last row says.
  * - `del` is when it was deleted, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
  *   wrote that.
- * - `uid`, `hd`, `sg` and `ix` never change: its unique name, its header, whose log it begins with, what the index needs.
+ * - `uid`, `hd` and `sg` never change: its unique name, its header, whose log it begins with.
  */
 
+function sessionScript(text: string, options?: { repeatable: boolean }): RedisScript {
+  const keys = "local session, lease, floor, entries, positions, forks, checkpoints, remains = unpack(KEYS)";
+  return defineScript(`${keys}${text}`, options);
+}
+
 const STAMP = `
-local function readStamp(key)
-  local stamp = redis.call('HGET', key, 'k')
+local function readStamp()
+  local stamp = redis.call('HGET', session, 'k')
   if not stamp then return false end
   return string.match(stamp, '^(%S+) (%d+) (%d+) (%S+)$')
 end
@@ -24,23 +29,12 @@ local function nextOf(number) return string.format('%.0f', tonumber(number) + 1)
 `;
 
 const ROWS = `
-local function eachRow(from, staging, take)
-  for i = from, #ARGV, 2 do take(ARGV[i], ARGV[i + 1]) end
-  if not staging then return end
-  for at = 0, redis.call('LLEN', staging) - 1, 200 do
-    local part = redis.call('LRANGE', staging, at, at + 199)
-    for i = 1, #part, 2 do take(part[i], part[i + 1]) end
+local function putRows(from, first)
+  for i = from, #ARGV, 2 do
+    local at = string.format('%.0f', tonumber(first) + (i - from) / 2)
+    redis.call('XADD', entries, at, 'e', ARGV[i + 1])
+    redis.call('HSET', positions, ARGV[i], at)
   end
-end
-local function putRows(from, staging, entries, positions, first)
-  local place = tonumber(first)
-  eachRow(from, staging, function(id, row)
-    local at = string.format('%.0f', place)
-    redis.call('XADD', entries, at, 'e', row)
-    redis.call('HSET', positions, id, at)
-    place = place + 1
-  end)
-  if staging then redis.call('DEL', staging) end
 end
 local function keepFor(ttl, keys)
   for _, key in ipairs(keys) do redis.call('EXPIRE', key, ttl) end
@@ -55,105 +49,101 @@ local function clock(now)
 end
 `;
 
-/** Reads a session, or says that it is still as known. KEYS: session. ARGV: the known stamp, uid and ss. */
-export const LOAD_SESSION: RedisScript = defineScript(`
-local f = redis.call('HMGET', KEYS[1], 'k', 'uid', 'ss')
-if not f[1] then return {'none'} end
-if f[1] == ARGV[1] then return {'same'} end
-local fixed, settings = false, false
-if f[2] ~= ARGV[2] then fixed = redis.call('HMGET', KEYS[1], 'hd', 'sg') end
-if f[2] ~= ARGV[2] or f[3] ~= ARGV[3] then settings = redis.call('HGET', KEYS[1], 'set') end
-return {'full', redis.call('HMGET', KEYS[1], 'k', 'h', 'ff', 'ss', 'del', 'dg'), fixed, settings}`);
+/** Reads a session, or says that it is still as known. ARGV: the known stamp. */
+export const LOAD_SESSION: RedisScript = sessionScript(`
+local stamp = redis.call('HGET', session, 'k')
+if not stamp then return {'none'} end
+if stamp == ARGV[1] then return {'same'} end
+return {'full', unpack(redis.call('HMGET', session, 'k', 'h', 'hd', 'sg', 'del', 'dg', 'dat'))}`);
+
+/** A row without its entry, as far as the row itself says what the entry's id is. ARGV: place. */
+export const ROW_AT: RedisScript = sessionScript(`
+local row = redis.call('XRANGE', entries, ARGV[1], ARGV[1])[1]
+if not row then return {} end
+return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
 
 /**
  * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
- * Answers 1, or 0 where it did nothing.
+ * Answers with 1, or 0 where it did nothing.
  *
- * KEYS: session, entries, positions, lease, forks, checkpoints, and the staging list when there is one. ARGV: stamp, next
- * stamp, next h, channel, first place, options as JSON, and then id and text of each row.
+ * ARGV: stamp, next stamp, next h, channel, first place, token or '', clock, '1' where ids may be taken,
+ * ttl or '', and then id and text of each row.
  */
-export const APPEND: RedisScript = defineScript(`${ROWS}${CLOCK}
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return 0 end
-local options = cjson.decode(ARGV[6])
-if options.token then
-  local lease = redis.call('HMGET', KEYS[4], 'token', 'until')
-  if lease[1] ~= options.token or tonumber(lease[2]) <= clock(options.clock) then return 0 end
+export const APPEND: RedisScript = sessionScript(`${ROWS}${CLOCK}
+if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
+if ARGV[6] ~= '' then
+  local held = redis.call('HMGET', lease, 'token', 'until')
+  if held[1] ~= ARGV[6] or tonumber(held[2]) <= clock(ARGV[7]) then return {0} end
 end
-if options.unseen then
-  local taken = false
-  eachRow(7, KEYS[7], function(id)
-    if not taken and redis.call('HEXISTS', KEYS[3], id) == 1 then taken = true end
-  end)
-  if taken then return 0 end
+if ARGV[8] == '1' then
+  for i = 10, #ARGV, 2 do
+    if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
+  end
 end
-putRows(7, KEYS[7], KEYS[2], KEYS[3], ARGV[5])
-redis.call('HSET', KEYS[1], 'k', ARGV[2], 'h', ARGV[3])
-if options.ff then redis.call('HSET', KEYS[1], 'ff', options.ff) end
-if options.set then redis.call('HSET', KEYS[1], 'ss', options.ss, 'set', options.set) end
-if options.ttl and redis.call('EXISTS', KEYS[5]) == 0 then
-  keepFor(options.ttl, {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]})
+putRows(10, ARGV[5])
+redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
+if ARGV[9] ~= '' and redis.call('EXISTS', forks) == 0 then
+  keepFor(ARGV[9], {session, entries, positions, lease, checkpoints})
 end
 redis.pcall('PUBLISH', ARGV[4], '')
-return 1`);
+return {1}`);
 
 /**
  * Makes a session, if its id is free and its generation is the one that was marked.
  *
- * KEYS: session, entries, positions, floor, and the staging list when there is one.
- * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, ix, h, ff, ss, set, and then id and text of each row.
+ * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, h, and then id and text of each row.
  */
-export const CREATE: RedisScript = defineScript(`${ROWS}
-local uid = redis.call('HGET', KEYS[1], 'uid')
+export const CREATE: RedisScript = sessionScript(`${ROWS}
+local uid = redis.call('HGET', session, 'uid')
 if uid then return {'exists', uid} end
-local floor = redis.call('GET', KEYS[4]) or '0'
-if floor ~= ARGV[2] then return {'gen', floor} end
-redis.call('HSET', KEYS[1], 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'ix', ARGV[8], 'h', ARGV[9],
-  'ff', ARGV[10], 'ss', ARGV[11], 'set', ARGV[12], 'del', '')
-redis.call('DEL', KEYS[4])
-putRows(13, KEYS[5], KEYS[2], KEYS[3], ARGV[5])
-if ARGV[4] ~= '' then keepFor(ARGV[4], {KEYS[1], KEYS[2], KEYS[3]}) end
+local least = redis.call('GET', floor) or '0'
+if least ~= ARGV[2] then return {'gen', least} end
+redis.call('HSET', session, 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'h', ARGV[8], 'del', '')
+redis.call('DEL', floor)
+putRows(9, ARGV[5])
+if ARGV[4] ~= '' then keepFor(ARGV[4], {session, entries, positions}) end
 return {'ok'}`);
 
 /**
  * Deletes a session or brings it back; a call that comes twice, as a client may send it again, is one.
  *
- * KEYS: session, lease. ARGV: uid, gen, time of deletion or '', now, channel, the name of the call.
+ * ARGV: uid, gen, time of deletion or '', now, channel, the name of the call.
  */
-export const SET_DELETED: RedisScript = defineScript(`${STAMP}
-local uid, rev, gen = readStamp(KEYS[1])
+export const SET_DELETED: RedisScript = sessionScript(`${STAMP}
+local uid, rev, gen = readStamp()
 if uid ~= ARGV[1] then return {'gone'} end
-local s = redis.call('HMGET', KEYS[1], 'del', 'call')
+local s = redis.call('HMGET', session, 'del', 'call')
 if s[2] == ARGV[6] then return {'ok'} end
 if (s[1] == '') == (ARGV[3] == '') then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
-redis.call('HSET', KEYS[1], 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[6],
+redis.call('HSET', session, 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[6],
   'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[6])
-if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('HSET', KEYS[2], 'until', '0') end
+if redis.call('EXISTS', lease) == 1 then redis.call('HSET', lease, 'until', '0') end
 redis.pcall('PUBLISH', ARGV[5], '')
 return {'ok'}`);
 
-/** Ends a generation of a session that was not written to since. KEYS: session. ARGV: stamp. */
-export const END_GENERATION: RedisScript = defineScript(`${STAMP}
-if redis.call('HGET', KEYS[1], 'k') ~= ARGV[1] then return {0} end
-local uid, rev, gen, nonce = readStamp(KEYS[1])
-redis.call('HSET', KEYS[1], 'k', uid .. ' ' .. rev .. ' ' .. nextOf(gen) .. ' ' .. nonce)
+/** Ends a generation of a session that was not written to since. ARGV: stamp. */
+export const END_GENERATION: RedisScript = sessionScript(`${STAMP}
+if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
+local uid, rev, gen, nonce = readStamp()
+redis.call('HSET', session, 'k', uid .. ' ' .. rev .. ' ' .. nextOf(gen) .. ' ' .. nonce)
 return {1}`);
 
-/** Keeps anyone who marked up to a generation from making the session with it. KEYS: session, floor. ARGV: gen. */
-export const FENCE: RedisScript = defineScript(`
-if redis.call('EXISTS', KEYS[1]) == 1 then return {0} end
-if tonumber(redis.call('GET', KEYS[2]) or '0') <= tonumber(ARGV[1]) then
-  redis.call('SET', KEYS[2], string.format('%.0f', tonumber(ARGV[1]) + 1), 'EX', 86400)
+/** Keeps anyone who marked up to a generation from making the session with it. ARGV: gen. */
+export const FENCE: RedisScript = sessionScript(`
+if redis.call('EXISTS', session) == 1 then return {0} end
+if tonumber(redis.call('GET', floor) or '0') <= tonumber(ARGV[1]) then
+  redis.call('SET', floor, string.format('%.0f', tonumber(ARGV[1]) + 1), 'EX', 86400)
 end
 return {1}`);
 
-/** Finds entries by id up to a place. KEYS: positions, entries. ARGV: the place and then ids. */
-export const FIND: RedisScript = defineScript(`
+/** Finds entries by id up to a place. ARGV: the place and then ids. */
+export const FIND: RedisScript = sessionScript(`
 local found = {}
 for i = 2, #ARGV do
-  local place = redis.call('HGET', KEYS[1], ARGV[i])
+  local place = redis.call('HGET', positions, ARGV[i])
   if place and tonumber(place) <= tonumber(ARGV[1]) then
-    local row = redis.call('XRANGE', KEYS[2], place, place)[1]
+    local row = redis.call('XRANGE', entries, place, place)[1]
     if row then found[#found + 1] = row end
   end
 end
@@ -162,129 +152,148 @@ return found`);
 /**
  * Keeps what a fork takes of a log, also when the log's session is purged, and lets none of it run out.
  *
- * KEYS: session, entries, positions, forks, checkpoints, lease, remains. ARGV: uid, the fork's uid, its id, version, now.
+ * ARGV: uid, the fork's uid, its id, version, now.
  */
-export const RETAIN: RedisScript = defineScript(`
-local live = redis.call('HGET', KEYS[1], 'uid') == ARGV[1]
-local kept = redis.call('HGET', KEYS[7], 'needed')
+export const RETAIN: RedisScript = sessionScript(`
+local live = redis.call('HGET', session, 'uid') == ARGV[1]
+local kept = redis.call('HGET', remains, 'needed')
 if not live and (not kept or tonumber(kept) < tonumber(ARGV[4])) then return {'gone'} end
-redis.call('HSET', KEYS[4], ARGV[2], cjson.encode({ARGV[3], ARGV[4], ARGV[5]}))
-for i = 2, 4 do redis.call('PERSIST', KEYS[i]) end
-if live then for _, i in ipairs({1, 5, 6}) do redis.call('PERSIST', KEYS[i]) end end
+redis.call('HSET', forks, ARGV[2], cjson.encode({ARGV[3], ARGV[4], ARGV[5]}))
+for _, key in ipairs({entries, positions, forks}) do redis.call('PERSIST', key) end
+if live then for _, key in ipairs({session, checkpoints, lease}) do redis.call('PERSIST', key) end end
 return {'ok'}`);
 
 const NEEDED = `
-local function neededBy(forks)
-  local needed = 0
+local function needed()
+  local most = 0
   for _, fork in ipairs(redis.call('HVALS', forks)) do
-    needed = math.max(needed, tonumber(cjson.decode(fork)[2]))
+    most = math.max(most, tonumber(cjson.decode(fork)[2]))
   end
-  return string.format('%.0f', needed)
+  return string.format('%.0f', most)
 end
 `;
 
 /**
  * Lets go of what a fork took; when its session is purged and no other fork is left, removes the log.
  *
- * KEYS: forks, remains, entries, positions. ARGV: the fork's uid. Answers how far the rest is needed, or whose log it
- * began with.
+ * ARGV: the fork's uid.
  */
-export const RELEASE: RedisScript = defineScript(
+export const RELEASE: RedisScript = sessionScript(
   `${NEEDED}
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 or redis.call('EXISTS', KEYS[2]) == 0 then return {'kept'} end
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  redis.call('HSET', KEYS[2], 'needed', neededBy(KEYS[1]))
-  return {'cut', redis.call('HGET', KEYS[2], 'needed')}
+if redis.call('HDEL', forks, ARGV[1]) == 0 or redis.call('EXISTS', remains) == 0 then return {'kept'} end
+if redis.call('EXISTS', forks) == 1 then
+  redis.call('HSET', remains, 'needed', needed())
+else
+  redis.call('UNLINK', forks, remains, entries, positions)
 end
-local segments = redis.call('HGET', KEYS[2], 'sg')
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-return {'removed', segments}`,
+return {'ok'}`,
   { repeatable: false },
 );
 
 /**
  * Removes a deleted session, except what forks take of its log.
  *
- * KEYS: session, entries, positions, forks, checkpoints, remains, lease, floor. ARGV: uid, gen, and the time it must have
- * been deleted before.
+ * ARGV: uid, gen, and the time it must have been deleted before.
  */
-export const PURGE: RedisScript = defineScript(
+export const PURGE: RedisScript = sessionScript(
   `${NEEDED}${STAMP}
-local uid, _, gen = readStamp(KEYS[1])
-local s = redis.call('HMGET', KEYS[1], 'del', 'sg')
+local uid, _, gen = readStamp()
+local s = redis.call('HMGET', session, 'del', 'sg')
 if uid ~= ARGV[1] or s[1] == '' or s[1] >= ARGV[3] then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
-redis.call('SET', KEYS[8], nextOf(gen), 'EX', 86400)
-redis.call('UNLINK', KEYS[1], KEYS[5], KEYS[7])
-if redis.call('EXISTS', KEYS[4]) == 1 then
-  local needed = neededBy(KEYS[4])
-  redis.call('HSET', KEYS[6], 'needed', needed, 'sg', s[2])
-  return {'cut', needed}
+redis.call('SET', floor, nextOf(gen), 'EX', 86400)
+redis.call('UNLINK', session, checkpoints, lease)
+if redis.call('EXISTS', forks) == 1 then
+  redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
+else
+  redis.call('UNLINK', entries, positions)
 end
-redis.call('UNLINK', KEYS[2], KEYS[3])
-return {'removed', s[2]}`,
+return {'ok'}`,
   { repeatable: false },
 );
 
-/** Removes entries at the end of a purged log. KEYS: entries, positions. ARGV: place in the stream and id of each. */
-export const CUT: RedisScript = defineScript(`
+/**
+ * Gives a session another log under another unique name, if it is what was planned on, and makes of the one before what is
+ * left of a purged session.
+ *
+ * KEYS: after those of the session, entries, positions and checkpoints of the new name. ARGV: stamp, the new uid, the new
+ * stamp, the new h, first place, and then id and text of each row.
+ */
+export const REPLACE: RedisScript = sessionScript(
+  `${NEEDED}${ROWS}
+local s = redis.call('HMGET', session, 'k', 'sg')
+if s[1] ~= ARGV[1] then return {'behind'} end
+local ttl = redis.call('TTL', session)
+redis.call('HSET', session, 'uid', ARGV[2], 'k', ARGV[3], 'h', ARGV[4], 'sg', '[]')
+if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints, KEYS[11]) end
+if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
+else redis.call('UNLINK', entries, positions) end
+entries, positions = KEYS[9], KEYS[10]
+putRows(6, ARGV[5])
+if ttl > 0 then keepFor(ttl, {entries, positions}) end
+return {'ok'}`,
+  { repeatable: false },
+);
+
+/** Removes entries at the end of a purged log. ARGV: place in the stream and id of each. */
+export const CUT: RedisScript = sessionScript(`
 for i = 1, #ARGV, 2 do
-  redis.call('XDEL', KEYS[1], ARGV[i])
-  redis.call('HDEL', KEYS[2], ARGV[i + 1])
+  redis.call('XDEL', entries, ARGV[i])
+  redis.call('HDEL', positions, ARGV[i + 1])
 end
 return {'ok'}`);
 
 /**
- * Gives a session to a run. KEYS: session, lease. ARGV: run, ttl, clock.
+ * Gives a session to a run. ARGV: run, ttl, clock.
  *
  * A token is the server's time in microseconds, or one more than the last where that is larger: so tokens grow also over
  * sessions that were purged and made again.
  */
-export const ACQUIRE_LEASE: RedisScript = defineScript(`${CLOCK}
-local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
+export const ACQUIRE_LEASE: RedisScript = sessionScript(`${CLOCK}
+local s = redis.call('HMGET', session, 'uid', 'del')
 if not s[1] or s[2] ~= '' then return {'gone'} end
 local now = clock(ARGV[3])
-local held = redis.call('HMGET', KEYS[2], 'run', 'until', 'token')
+local held = redis.call('HMGET', lease, 'run', 'until', 'token')
 if held[2] and tonumber(held[2]) > now then return {'busy', held[1]} end
 local time = redis.call('TIME')
 local token = tonumber(time[1]) * 1000000 + tonumber(time[2])
 if held[3] and tonumber(held[3]) >= token then token = tonumber(held[3]) + 1 end
 local expires = now + tonumber(ARGV[2])
-redis.call('HSET', KEYS[2], 'run', ARGV[1], 'token', string.format('%.0f', token), 'until', string.format('%.0f', expires))
-redis.call('PERSIST', KEYS[2])
-local left = redis.call('TTL', KEYS[1])
-if left > 0 then redis.call('EXPIRE', KEYS[2], left) end
+redis.call('HSET', lease, 'run', ARGV[1], 'token', string.format('%.0f', token), 'until', string.format('%.0f', expires))
+redis.call('PERSIST', lease)
+local left = redis.call('TTL', session)
+if left > 0 then redis.call('EXPIRE', lease, left) end
 return {'ok', string.format('%.0f', token), string.format('%.0f', expires)}`);
 
-/** Holds a lease longer. KEYS: lease. ARGV: token, ttl, clock. */
-export const RENEW_LEASE: RedisScript = defineScript(`${CLOCK}
+/** Holds a lease longer. ARGV: token, ttl, clock. */
+export const RENEW_LEASE: RedisScript = sessionScript(`${CLOCK}
 local now = clock(ARGV[3])
-local held = redis.call('HMGET', KEYS[1], 'token', 'until')
+local held = redis.call('HMGET', lease, 'token', 'until')
 if held[1] ~= ARGV[1] or tonumber(held[2]) <= now then return {'lost'} end
 local expires = string.format('%.0f', now + tonumber(ARGV[2]))
-redis.call('HSET', KEYS[1], 'until', expires)
+redis.call('HSET', lease, 'until', expires)
 return {'ok', expires}`);
 
-/** Lets go of a lease. KEYS: lease. ARGV: token. */
-export const RELEASE_LEASE: RedisScript = defineScript(`
-if redis.call('HGET', KEYS[1], 'token') == ARGV[1] then redis.call('HSET', KEYS[1], 'until', '0') end
+/** Lets go of a lease. ARGV: token. */
+export const RELEASE_LEASE: RedisScript = sessionScript(`
+if redis.call('HGET', lease, 'token') == ARGV[1] then redis.call('HSET', lease, 'until', '0') end
 return {'ok'}`);
 
-/** The live lease. KEYS: session, lease. ARGV: clock. */
-export const CURRENT_LEASE: RedisScript = defineScript(`${CLOCK}
-local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
-local held = redis.call('HMGET', KEYS[2], 'run', 'token', 'until')
+/** The live lease. ARGV: clock. */
+export const CURRENT_LEASE: RedisScript = sessionScript(`${CLOCK}
+local s = redis.call('HMGET', session, 'uid', 'del')
+local held = redis.call('HMGET', lease, 'run', 'token', 'until')
 if not s[1] or s[2] ~= '' or not held[1] or tonumber(held[3]) <= clock(ARGV[1]) then return {'none'} end
 return {'ok', held[1], held[2], held[3]}`);
 
-/** Writes a checkpoint that no one can see yet. KEYS: session, checkpoints. ARGV: uid, token, body, ttl. */
-export const PUT_CHECKPOINT: RedisScript = defineScript(`
-local s = redis.call('HMGET', KEYS[1], 'uid', 'del')
+/** Writes a checkpoint that no one can see yet. ARGV: uid, token, body, ttl. */
+export const PUT_CHECKPOINT: RedisScript = sessionScript(`
+local s = redis.call('HMGET', session, 'uid', 'del')
 if s[1] ~= ARGV[1] or s[2] ~= '' then return {'gone'} end
-local sequence = redis.call('HINCRBY', KEYS[2], '#', 1)
-redis.call('HSET', KEYS[2], ARGV[2], cjson.encode({sequence, ARGV[3]}))
-local left = redis.call('TTL', KEYS[1])
-if left > 0 then redis.call('EXPIRE', KEYS[2], left) end
+local sequence = redis.call('HINCRBY', checkpoints, '#', 1)
+redis.call('HSET', checkpoints, ARGV[2], cjson.encode({sequence, ARGV[3]}))
+local left = redis.call('TTL', session)
+if left > 0 then redis.call('EXPIRE', checkpoints, left) end
 return {'ok'}`);
 
 /** All of a hash, as a list on every client. KEYS: the hash. */

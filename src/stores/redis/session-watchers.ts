@@ -1,6 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Subscription } from "../../session/store-driver.ts";
-import type { KeyNames } from "./key-names.ts";
 import type { RedisSubscriber } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 
@@ -10,19 +9,17 @@ const BACK_WAIT_MS = 100;
 /** Wakes those who watch sessions, over one connection that is made for the first of them. */
 export class SessionWatchers {
   readonly #handle: RedisHandle;
-  readonly #names: KeyNames;
   readonly #wakes = new Map<string, Set<() => void>>();
   #subscriber: Promise<RedisSubscriber> | null = null;
   #closed = false;
 
-  constructor(handle: RedisHandle, names: KeyNames) {
+  constructor(handle: RedisHandle) {
     this.#handle = handle;
-    this.#names = names;
   }
 
   async subscribe(sessionId: string, wake: () => void): Promise<Subscription> {
     const subscriber = await this.#connect();
-    const channel = this.#names.channel(sessionId);
+    const channel = this.#handle.names.channel(sessionId);
     // A function of its own, so that one who subscribes twice is two.
     const own = (): void => wake();
     const wakes = this.#wakes.get(channel) ?? new Set();

@@ -178,7 +178,7 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
 }
 
 /** The fields of a state that tell the path which ends at `seq`. */
-export function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
+function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
   const state = {};
   addPath(state, path, seq);
   return state;
@@ -197,7 +197,7 @@ function addPath(state: Partial<MutableState>, path: PathSummary, seq: number): 
 }
 
 /** The part of a head that few entries change. */
-export function factsOf(head: SessionHead): FactsState {
+function factsOf(head: SessionHead): FactsState {
   const { status, statusReason, name, firstMessage, openRuns, undone } = head;
   return {
     status: status === "active" ? undefined : status,
@@ -240,7 +240,7 @@ function decodeUsage(counters: UsageState | undefined): Usage {
 }
 
 /** Whether two usages are equal in every counter. */
-export function sameUsage(a: Usage, b: Usage): boolean {
+function sameUsage(a: Usage, b: Usage): boolean {
   if (a === b) return true;
   for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;
   return true;

@@ -4,9 +4,22 @@ import { SessionNotFoundError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { DriverForkOptions, ReadRange } from "../../session/store-driver.ts";
-import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { runLater } from "./asking.ts";
+import type {
+  DriverForkOptions,
+  DriverPurge,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+} from "../../session/store-driver.ts";
+import type {
+  AppendOptions,
+  AppendResult,
+  Checkpoint,
+  SessionPage,
+  SessionQuery,
+  UndeleteOptions,
+} from "../../session/store.ts";
+import { type Reply, runLater } from "./asking.ts";
 import { readPages } from "./read-pages.ts";
 import { RowAppender } from "./row-appender.ts";
 import { RowMaker } from "./row-maker.ts";
@@ -15,18 +28,49 @@ import { RowReader } from "./row-reader.ts";
 import type { LogRange } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
 
+/** How a store lists its sessions. */
+export interface RowListing {
+  /** One page, newest first. */
+  list(query: SessionQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
+  count(query: SessionQuery): Reply<number>;
+  /** Open sessions that were last appended to before a time, the longest idle first. */
+  idleSince(before: string, limit: number): Reply<SessionHead[]>;
+}
+
+/** How a store deletes sessions, brings them back, and purges them, sparing what forks build on. */
+export type RowRemoval = Pick<StoreDriver, "delete" | "undelete" | "purge">;
+
+/** How a store keeps checkpoints; those of a deleted session are hidden with it. */
+export interface RowCheckpoints {
+  save(checkpoint: Checkpoint): Promise<void>;
+  load(id: string): Promise<Checkpoint | null>;
+  list(sessionId: string): Promise<Checkpoint[]>;
+  delete(id: string): Promise<boolean>;
+}
+
+/** What a store that keeps logs as rows brings to its driver. */
+export interface RowParts<Part extends LogRange, Session extends RowSession<Part>> {
+  readonly port: RowPort<Part, Session>;
+  readonly cache: SessionCache<Session>;
+  readonly clock: () => Date;
+  readonly listing: RowListing;
+  readonly removal: RowRemoval;
+  readonly checkpoints: RowCheckpoints;
+}
+
 /** The part of a `StoreDriver` that is the same wherever a log is rows; what a store extends brings the rest. */
 export abstract class RowDriver<Part extends LogRange, Session extends RowSession<Part>> {
   /** Set where the port answers at once, so that no append has to wait for another. */
   readonly appendsAtOnce?: true;
-  readonly #port: RowPort<Part, Session>;
+  readonly #parts: RowParts<Part, Session>;
   readonly #reader: RowReader<Part, Session>;
   readonly #appender: RowAppender<Part, Session>;
   readonly #maker: RowMaker<Part, Session>;
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(port: RowPort<Part, Session>, cache: SessionCache<Session>, clock: () => Date) {
-    this.#port = port;
+  constructor(parts: RowParts<Part, Session>) {
+    const { port, cache, clock } = parts;
+    this.#parts = parts;
     this.#reader = new RowReader(port, cache);
     this.#appender = new RowAppender(this.#reader, clock);
     this.#maker = new RowMaker(this.#reader, clock);
@@ -60,7 +104,7 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     const session = await this.#load(sessionId);
     if (session === null) return;
-    for await (const page of readPages(this.#port, session, range))
+    for await (const page of readPages(this.#parts.port, session, range))
       for (const body of page) yield JSON.parse(body) as Entry;
   }
 
@@ -69,7 +113,7 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     const texts: string[] = [];
     if (session === null) return texts;
     let characters = 0;
-    for await (const page of readPages(this.#port, session, range)) {
+    for await (const page of readPages(this.#parts.port, session, range)) {
       for (const text of page) {
         texts.push(text);
         characters += text.length;
@@ -98,6 +142,46 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
 
   fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
     return runLater(this.#maker.fork(sourceId, header, options));
+  }
+
+  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
+    return { items: await this.#parts.listing.list(query, limit, after), damaged: [] };
+  }
+
+  async count(query: SessionQuery): Promise<number> {
+    return this.#parts.listing.count(query);
+  }
+
+  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
+    return this.#parts.listing.idleSince(before, limit);
+  }
+
+  delete(sessionId: string): Promise<boolean> {
+    return this.#parts.removal.delete(sessionId);
+  }
+
+  undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
+    return this.#parts.removal.undelete(sessionId, options);
+  }
+
+  purge(which: DriverPurge): Promise<number> {
+    return this.#parts.removal.purge(which);
+  }
+
+  saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    return this.#parts.checkpoints.save(checkpoint);
+  }
+
+  loadCheckpoint(id: string): Promise<Checkpoint | null> {
+    return this.#parts.checkpoints.load(id);
+  }
+
+  listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
+    return this.#parts.checkpoints.list(sessionId);
+  }
+
+  deleteCheckpoint(id: string): Promise<boolean> {
+    return this.#parts.checkpoints.delete(id);
   }
 
   #load(sessionId: string): Promise<Session | null> {

@@ -27,8 +27,9 @@ export class RowMaker<Part extends LogRange, Session extends RowSession<Part>> {
     const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
     const plan = planFirst(empty, drafts, now);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    const created = { place, rows, origin: [], last: rows.at(-1) ?? null };
-    return this.#done(yield* ask(this.#reader.port.locked((port) => ask(port.make(created, limits)))));
+    return this.#done(
+      yield* ask(this.#reader.port.locked((port) => ask(port.make({ place, rows, origin: [] }, limits)))),
+    );
   }
 
   *fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Asking<SessionHead> {
@@ -52,7 +53,7 @@ export class RowMaker<Part extends LogRange, Session extends RowSession<Part>> {
       ...there,
       head: freezeDeep<SessionHead>({ ...there.head, header: forked, openRuns: [], ...times }),
     };
-    return yield* ask(port.make({ place, rows: [], origin: clipSegments(source.segments, 0, version), last }, limits));
+    return yield* ask(port.make({ place, rows: [], origin: clipSegments(source.segments, 0, version) }, limits));
   }
 
   #done(session: Session): SessionHead {

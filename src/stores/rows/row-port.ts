@@ -37,8 +37,6 @@ export interface NewSession<Part extends LogRange> {
   readonly place: HeadPlace;
   /** What it takes over from another session's log. */
   readonly origin: readonly Part[];
-  /** The last row of its log; null while that is empty. */
-  readonly last: StateRow | null;
   /** Its own rows. */
   readonly rows: readonly NewRow[];
 }

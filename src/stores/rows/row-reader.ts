@@ -66,28 +66,15 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
   *headAt(segments: readonly Part[], header: SessionHeader, version: number): Asking<HeadAt> {
     if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, last: null };
     const last = yield* this.#rowAt(segments, version - 1);
-    return { ...(yield* this.headOf(segments, header, last)), last };
-  }
-
-  /** The head after a row; `factsRow` is the state of the row that holds its facts, where it is known. */
-  *headOf(
-    segments: readonly Part[],
-    header: SessionHeader,
-    row: StateRow,
-    factsRow: string | null = null,
-  ): Asking<HeadPlace> {
-    const state = stateOf(row);
-    const leafSeq = state.leaf === undefined ? row.seq : state.leaf;
-    const leaf = leafSeq === null ? null : leafSeq === row.seq ? row : yield* this.#rowAt(segments, leafSeq);
+    const state = stateOf(last);
+    const leafSeq = state.leaf === undefined ? last.seq : state.leaf;
+    const leaf = leafSeq === null ? null : leafSeq === last.seq ? last : yield* this.#rowAt(segments, leafSeq);
     const path = leaf === null ? EMPTY_PATH : ((yield* this.#pathOf(segments, leaf)) ?? EMPTY_PATH);
     let { facts } = state;
-    const factsSeq = typeof facts === "object" ? row.seq : (facts ?? null);
-    if (typeof facts === "number") {
-      const holder = factsRow ?? (yield* this.#rowAt(segments, facts)).state;
-      facts = (JSON.parse(holder) as EntryState).facts;
-    }
-    const head = decodeHead(row.seq + 1, state, { header, leafId: leaf?.id ?? null, path, facts });
-    return { head, leafSeq, factsSeq };
+    const factsSeq = typeof facts === "object" ? last.seq : (facts ?? null);
+    if (typeof facts === "number") facts = stateOf(yield* this.#rowAt(segments, facts)).facts;
+    const head = decodeHead(version, state, { header, leafId: leaf?.id ?? null, path, facts });
+    return { head, leafSeq, factsSeq, last };
   }
 
   *#pathOf(segments: readonly Part[], row: StateRow): Asking<PathSummary | null> {

@@ -3,7 +3,7 @@ import { HEAD_WEIGHTS } from "../complete/head-weight.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 
 /** More than the largest page of a listing, so that listing again finds every head here. */
-export const CACHED_SESSIONS = 1024;
+const CACHED_SESSIONS = 1024;
 
 /** The sessions that were read or written last. They may be behind, and may be gone. */
 export class SessionCache<Session extends { readonly head: SessionHead }> {

@@ -2,7 +2,7 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ListPosition, ReadRange } from "../../session/store-driver.ts";
-import type { SearchHit, SessionPage, SessionQuery } from "../../session/store.ts";
+import type { SearchHit, SessionQuery } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import type { Reply } from "../rows/asking.ts";
 import { readPages } from "../rows/read-pages.ts";
@@ -10,6 +10,7 @@ import type { RowPort, RowSession } from "../rows/row-port.ts";
 import { clipSegments, type LogRange, type Segment } from "../rows/segments.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import type { SqlDatabase } from "./sql-database.ts";
+import type { SqlListing } from "./sql-driver.ts";
 
 const CANDIDATES_MAX = 20_000;
 
@@ -29,7 +30,7 @@ export interface SearchIndex {
 export interface SearchParts {
   readonly port: RowPort<Segment, RowSession<Segment>>;
   readonly index: SearchIndex;
-  list(query: ListedQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
+  readonly listing: SqlListing;
 }
 
 /**
@@ -46,7 +47,7 @@ export class SessionSearch {
   }
 
   async search(terms: readonly SearchTerm[], query: ListedQuery, limit: number): Promise<SearchHit[]> {
-    const { index, list } = this.#parts;
+    const { index, listing } = this.#parts;
     const found = terms.flatMap((term) => index.keyOf(term) ?? []);
     // What was said in deleted sessions cannot be read, so that there is nothing to be found in the index.
     const usable = query.deleted !== true && found.length > 0 && (await this.#catchUp());
@@ -54,7 +55,10 @@ export class SessionSearch {
     const listed = keys === null ? query : { ...query, keys };
     const complete = usable && found.length === terms.length;
     const source = {
-      list: (_: SessionQuery, size: number, after: ListPosition | null) => list(listed, size, after),
+      list: async (_: SessionQuery, size: number, after: ListPosition | null) => ({
+        items: await listing.list(listed, size, after),
+        damaged: [],
+      }),
       read: (sessionId: string, range: ReadRange) => this.#read(sessionId, range, complete ? found : null),
     };
     return searchByScan(source, terms, query, limit);

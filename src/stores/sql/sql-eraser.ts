@@ -129,7 +129,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     const { empty, plan } = planAgain(session.head, entries);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     yield* removal.vacate(inside.runner, session.key, sessionId);
-    const made = yield* ask(inside.make({ place, rows, origin: [], last: rows.at(-1) ?? null }, {}));
+    const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));
     yield* removal.handOver(inside.runner, session.key, made.key);
     return true;
   }

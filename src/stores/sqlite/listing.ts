@@ -91,7 +91,7 @@ export class Listing implements SqlListing {
   }
 
   #heads(rows: readonly ListedSession[]): SessionHead[] {
-    return this.#log.loadVersions(rows).map(({ head }) => head);
+    return rows.flatMap((row) => this.#log.loadVersion(row)?.head ?? []);
   }
 
   #settledAfter(

@@ -52,9 +52,8 @@ export class SqliteDriver extends SqlDriver<LoadedSession> implements StoreDrive
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
-    // One statement for all, as each takes and lets go of a lock on the file, which costs more than what it reads.
-    const sessions = this.#log.loadAll(sessionIds);
-    return sessionIds.map((id) => sessions.get(id)?.head ?? null);
+    // In one transaction, as each statement would take and let go of a lock on the file, which costs more than what it reads.
+    return this.#handle.snapshot(() => sessionIds.map((id) => this.#log.load(id)?.head ?? null));
   }
 
   async ping(): Promise<void> {

@@ -5,8 +5,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { openLibsql } from "./open-libsql.ts";
-import { hasNodeSqlite, openNodeSqlite } from "./open-node-sqlite.ts";
+import { openSqlite } from "./open-sqlite.ts";
 import { rewriteFile } from "./rewrite-file.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
@@ -53,7 +52,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const place = file ? resolve(path) : MEMORY;
   if (file) hideFromSandboxes(place);
   const { database } = options;
-  const connection = database ?? (await openConnection(place, options.driver));
+  if (file && database === undefined) await makeFile(place);
+  const connection = database ?? (await openSqlite(place, options.driver));
   const ownsHandle = database === undefined;
   const handle = new SqliteHandle(connection, place);
   try {
@@ -73,13 +73,6 @@ function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
       await rewriteFile(handle);
     },
   });
-}
-
-async function openConnection(place: string, driver: SqliteStoreOptions["driver"]): Promise<SqliteDatabase> {
-  if (place !== MEMORY) await makeFile(place);
-  return (driver ?? (hasNodeSqlite() ? "node:sqlite" : "libsql")) === "node:sqlite"
-    ? openNodeSqlite(place)
-    : openLibsql(place);
 }
 
 /** The file and those beside it, which take their mode from it, are for their owner alone. */
