@@ -136,6 +136,18 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
       }),
     );
 
+    test("finds their words also where a session between theirs and a fork is gone", () =>
+      inWorld(async ({ manager }, store) => {
+        await store.delete("own-branch");
+        await store.purge({ sessionId: "own-branch" });
+        const report = await manager.erase({ userId: ADA });
+        expect(report.keptByForks).toContainEqual({ sessionId: "own", forkId: "fork", userId: BOB });
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
+        const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set/.test(trace));
+        expect(traces).toEqual([]);
+      }));
+
     test("lets others go on in a session that it has cleaned", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });

@@ -26,8 +26,20 @@ export interface FoundWords {
 
 const SPOKEN: ReadonlySet<string> = new Set(["message", "custom_message", "compaction", "branch_summary"]);
 
-/** Looks through a session of someone else; `ancestors` are the sessions that it was made from. */
-export function findWords(entries: readonly Entry[], ancestors: ReadonlySet<string>, words: ErasedWords): FoundWords {
+/** What a session of someone else was made from. */
+export interface SessionOrigin {
+  /** The sessions, as far as they are known: one in between may be purged. */
+  readonly ancestors: ReadonlySet<string>;
+  /** How many of its first entries are theirs. */
+  readonly inherited: number;
+}
+
+/** Looks through a session of someone else. */
+export function findWords(
+  entries: readonly Entry[],
+  { ancestors, inherited }: SessionOrigin,
+  words: ErasedWords,
+): FoundWords {
   const erase = new Set<string>();
   const kept = new Map<string, string[]>();
   let answers = 0;
@@ -36,7 +48,7 @@ export function findWords(entries: readonly Entry[], ancestors: ReadonlySet<stri
     if (isErased(entry)) continue;
     const origin = mergedFrom(entry);
     const owner = words.owners.get(entry.id) ?? (origin !== null && words.sessions.has(origin) ? origin : null);
-    const isInherited = owner !== null && ancestors.has(owner);
+    const isInherited = owner !== null && (ancestors.has(owner) || (entry.seq < inherited && origin === null));
     const isSummary = entry.type === "branch_summary" && origin !== null && words.heard.has(origin);
     if (isInherited && words.forks === "keep") kept.set(owner, [...(kept.get(owner) ?? []), entry.id]);
     else if (owner !== null || words.authored.has(entry.id) || isSummary || tree.tells(entry, erase))

@@ -16,7 +16,7 @@ import { planErase } from "./plan-erase.ts";
 const MARKS_AT_ONCE = 500;
 const ATTEMPTS_MAX = 20;
 /** Short, so that one who was killed keeps nobody waiting; a log that is replaced later than that is read again. */
-const LEASE_MS = 2000;
+const LEASE_MS = 1000;
 const LEASE_WAIT_MS = 100;
 /** Five minutes; the same erasure again goes on with the session that was busy. */
 const LEASE_ATTEMPTS_MAX = 3000;

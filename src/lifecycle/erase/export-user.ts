@@ -24,12 +24,13 @@ async function* filesOf(store: SessionStore, userId: string, now: Date): AsyncGe
     if (checkpoints.length === 0) continue;
     yield { name: numbered("checkpoints", sessions.length - 1, "jsonl"), content: linesOf(checkpoints) };
   }
-  for await (const ids of authoredBy(store, userId, (found) => readFound(store, found))) {
+  const isTheirs = ({ by }: Entry): boolean => by === userId;
+  for await (const ids of authoredBy(store, userId, { read: (found) => readFound(store, found), isTheirs })) {
     for (const id of ids) {
       const head = own.has(id) ? null : await store.head(id);
       if (head === null) continue;
       const said: Entry[] = [];
-      for await (const entry of store.read(id)) if (entry.by === userId) said.push(entry);
+      for await (const entry of store.read(id)) if (isTheirs(entry)) said.push(entry);
       const name = numbered("elsewhere", elsewhere.length, "jsonl");
       elsewhere.push({ file: name, sessionId: id });
       yield { name, content: linesOf(said) };

@@ -32,17 +32,21 @@ export async function readFound(store: SessionStore, { head, deleted }: FoundSes
   }
 }
 
-/**
- * The ids of sessions, deleted ones too, in which a user caused an entry, some at a time. A store that cannot tell is read
- * through, as far as `read` does.
- */
+/** How a store is read through that cannot tell where a user has said something. */
+export interface ReadThrough {
+  read(found: FoundSession): Promise<readonly Entry[]>;
+  /** Whether an entry is the user's. */
+  isTheirs(entry: Entry): boolean;
+}
+
+/** The ids of sessions, deleted ones too, in which a user caused an entry, some at a time. */
 export async function* authoredBy(
   store: SessionStore,
   userId: string,
-  read: (found: FoundSession) => Promise<readonly Entry[]>,
+  { read, isTheirs }: ReadThrough,
 ): AsyncGenerator<readonly string[]> {
   const { authored } = store.eraser;
   if (authored !== undefined) return yield* authored.call(store.eraser, userId);
   for await (const found of findSessions(store, {}))
-    yield (await read(found)).some(({ by }) => by === userId) ? [found.head.header.id] : [];
+    yield (await read(found)).some(isTheirs) ? [found.head.header.id] : [];
 }

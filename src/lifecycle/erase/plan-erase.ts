@@ -7,7 +7,7 @@ import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
 import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
-import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";
+import { authoredBy, type FoundSession, findSessions, type ReadThrough, readFound } from "./found-session.ts";
 import type { Pace } from "./pace.ts";
 
 /** What planning an erasure needs. */
@@ -98,7 +98,9 @@ class ErasePlanning {
   async #look({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
     const { id, forkedFrom } = head.header;
     const ancestors = await this.#ancestorsOf(head);
-    let related = ancestors.length > 0 || heirs.has(id);
+    // A store that cannot name the heirs is read through for a user, and then every entry counts.
+    const readsAll = this.#store.eraser.heirs === undefined && this.#input.target.userId !== undefined;
+    let related = ancestors.length > 0 || heirs.has(id) || readsAll;
     for await (const child of this.#list({ parentId: id })) {
       related = true;
       await this.#add(child);
@@ -120,7 +122,11 @@ class ErasePlanning {
   }
 
   async #findAuthored(userId: string): Promise<void> {
-    for await (const ids of authoredBy(this.#store, userId, (found) => this.#read(found))) {
+    const through: ReadThrough = {
+      read: (found) => this.#read(found),
+      isTheirs: ({ id, by }) => by === userId || this.#owners.has(id),
+    };
+    for await (const ids of authoredBy(this.#store, userId, through)) {
       for (const id of ids) {
         const found = this.#doomed.has(id) ? null : await this.#find(id);
         if (found !== null) await this.#hear(found, userId);
@@ -132,9 +138,11 @@ class ErasePlanning {
 
   /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
   async #hear(found: FoundSession, userId: string): Promise<void> {
-    this.#heard.add(found.head.header.id);
-    for (const { id, by } of await this.#read(found)) if (by === userId) this.#authored.add(id);
     await this.#add(found);
+    const said = (await this.#read(found)).filter(({ by }) => by === userId);
+    if (said.length === 0) return;
+    this.#heard.add(found.head.header.id);
+    for (const { id } of said) this.#authored.add(id);
     for (const parent of await this.#ancestorsOf(found.head)) {
       const other = await this.#find(parent);
       if (other !== null) await this.#add(other);
@@ -167,7 +175,8 @@ class ErasePlanning {
       const { id } = found.head.header;
       const made = [...(await this.#ancestorsOf(found.head)), ...(this.#inherits.get(id) ?? []), ...this.#keptBefore];
       const ancestors = new Set(made);
-      const { erase, kept: keeps, answers } = findWords(await this.#read(found), ancestors, words);
+      const inherited = found.head.header.forkedFrom?.version ?? 0;
+      const { erase, kept: keeps, answers } = findWords(await this.#read(found), { ancestors, inherited }, words);
       if (erase.size > 0) cleanings.push({ id, deleted: found.deleted, entryIds: [...erase] });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
