@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
-import type { SessionStore } from "../src/session/index.ts";
+import { erasedEntry } from "../src/session/erased-entry.ts";
+import { createHeader, type Entry, type SessionStore } from "../src/session/index.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
@@ -51,6 +52,8 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
 
     test("with a rewrite leaves the word in no raw file, page or key", () =>
       inWorld(async ({ manager }, store) => {
+        // Long enough to be worth an index of its own, where a store keeps one beside the log.
+        await store.append("group", [said("long", "x".repeat(500_000))]);
         await store.search(word);
         await manager.erase({ userId: ADA }, { forks: "erase", rewrite: true });
         expect(await rawTracesOf(backend.name, directory, word)).toEqual([]);
@@ -138,14 +141,36 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
 
     test("finds their words also where a session between theirs and a fork is gone", () =>
       inWorld(async ({ manager }, store) => {
-        await store.delete("own-branch");
-        await store.purge({ sessionId: "own-branch" });
+        await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
+        await store.fork("alone", createHeader({ id: "between", userId: ADA }));
+        await store.append("between", [said("between-1", "nothing")]);
+        await store.fork("between", createHeader({ id: "beyond", userId: BOB }));
+        for (const id of ["own-branch", "between"]) {
+          await store.delete(id);
+          await store.purge({ sessionId: id });
+        }
         const report = await manager.erase({ userId: ADA });
         expect(report.keptByForks).toContainEqual({ sessionId: "own", forkId: "fork", userId: BOB });
         await manager.erase({ userId: ADA }, { forks: "erase" });
         // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
-        const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set/.test(trace));
+        const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set|alone/.test(trace));
         expect(traces).toEqual([]);
+      }));
+
+    test("takes what is appended right after a log was replaced, and has it when it is opened again", () =>
+      inWorld(async (_, store) => {
+        const entries: Entry[] = [];
+        for await (const entry of store.read("calm")) entries.push(entry);
+        await store.append("calm", [said("calm-2", "first")]);
+        expect(await store.eraser.replace("calm", 1, entries)).toBe(false);
+        for await (const entry of store.read("calm", { after: 0 })) entries.push(entry);
+        expect(await store.eraser.replace("calm", 2, entries.map(erasedEntry))).toBe(true);
+        await store.append("calm", [said("calm-3", "right after")]);
+        const other = backend.name === "memory" ? store : await backend.open(join(directory, "store"));
+        const types: string[] = [];
+        for await (const { type } of other.read("calm")) types.push(type);
+        expect(types).toEqual(["erased", "erased", "message"]);
+        if (other !== store) await other.close();
       }));
 
     test("lets others go on in a session that it has cleaned", () =>
