@@ -83,7 +83,7 @@ export function planAppend(input: AppendInput, known: KnownLog = NOTHING_KNOWN):
     if (ids.length > 0) return { ids, settings: [] };
   }
   try {
-    return { plan: planWith(input, known), found: known.entries };
+    return { plan: planWith(input, known), found: known.found.entries };
   } catch (missing) {
     if (missing instanceof MissingPart) return missing.wanted;
     throw missing;
@@ -117,45 +117,39 @@ export async function planLater(input: AppendInput, look: (wanted: Wanted) => Pr
 
 /** What a plan knows of the log. */
 export class KnownLog {
-  readonly entries: ReadonlyMap<string, StoredEntry>;
-  readonly #settings: ReadonlyMap<number, SettingsNode>;
+  readonly found: Found;
   readonly #asked: ReadonlySet<string>;
 
-  constructor(
-    entries: ReadonlyMap<string, StoredEntry>,
-    settings: ReadonlyMap<number, SettingsNode>,
-    asked: ReadonlySet<string>,
-  ) {
-    this.entries = entries;
-    this.#settings = settings;
+  constructor(found: Found, asked: ReadonlySet<string>) {
+    this.found = found;
     this.#asked = asked;
   }
 
   /** The same, and what was found of what was wanted. */
   with({ ids }: Wanted, { entries, settings }: Found): KnownLog {
-    return new KnownLog(
-      new Map([...this.entries, ...entries]),
-      new Map([...this.#settings, ...settings]),
-      new Set([...this.#asked, ...ids]),
-    );
+    const found = {
+      entries: new Map([...this.found.entries, ...entries]),
+      settings: new Map([...this.found.settings, ...settings]),
+    };
+    return new KnownLog(found, new Set([...this.#asked, ...ids]));
   }
 
   /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
   find(id: string): StoredEntry | undefined {
-    const stored = this.entries.get(id);
+    const stored = this.found.entries.get(id);
     if (stored === undefined && !this.#asked.has(id)) throw new MissingPart({ ids: [id], settings: [] });
     return stored;
   }
 
   settingsAt(seq: number): SettingsNode {
-    const node = this.#settings.get(seq);
+    const node = this.found.settings.get(seq);
     if (node === undefined) throw new MissingPart({ ids: [], settings: [seq] });
     return node;
   }
 }
 
 /** What every plan begins with, and most end with. */
-export const NOTHING_KNOWN: KnownLog = new KnownLog(new Map(), new Map(), new Set());
+export const NOTHING_KNOWN: KnownLog = new KnownLog(NOTHING_FOUND, new Set());
 
 /** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
 class MissingPart {
@@ -194,7 +188,9 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   const { head, drafts, options } = input;
   // Drafts are nearly always new, and then none of them has an entry.
   const existing =
-    known.entries.size === 0 ? [] : drafts.map((draft) => existingEntry(head.header.id, draft, known.entries));
+    known.found.entries.size === 0
+      ? []
+      : drafts.map((draft) => existingEntry(head.header.id, draft, known.found.entries));
   checkRequests(head, existing);
   if (existing.length > 0 && existing.every((entry) => entry !== null))
     return { entries: existing as Entry[], added: [], head };

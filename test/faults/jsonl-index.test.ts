@@ -11,7 +11,7 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
 import { entriesOf } from "./store-support.ts";
 
-/** Long enough that a few dozen entries make several blocks of the index. */
+/** Long enough that a few entries have an index. */
 const LONG = "x".repeat(30_000);
 
 function indexOf(path: string): string {
@@ -217,6 +217,33 @@ test("reads of a large session only what it needs, and finds damage in the rest 
   await expect(again.head("a")).rejects.toMatchObject({ code: "DAMAGED", line: 12 });
 });
 
+test("reads a large session page by page, either way, and forks it within an append, as one that was read through", async () => {
+  const directory = await makeDirectory();
+  const { store } = await makeSession(directory);
+  // Three entries of one append, then one, and so on: pages of two end within appends and between them.
+  for (let i = 0; i < 12; i++) {
+    await store.append(
+      "a",
+      ["x", "y", "z"].map((letter) => user(LONG, `${letter}${i}`)),
+    );
+    await store.append("a", [user(LONG, `one${i}`)]);
+  }
+  const ids = await idsOf(store);
+  await store.close();
+  const again = await openStore(directory);
+  const forward: string[] = [];
+  const backward: string[] = [];
+  for (let at = 0; at < ids.length; at += 2) {
+    forward.push(...(await idsOf(again, "a", { after: at - 1, limit: 2 })));
+    backward.push(...(await idsOf(again, "a", { before: ids.length - at, limit: 2, reverse: true })));
+  }
+  expect(forward).toEqual(ids);
+  expect(backward).toEqual(ids.toReversed());
+  await again.fork("a", createHeader({ id: "f" }), { at: "y5" });
+  expect(await idsOf(again, "f")).toEqual(ids.slice(0, ids.indexOf("y5") + 1));
+  await checkHeadIsFold(again, "f");
+});
+
 test("notices a cut, a growth, a new file and a lost file behind its back", async () => {
   const directory = await makeDirectory();
   const { store, path } = await makeSession(directory, [user("one", "1"), user("two", "2")]);
@@ -285,7 +312,7 @@ test("indexes a session with many variables, and writes them anew only where eno
   const written = (await stat(indexOf(path))).size;
   expect(written).toBeGreaterThan(3000 * 100);
   expect(written).toBeLessThan((await stat(path)).size);
-  // As much as makes a block of any other log, and less than these variables take.
+  // As much as makes the index of any other log be written anew, and less than these variables take.
   const more = await openStore(directory);
   for (let index = 0; index < 9; index++) await more.append("a", [user(LONG)]);
   await more.close();

@@ -8,7 +8,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { placesOf } from "../../src/stores/jsonl/places.ts";
 import { makeDirectory, openStore, user } from "./jsonl-support.ts";
 
-/** Long enough that a few dozen entries make several blocks of the index. */
+/** Long enough that a few entries have an index. */
 const LONG = "x".repeat(30_000);
 
 const PARKED: readonly EntryDraft[] = [

@@ -11,7 +11,7 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { start } from "./program-support.ts";
 import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
 
-/** Long enough that a few dozen entries make several blocks of the index. */
+/** Long enough that a few entries have an index. */
 const LONG = "x".repeat(30_000);
 const VERSION_AT = '{"type":"session","version":'.length;
 

@@ -138,6 +138,15 @@ redisTest("gives a place back that someone took and never used, and counts what 
   expect(await client.get(`${prefix}:g:{never}`)).toBe("1");
 });
 
+redisTest("gives a place back at once when another limit keeps the session from being made", async () => {
+  const store = await openStore({ url: await redisUrl(), prefix: newPrefix() });
+  await store.create(createHeader({ id: "s", userId: "u" }));
+  const full = store.fork("s", createHeader({ userId: "u" }), { maxForks: 1, maxOpenPerUser: 1 });
+  expect(await refusalOf(full)).toMatchObject({ code: "CAPACITY" });
+  await store.fork("s", createHeader({ id: "f" }), { maxForks: 1 });
+  expect(await store.count({ parentId: "s" })).toBe(1);
+});
+
 redisTest("lets a session that is given a time run out with all its keys, and is not told of it again", async () => {
   const [url, prefix, client] = [await redisUrl(), newPrefix(), await openClient()];
   const store = await openStore({ url, prefix, ttlSeconds: 4 });

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -117,6 +118,15 @@ test("an index of another format, another log or another time is not used, and t
   writeIndex(identity, fd, pointAt(200), null);
   expect(readFileSync(places.index, "utf8").split("\n")).toHaveLength(2);
   expect(readIndex(identity, HEADER, fd)?.point.end).toEqual({ seq: 200, offset: 200_100 });
+});
+
+test("an index of a log that grew is used, unless the bytes before its place are others now", () => {
+  const { fd, places, identity, pointAt } = makeLog();
+  writeIndex(identity, fd, pointAt(200), null);
+  appendFileSync(places.log, "more\n");
+  expect(readIndex(identity, HEADER, fd)?.point).toEqual(pointAt(200));
+  writeSync(fd, "y", 200_000);
+  expect(readIndex(identity, HEADER, fd)).toBeNull();
 });
 
 test("it is written anew when enough came since, which is more where it is long", () => {

@@ -91,8 +91,10 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const header = known?.head.header ?? freezeDeep(fromJsonb(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(row);
     const place = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
+      // A transaction has locked the session, and its connection, where that is lost, must not be asked again.
+      if (this.#transaction !== null) throw error;
       const sql = `SELECT 1 AS there FROM ${this.#handle.schema}.sessions WHERE key = $1 AND id IS NOT NULL`;
-      if ((await this.#read(sql, [key])).length > 0) throw error;
+      if ((await this.#handle.rows(sql, [key])).length > 0) throw error;
     });
     if (place === undefined) return null;
     const { head, leafSeq, factsSeq } = place;
