@@ -101,7 +101,11 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         const stop = new AbortController();
         const stopped = manager.erase(
           { userId: ADA },
-          { forks: "erase", signal: stop.signal, onProgress: ({ sessionsDone, sessionsTotal }) => sessionsDone === sessionsTotal - 1 && stop.abort() },
+          {
+            forks: "erase",
+            signal: stop.signal,
+            onProgress: ({ sessionsDone, sessionsTotal }) => sessionsDone === sessionsTotal - 1 && stop.abort(),
+          },
         );
         await expect(stopped).rejects.toThrow();
         const report = await manager.erase({ userId: ADA }, { forks: "erase" });
