@@ -59,7 +59,10 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(await rawTracesOf(backend.name, directory, word)).toEqual([]);
       }));
 
-    test("says what forks of others keep, and erases it there when it is asked to later", () =>
+    // What is the same code on every store is tried on two of them.
+    const once = test.skipIf(!/^(memory|sqlite)/.test(backend.name));
+
+    once("says what forks of others keep, and erases it there when it is asked to later", () =>
       inWorld(async ({ manager, forks }, store) => {
         const report = await manager.erase({ userId: ADA });
         expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
@@ -68,10 +71,8 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         await manager.erase({ userId: ADA }, { forks: "erase" });
         expect(await tracesOf(store, word)).toEqual([]);
         expect((await checkStore(store)).findings).toEqual([]);
-      }));
-
-    // What is the same code on every store is tried on two of them.
-    const once = test.skipIf(!/^(memory|sqlite)/.test(backend.name));
+      }),
+    );
 
     once("says beforehand what it will do, and changes nothing", () =>
       inWorld(async ({ manager, untouched, shared }, store) => {
@@ -95,7 +96,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
       }),
     );
 
-    test("goes on where it was stopped, and ends with the same report", () =>
+    once("goes on where it was stopped, and ends with the same report", () =>
       inWorld(async ({ manager }, store) => {
         const expected = await manager.erase({ userId: ADA }, { dryRun: true, forks: "erase" });
         const stop = new AbortController();
@@ -112,7 +113,8 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 1, snapshots: 1 });
         expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
         expect(await tracesOf(store, word)).toEqual([]);
-      }));
+      }),
+    );
 
     test("keeps copies and imports from bringing back what was erased", () =>
       inWorld(async ({ manager }, store) => {
@@ -143,7 +145,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
       }),
     );
 
-    test("finds their words also where a session between theirs and a fork is gone", () =>
+    once("finds their words also where a session between theirs and a fork is gone", () =>
       inWorld(async ({ manager }, store) => {
         await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
         await store.fork("alone", createHeader({ id: "between", userId: ADA }));
@@ -159,7 +161,8 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
         const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set|alone/.test(trace));
         expect(traces).toEqual([]);
-      }));
+      }),
+    );
 
     test("takes what is appended right after a log was replaced, and has it when it is opened again", () =>
       inWorld(async (_, store) => {
@@ -177,7 +180,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         if (other !== store) await other.close();
       }));
 
-    test("lets others go on in a session that it has cleaned", () =>
+    once("lets others go on in a session that it has cleaned", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });
         for (const id of ["group", "fork", "trunk"]) {
@@ -186,7 +189,8 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
           expect((await store.head(id))?.version).toBe(version + 1);
         }
         expect((await checkStore(store)).findings).toEqual([]);
-      }));
+      }),
+    );
   });
 }
 
