@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -9,6 +9,7 @@ import { createHeader, type Entry, type SessionStore } from "../src/session/inde
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { rawTracesOf } from "./erase/raw-traces.ts";
 import { exported, tracesOf } from "./erase/traces.ts";
@@ -193,6 +194,18 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
     );
   });
 }
+
+test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {
+  await using store = await openJsonlStore({ directory });
+  for (const id of ["broken", "other"]) await store.create(createHeader({ id, userId: ADA }), {});
+  const files = (await readdir(directory)).filter((name) => name.endsWith(".jsonl"));
+  for (const name of files) await writeFile(join(directory, `${name}.damaged-2024-01-01T00-00-00-000Z`), word);
+  await store.delete("broken");
+  expect(await store.purge({ userId: "nobody" })).toBe(0);
+  expect(await store.purge({ userId: ADA })).toBe(1);
+  const left = (await readdir(directory)).filter((name) => name.includes(".damaged-"));
+  expect(left).toEqual([expect.stringContaining("other")]);
+});
 
 function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line !== "");

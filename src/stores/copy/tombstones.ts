@@ -28,7 +28,8 @@ export async function markErased(eraser: StoreEraser, at: string, erased: Erased
 export async function refuseErased(store: SessionStore, { id, userId, createdAt }: SessionHeader): Promise<void> {
   const marks = await marksOf(store, { sessionIds: [id], userIds: userId === null ? [] : [userId] });
   const [session = "", user = ""] = keysOf({ sessionIds: [id], userIds: [userId ?? ""] });
-  if (marks.has(session))
+  // One that was made later under the same id is another.
+  if (createdAt <= (marks.get(session) ?? ""))
     throw new SessionError("ERASED", `Session ${id} was erased from this store, and cannot be brought back.`);
   if (createdAt <= (marks.get(user) ?? ""))
     throw new SessionError(
