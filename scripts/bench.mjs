@@ -84,7 +84,7 @@ const peers = [
  */
 const servers = [
   {
-    sections: ["postgres", "scale"],
+    sections: ["postgres", "scale", "erase"],
     variable: "SKEIN_TEST_POSTGRES_URL",
     name: "PostgreSQL",
     start: () => startPostgres({ synced: true }),

@@ -13,6 +13,7 @@ Does harm to processes that write to stores, and then looks whether each store h
                   connections  the server ends a random connection, every 100 ms
                   restarts     the server ends in order, at once, or by kill -9, and starts again
                   runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
+                  erase        kill -9 of processes that erase a person, until 50 kills
                   fleet        kill -9, freezing and replacing of workers and servers that share a store and a bell
                   http         a server that is used in all ways at once, by clients of which many vanish
                   seeds        random requests, whose answers are compared with those of memory
@@ -25,7 +26,7 @@ Does harm to processes that write to stores, and then looks whether each store h
   --kills N     fleet: so many kills and freezes at least (default: 200)
   --empty-bell  fleet: the bell is on a Redis of its own, which is emptied in the middle`;
 
-const kinds = ["writers", "connections", "restarts", "runs", "fleet", "http", "seeds"];
+const kinds = ["writers", "connections", "restarts", "runs", "erase", "fleet", "http", "seeds"];
 const seedsARound = 250;
 
 /** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null, fleet: { runsMin: number, strikesMin: number, harm: import("../test/torture/fleet-trial.mjs").Harm } }} Options */
@@ -57,6 +58,7 @@ async function runTrials(options, signal) {
   const { runTrial } = await import("../test/torture/run-trial.mjs");
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
   const { fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
+  const { eraseStores, runEraseTrial } = await import("../test/torture/erase-trial.mjs");
   const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
   const missingOf = (/** @type {string} */ store) =>
     trials.find((trial) => trial.store === store)?.missing ?? (() => null);
@@ -72,6 +74,13 @@ async function runTrials(options, signal) {
       missing: missingOf(store),
       minutes: 10,
       run: (/** @type {Limits} */ limits) => runRunsTrial(store, { ...limits, killsMax: 200 }),
+    })),
+    ...eraseStores.map((store) => ({
+      kind: "erase",
+      store,
+      missing: missingOf(store),
+      minutes: 10,
+      run: (/** @type {Limits} */ limits) => runEraseTrial(store, limits),
     })),
     ...fleetStores.map((store) => ({
       kind: "fleet",

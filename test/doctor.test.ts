@@ -1,15 +1,21 @@
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "libsql";
+import postgres from "postgres";
 import { describe, expect, test } from "vitest";
 import { createHeader } from "../src/session/header.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import type { FindingKind } from "../src/stores/doctor/store-finding.ts";
 import { fill, tamper, tamperFile } from "./doctor/damage.ts";
 import { fillStore, makeDirectory, openIn, say } from "./moving/sample-store.ts";
+import { postgresUrl } from "./postgres-server.ts";
 import { backends } from "./store-backends.ts";
 
 test.for(backends.map((backend) => [backend.name, backend] as const))(
@@ -227,3 +233,46 @@ test("stops when it is told to, and says when the store does not answer", async 
   await store.close();
   await expect(checkStore(store)).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
+
+test.each(["sqlite", "postgres"] as const)(
+  "finds no leftovers in %s after a fork is purged that was searched, and those that someone else leaves",
+  async (kind) => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-leftovers-"));
+    const schema = `skein_${randomUUID().replaceAll("-", "")}`;
+    try {
+      await using store =
+        kind === "sqlite"
+          ? await openSqliteStore({ path: join(directory, "skein.db") })
+          : await openPostgresStore({ url: await postgresUrl(), schema });
+      await store.create(createHeader({ id: "a" }), { entries: Array.from({ length: 70 }, (_, i) => say(`a${i}`)) });
+      await store.fork("a", createHeader({ id: "f" }), { at: "a4" });
+      await store.append("f", [say("quetzal")]);
+      await store.search("quetzal");
+      await store.delete("f");
+      await store.purge({ sessionId: "f" });
+      expect((await checkStore(store)).findings).toEqual([]);
+      await store.fork("a", createHeader({ id: "g" }), { at: "a4" });
+      await store.delete("a");
+      await store.purge({ sessionId: "a" });
+      await store.search("quetzal");
+      expect((await checkStore(store)).findings).toEqual([]);
+      await strayRow(kind, directory, schema);
+      expect((await checkStore(store)).findings).toMatchObject([{ sessionId: null, kind: "leftover" }]);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  },
+);
+
+/** A row of the log that belongs to no session. */
+async function strayRow(kind: "sqlite" | "postgres", directory: string, schema: string): Promise<void> {
+  if (kind === "sqlite") {
+    const database = new Database(join(directory, "skein.db"));
+    database.exec("INSERT INTO entries VALUES (999999, 0, 'stray', '{}', '{}')");
+    database.close();
+    return;
+  }
+  const sql = postgres(await postgresUrl(), { max: 1 });
+  await sql.unsafe(`INSERT INTO ${schema}.entries VALUES (999999, 0, 'stray', '{}', '{}')`);
+  await sql.end();
+}

@@ -242,6 +242,7 @@ describe("a copy of a store", () => {
       listCheckpoints: { value: to.listCheckpoints.bind(to) },
       loadCheckpoint: { value: to.loadCheckpoint.bind(to) },
       ping: { value: to.ping.bind(to) },
+      eraser: { value: to.eraser },
     });
     await expect(copySession(from, forgetful, "a")).rejects.toMatchObject({ code: "STORE_FAILED" });
     expect((await copyStore(from, forgetful)).failures).toHaveLength(1);

@@ -2,6 +2,7 @@ import type { Section } from "../section.ts";
 import { appendSection } from "./append-section.ts";
 import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
+import { eraseSection } from "./erase-section.ts";
 import { fleetSection } from "./fleet-section.ts";
 import { forkSection } from "./fork-section.ts";
 import { growthSection } from "./growth-section.ts";
@@ -37,6 +38,7 @@ export const sections: readonly Section[] = [
   serverSection("redis"),
   fleetSection,
   scaleSection,
+  eraseSection,
   coldSection,
   peersSection,
 ];

@@ -1,5 +1,5 @@
 import type { PGliteInterface, Transaction } from "@electric-sql/pglite";
-import type { UndeleteOptions } from "skein";
+import type { DriverPurge, UndeleteOptions } from "skein";
 import { select } from "./database.ts";
 import { checkOpen } from "./session-rows.ts";
 
@@ -45,13 +45,15 @@ export class SessionRemoval {
     });
   }
 
-  purge(before: string): Promise<number> {
+  purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
     return this.#database.transaction(async (transaction) => {
       const purged = await select<{ key: number }>(
         transaction,
         `UPDATE skein.sessions SET id = NULL, header = '{}', user_id = NULL, cwd = NULL, parents = '{}'
-         WHERE deleted_at < $1 AND id IS NOT NULL RETURNING key`,
-        [before],
+         WHERE deleted_at < $1 AND id IS NOT NULL AND ($2::text IS NULL OR id = $2)
+           AND ($3::text IS NULL OR user_id = $3)
+         RETURNING key`,
+        [before, sessionId ?? null, userId ?? null],
       );
       for (const { key } of purged) {
         await select(transaction, "DELETE FROM skein.checkpoints WHERE session_key = $1", [key]);

@@ -81,6 +81,8 @@ export interface CommandContext {
   printJson(value: unknown): void;
   /** Writes a part of a result that is a file and not lines, as it is; resolves when there is room for more. */
   write(text: string): Promise<void>;
+  /** Whether whoever sits at the terminal says yes; null where nobody can be asked. */
+  confirm(question: string): Promise<boolean | null>;
   /** Says how far it is, on the error output and not too often; nothing where nobody looks or `--json` is given. */
   progress(text: string): void;
   /** Says why the command cannot be done, or something else that is not the result, on the error output. */

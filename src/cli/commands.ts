@@ -11,7 +11,9 @@ import { copy } from "./commands/copy.ts";
 import { deleteCommand } from "./commands/delete.ts";
 import { deny } from "./commands/deny.ts";
 import { doctor } from "./commands/doctor.ts";
+import { erase } from "./commands/erase.ts";
 import { exportCommand } from "./commands/export.ts";
+import { exportUser } from "./commands/export-user.ts";
 import { fork } from "./commands/fork.ts";
 import { importCommand } from "./commands/import.ts";
 import { label } from "./commands/label.ts";
@@ -37,8 +39,9 @@ const reading: readonly Command[] = [list, search, show, tree, stats];
 const running: readonly Command[] = [runs, approvals, approve, deny, cancel, recover];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
 const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
+const persons: readonly Command[] = [exportUser, erase];
 const serving: readonly Command[] = [serve, worker, open, token];
-const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...serving];
+const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...persons, ...serving];
 
 /** Every command of the program, in the order of its help. */
 export const commands: readonly Command[] = [...others, completion(others)];

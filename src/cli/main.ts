@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createInterface } from "node:readline/promises";
 import { SessionError } from "../index.ts";
 import { hideEnvironment } from "./hide-environment.ts";
 import { commands } from "./commands.ts";
@@ -6,7 +7,7 @@ import { type ProgramOutput, runProgram } from "./run-program.ts";
 import { hasColours } from "./terminal.ts";
 
 const keysHidden = hideEnvironment();
-const { stdout, stderr } = process;
+const { stdin, stdout, stderr } = process;
 const interrupted = new AbortController();
 
 const output: ProgramOutput = {
@@ -19,7 +20,17 @@ const output: ProgramOutput = {
   watched: stderr.isTTY === true,
   signal: interrupted.signal,
   keysHidden,
+  ...(stdin.isTTY === true && stderr.isTTY === true && { ask }),
 };
+
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: stdin, output: stderr });
+  try {
+    return await lines.question(question, { signal: interrupted.signal });
+  } finally {
+    lines.close();
+  }
+}
 
 // The second signal of a kind ends the program as usual.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {

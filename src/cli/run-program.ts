@@ -29,6 +29,8 @@ export interface ProgramOutput {
   /** Whether someone looks at the error output, so that progress is worth telling. */
   readonly watched: boolean;
   readonly signal: AbortSignal;
+  /** Asks whoever sits at the terminal; left out where nobody does. */
+  ask?(question: string): Promise<string>;
   /** Whether commands of tools can read no key in the environment of this process; not said where there are none. */
   readonly keysHidden?: boolean;
 }
@@ -97,6 +99,10 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
     async write(text) {
       output.out(text);
       await output.room?.();
+    },
+    async confirm(question) {
+      if (json || output.ask === undefined) return null;
+      return /^y(es)?$/i.test((await output.ask(`${question} [y/N] `)).trim());
     },
     progress(text) {
       if (json || !output.watched || Date.now() - last < PROGRESS_EVERY_MS) return;

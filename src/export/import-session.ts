@@ -1,12 +1,14 @@
 import { setImmediate as otherWork } from "node:timers/promises";
 import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
+import { erasedEntry } from "../session/erased-entry.ts";
 import { excessProblem } from "../session/entry-check.ts";
 import { SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/header.ts";
 import { UNKNOWN_LINEAGE } from "../session/lineage-scope.ts";
 import type { CreateOptions, SessionStore } from "../session/store.ts";
+import { erasedAmong, refuseErased } from "../stores/copy/tombstones.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** How a session is imported. */
@@ -77,10 +79,14 @@ export async function importSession(
     }
   }
   if (header === null) throw notASession("it is empty");
+  await refuseErased(store, header);
+  const erased = await erasedAmong(store, entries);
+  const kept =
+    erased.size === 0 ? entries : entries.map((entry) => (erased.has(entry.id) ? erasedEntry(entry) : entry));
   const { id = header.id, userId = header.userId } = options;
   const named = { ...header, id, userId };
-  if (trust) return store.create(checkHeader(named), { entries, ...options.limits });
-  const words = wordsOf(named, entries);
+  if (trust) return store.create(checkHeader(named), { entries: kept, ...options.limits });
+  const words = wordsOf(named, kept);
   const inherited = { entries: words.entries.length, counts: options.counts !== false };
   return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries, ...options.limits });
 }

@@ -23,6 +23,14 @@ export {
 } from "./checkpoints/checkpoint-manager.ts";
 export { sessionConfigFromEnvironment } from "./config-from-environment.ts";
 export type { CreateSession } from "./create-session.ts";
+export type {
+  EraseOptions,
+  EraseProgress,
+  EraseReport,
+  EraseTarget,
+  KeptByFork,
+  NotCovered,
+} from "./erase/erase-report.ts";
 export type { DueRun } from "./runs/due-run.ts";
 export type { OpenQuestion, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
 export type { ManagedRunOptions } from "./runs/manage-run.ts";

@@ -8,6 +8,8 @@ import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { copySession } from "../stores/copy/copy-session.ts";
 import { listPages } from "../stores/complete/list-pages.ts";
 import { refusalOf } from "../stores/complete/store-outage.ts";
+import { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
+import { SessionManager } from "./session-manager.ts";
 
 /** Which sessions have been kept long enough. */
 export interface RetentionRule {
@@ -17,9 +19,11 @@ export interface RetentionRule {
   readonly userId?: string;
 }
 
-/** What is to be deleted, archived and purged. */
+/** What is to be deleted, archived, purged and erased. */
 export interface RetentionOptions {
   readonly deleteAfter?: RetentionRule;
+  /** Erases sessions for good instead, as `SessionManager.erase` does, without an archive. */
+  readonly eraseAfter?: RetentionRule;
   /** A store that each session is copied to, and read back from, before it is deleted. */
   readonly archive?: SessionStore;
   /** Removes for good what was deleted before then, except what forks build on. */
@@ -28,9 +32,9 @@ export interface RetentionOptions {
   readonly vacuum?: boolean;
   /** How many sessions are looked at together (default 100). */
   readonly batchSize?: number;
-  /** At most so many sessions are deleted in this pass (default: all). */
+  /** At most so many sessions are deleted, and as many erased, in this pass (default: all). */
   readonly limit?: number;
-  /** Only says what would be deleted. */
+  /** Only says what would be deleted or erased. */
   readonly dryRun?: boolean;
   /** Told after every batch. */
   readonly onProgress?: (progress: RetentionProgress) => void;
@@ -48,7 +52,9 @@ export interface RetentionProgress {
 export interface RetentionReport {
   /** The sessions that were deleted, or would be. */
   readonly deleted: readonly string[];
-  /** How many of them the archive has. */
+  /** The sessions that were erased, or would be. */
+  readonly erased: readonly string[];
+  /** How many of the deleted ones the archive has. */
   readonly archived: number;
   readonly purged: number;
   readonly vacuumed: boolean;
@@ -59,10 +65,10 @@ export interface RetentionReport {
 const BATCH_SESSIONS = 100;
 
 /**
- * Deletes the sessions that a rule names, after copying them to an archive if there is one, and purges what was deleted
- * long enough ago.
+ * Deletes the sessions that a rule names, after copying them to an archive if there is one, erases those that another rule
+ * names, and purges what was deleted long enough ago.
  *
- * - A session is deleted only if it still falls under the rule right before, nobody holds its lease, and the archive has
+ * - A session is deleted or erased only if it still falls under the rule right before, nobody holds its lease, and the archive has
  *   all of it. A deleted session can be brought back until it is purged.
  * - A session that a fork builds on goes as the others do, and the fork keeps every entry that it has of it.
  * - A session that cannot be archived or deleted is told in `failures`, and the pass goes on.
@@ -73,18 +79,20 @@ export async function applyRetention(store: SessionStore, options: RetentionOpti
   checkOptions(store, options);
   const pass = new RetentionPass(store, options);
   if (options.deleteAfter !== undefined) await pass.deleteAfter(options.deleteAfter);
+  if (options.eraseAfter !== undefined) await pass.eraseAfter(options.eraseAfter);
   const dry = options.dryRun === true;
   const before = options.purgeAfter?.olderThan.toISOString();
   options.signal?.throwIfAborted();
   const purged = before === undefined || dry ? 0 : await store.purge(before);
   const vacuums = options.vacuum === true && purged > 0 && canVacuum(store);
   if (vacuums) await store.vacuum();
-  const { deleted, archived, failures } = pass;
-  return { deleted, archived, purged, vacuumed: vacuums, failures };
+  const { deleted, erased, archived, failures } = pass;
+  return { deleted, erased, archived, purged, vacuumed: vacuums, failures };
 }
 
 class RetentionPass {
   readonly deleted: string[] = [];
+  readonly erased: string[] = [];
   readonly failures: { readonly sessionId: string; readonly error: SessionError }[] = [];
   archived = 0;
   readonly #store: SessionStore;
@@ -96,40 +104,60 @@ class RetentionPass {
     this.#options = options;
   }
 
-  async deleteAfter(rule: RetentionRule): Promise<void> {
+  deleteAfter(rule: RetentionRule): Promise<void> {
+    return this.#walk(rule, this.deleted, (sessionId) => this.#delete(sessionId, rule));
+  }
+
+  eraseAfter(rule: RetentionRule): Promise<void> {
+    const manager = new SessionManager({ store: this.#store });
+    const { signal } = this.#options;
+    return this.#walk(rule, this.erased, async (sessionId) => {
+      await manager.erase({ sessionId }, signal === undefined ? {} : { signal });
+      return true;
+    });
+  }
+
+  async #walk(rule: RetentionRule, done: string[], act: (sessionId: string) => Promise<boolean>): Promise<void> {
     const { batchSize = BATCH_SESSIONS, limit = Number.MAX_SAFE_INTEGER, signal, onProgress } = this.#options;
     for await (const { items } of listPages(this.#store, { ...queryOf(rule), limit: batchSize })) {
       for (const head of items.filter((item) => isDue(item, rule))) {
-        if (this.deleted.length >= limit) return;
+        if (done.length >= limit) return;
         signal?.throwIfAborted();
-        await this.#attempt(head.header.id, rule);
+        if (await this.#attempt(head.header.id, rule, act)) done.push(head.header.id);
       }
       this.#looked += items.length;
       onProgress?.({ looked: this.#looked, deleted: this.deleted.length, failed: this.failures.length });
     }
   }
 
-  async #attempt(sessionId: string, rule: RetentionRule): Promise<void> {
-    const { archive, signal } = this.#options;
+  /** Whether it was done, or would be. */
+  async #attempt(
+    sessionId: string,
+    rule: RetentionRule,
+    act: (sessionId: string) => Promise<boolean>,
+  ): Promise<boolean> {
+    const { archive, signal, dryRun } = this.#options;
     try {
-      if (await this.#removeIfDue(sessionId, rule)) this.deleted.push(sessionId);
+      return (await this.#isStillDue(sessionId, rule)) && (dryRun === true || (await act(sessionId)));
     } catch (error) {
       signal?.throwIfAborted();
       const stores = archive === undefined ? [this.#store] : [this.#store, archive];
       this.failures.push({ sessionId, error: await refusalOf(error, stores) });
+      return false;
     }
   }
 
-  async #removeIfDue(sessionId: string, rule: RetentionRule): Promise<boolean> {
-    const { archive, dryRun, signal } = this.#options;
-    if (dryRun === true) return this.#isStillDue(sessionId, rule);
-    if (!(await this.#isStillDue(sessionId, rule))) return false;
+  async #delete(sessionId: string, rule: RetentionRule): Promise<boolean> {
+    const { archive, signal } = this.#options;
     if (archive !== undefined) {
       const { version } = await copySession(this.#store, archive, sessionId, signal === undefined ? {} : { signal });
       // What came since it was copied would be missing in the archive.
       const head = await this.#store.head(sessionId);
       if (head?.version !== version || !isDue(head, rule)) return false;
       this.archived += 1;
+    } else {
+      // The archive's checkpoints go on naming the files; without one, nobody will. What cannot be freed, doctor finds.
+      await new CheckpointManager(this.#store).deleteAll(sessionId, "with-files");
     }
     return this.#store.delete(sessionId);
   }
@@ -154,11 +182,14 @@ function canVacuum(store: SessionStore): store is SessionStore & { vacuum(): Pro
 }
 
 function checkOptions(store: SessionStore, options: RetentionOptions): void {
-  const { deleteAfter, purgeAfter, archive, batchSize, limit } = options;
-  if (deleteAfter === undefined && purgeAfter === undefined)
-    throw new SessionError("INVALID_OPTION", "Retention has nothing to do; give deleteAfter, purgeAfter or both.");
-  if (deleteAfter !== undefined) checkDate(deleteAfter.olderThan, "deleteAfter.olderThan");
-  if (purgeAfter !== undefined) checkDate(purgeAfter.olderThan, "purgeAfter.olderThan");
+  const { archive, batchSize, limit } = options;
+  const rules = (["deleteAfter", "purgeAfter", "eraseAfter"] as const).filter((rule) => options[rule] !== undefined);
+  if (rules.length === 0)
+    throw new SessionError(
+      "INVALID_OPTION",
+      "Retention has nothing to do; give deleteAfter, purgeAfter, eraseAfter or several of them.",
+    );
+  for (const rule of rules) checkDate(options[rule]?.olderThan, `${rule}.olderThan`);
   if (archive === store) throw new SessionError("INVALID_OPTION", "The archive must be another store than this one.");
   if (batchSize !== undefined) checkCount(batchSize, "batchSize", 1, PAGE_ITEMS_MAX);
   if (limit !== undefined) checkCount(limit, "limit", 1);

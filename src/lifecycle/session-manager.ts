@@ -3,7 +3,7 @@ import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-guard.ts";
-import { CheckpointNotFoundError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
+import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/fold.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox.ts";
@@ -22,7 +22,11 @@ import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
+import { goBack } from "./checkpoints/go-back.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
+import { erase } from "./erase/erase.ts";
+import type { EraseOptions, EraseReport, EraseTarget } from "./erase/erase-report.ts";
+import { exportUser } from "./erase/export-user.ts";
 import { type DueRun, findDueRun } from "./runs/due-run.ts";
 import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
@@ -188,13 +192,24 @@ export class SessionManager implements AsyncDisposable {
   /** Deletes a session with its checkpoints, whatever its status; false when it is missing. Branches of it stay. */
   async delete(id: string, options: ActorOptions = {}): Promise<boolean> {
     if ((await this.#sessions.find(id, options)) === null) return false;
-    for (const checkpoint of await this.store.listCheckpoints(id)) {
-      // Files that cannot be freed must not keep the session there.
-      await this.#checkpoints.delete(checkpoint.id).catch((error: unknown) => {
-        this.#report(error, { during: "delete", sessionId: id });
-      });
-    }
+    // Files that cannot be freed must not keep the session there.
+    for (const error of await this.#checkpoints.deleteAll(id)) this.#report(error, { during: "delete", sessionId: id });
     return this.store.delete(id);
+  }
+
+  /**
+   * Removes for good a session or all of a user: runs, logs, checkpoints with their files, and what they said in sessions of
+   * others. Safe to repeat and to interrupt: the same erasure again goes on where it was, and ends with the same report.
+   */
+  async erase(target: EraseTarget, options: EraseOptions = {}): Promise<EraseReport> {
+    const [store, checkpoints, clock] = [this.store, this.#checkpoints, this.#clock];
+    const cancel = (id: string, runId: string): Promise<boolean> => this.cancel(id, { runId, reason: "erased" });
+    return erase({ store, checkpoints, clock, cancel }, target, options);
+  }
+
+  /** What is held about a user, as one archive (tar): their sessions, checkpoints, and words in sessions of others. */
+  exportUser(userId: string): AsyncIterable<Uint8Array> {
+    return exportUser(this.store, userId, this.#clock());
   }
 
   /** Marks where the session stands now, and the files of a sandbox with it where one is given. */
@@ -214,22 +229,10 @@ export class SessionManager implements AsyncDisposable {
     checkpointId: string,
     options: ManagedStateOptions & { readonly sandbox?: Sandbox } = {},
   ): Promise<SessionState> {
-    viewerOf(options);
-    const checkpoint = await this.store.loadCheckpoint(checkpointId);
-    const found = checkpoint === null ? null : await this.#sessions.find(checkpoint.sessionId, options);
-    if (checkpoint === null || found === null) throw new CheckpointNotFoundError(checkpointId);
-    const { status } = await this.#sessions.expiry.settle(found);
-    const { sessionId, leafId } = checkpoint;
-    if (status !== "active") throw statusError(sessionId, status);
-    const { sandbox } = options;
-    // The files first: when they cannot be brought back, the conversation stays where it is, too.
-    if (sandbox !== undefined) await this.#checkpoints.restore(checkpointId, { sandbox, turns: false });
-    const moved = await this.store.append(sessionId, [{ type: "leaf", targetId: leafId }], {
-      guard: { status: "active" },
-      ...byOf(options),
-    });
-    this.#sessions.announce("restored", moved.head, { checkpointId });
-    return readState(this.store, moved.head, options);
+    const [store, sessions, checkpoints] = [this.store, this.#sessions, this.#checkpoints];
+    const head = await goBack({ store, sessions, checkpoints }, checkpointId, options);
+    this.#sessions.announce("restored", head, { checkpointId });
+    return readState(this.store, head, options);
   }
 
   /** A new, active session that begins with what this one says, up to a checkpoint or an entry if one is named. */

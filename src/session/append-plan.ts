@@ -300,7 +300,7 @@ class Chain {
     const target = targetOf(entry);
     if (target === null) return;
     const { entry: found } = this.#find(target);
-    if (entry.type === "compaction_undone" && found.type !== "compaction") {
+    if (entry.type === "compaction_undone" && found.type !== "compaction" && found.type !== "erased") {
       throw new SessionError(
         "INVALID_ENTRY",
         `Entry ${show(target)} of session ${this.#sessionId} is not a compaction.`,

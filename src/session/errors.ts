@@ -42,6 +42,8 @@ export type SessionErrorCode =
   | "NO_SANDBOX"
   | "ISOLATION_MISSING"
   | "NO_SESSION"
+  | "NOT_SUPPORTED"
+  | "ERASED"
   | "RUN_ENDED"
   | "QUESTION_NOT_FOUND"
   | "AGENT_NOT_FOUND"

@@ -160,6 +160,7 @@ export type {
   Guard,
   Lease,
   LeaseInfo,
+  PurgeQuery,
   ReadJsonOptions,
   ReadOptions,
   SearchHit,
@@ -168,9 +169,10 @@ export type {
   SessionQuery,
   SessionStore,
   StoreCapabilities,
+  StoreEraser,
   WatchOptions,
 } from "./store.ts";
-export type { LeaseTable, ListPosition, ReadRange, StoreDriver, Subscription } from "./store-driver.ts";
+export type { DriverPurge, LeaseTable, ListPosition, ReadRange, StoreDriver, Subscription } from "./store-driver.ts";
 export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 export {
   assistantRow,

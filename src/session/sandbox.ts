@@ -176,6 +176,8 @@ export interface SandboxBackend {
   attach?(id: string, spec: SandboxSpec): Promise<Sandbox>;
   /** Frees the space of a snapshot; false when there was none. */
   deleteSnapshot?(snapshot: JsonObject): Promise<boolean>;
+  /** The snapshots that are kept, where that can be told. */
+  listSnapshots?(): Promise<readonly JsonObject[]>;
   /**
    * The files that two snapshots hold differently: in what they say, in their mode, or in being there at all. A directory
    * counts by itself where it is empty or has another mode. How many changes and how much text there can be is limited.

@@ -10,10 +10,12 @@ import type {
   Checkpoint,
   ForkOptions,
   LeaseInfo,
+  PurgeQuery,
   SearchHit,
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  StoreEraser,
   UndeleteOptions,
 } from "./store.ts";
 import type { SearchTerm } from "./search.ts";
@@ -31,6 +33,11 @@ export interface ReadRange {
 export interface DriverQuery extends SessionQuery {
   /** Whether someone has a session now; only given to a driver that keeps no leases itself. */
   readonly isHeld?: (sessionId: string) => boolean;
+}
+
+/** Which deleted sessions a driver removes for good. */
+export interface DriverPurge extends PurgeQuery {
+  readonly before: string;
 }
 
 /** Where a fork ends in its source's log, and how many there may be. */
@@ -75,7 +82,7 @@ export interface StoreDriver {
   count(query: DriverQuery): Promise<number>;
   delete(sessionId: string): Promise<boolean>;
   undelete(sessionId: string, options: UndeleteOptions): Promise<boolean>;
-  purge(before: string): Promise<number>;
+  purge(which: DriverPurge): Promise<number>;
   /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
   loadCheckpoint(id: string): Promise<Checkpoint | null>;
@@ -93,6 +100,8 @@ export interface StoreDriver {
    * no later append can be missed. Waking too often does no harm. Without it, watchers of a shared store look again and again.
    */
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
+  /** Without it, nothing can be erased. */
+  readonly eraser?: StoreEraser;
   /** Without it, leases hold among the callers of one store object. With it, `append` checks `guard.leaseToken` itself. */
   readonly leases?: LeaseTable;
 }

@@ -238,8 +238,11 @@ export interface SessionStore extends AsyncDisposable {
   delete(sessionId: string): Promise<boolean>;
   /** Brings a deleted session back; false when there is none. */
   undelete(sessionId: string, options?: UndeleteOptions): Promise<boolean>;
-  /** Removes for good what was deleted before that time, except what a fork still builds on. Returns how many sessions. */
-  purge(before: string): Promise<number>;
+  /**
+   * Removes for good what was deleted before a time, or what a query names of it, except what a fork still builds on.
+   * Returns how many sessions.
+   */
+  purge(which: string | PurgeQuery): Promise<number>;
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
   loadCheckpoint(id: string): Promise<Checkpoint | null>;
   /** Oldest first. */
@@ -257,9 +260,46 @@ export interface SessionStore extends AsyncDisposable {
   /** The live lease of a session, or null. */
   leaseOf(sessionId: string): Promise<LeaseInfo | null>;
   aggregate(query: AggregateQuery): Promise<AggregateRow[]>;
+  /** What erasing needs, for `SessionManager.erase` alone. @throws {SessionError} `NOT_SUPPORTED` where the driver has none. */
+  readonly eraser: StoreEraser;
   /** Resolves when the store answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Which deleted sessions are removed for good. */
+export interface PurgeQuery {
+  /** Those deleted before this time (default: at any time). */
+  readonly before?: string;
+  readonly sessionId?: string;
+  readonly userId?: string;
+}
+
+/**
+ * What a store can do to what it holds beside adding to it. Nothing but an erasure uses it: whoever else changes a log
+ * breaks what its readers rely on.
+ */
+export interface StoreEraser {
+  /**
+   * Gives a live session another log, in one step, if it has `version` entries: `entries` have the positions, ids, parents
+   * and times of those before. Checkpoints, times and forks stay; the lease goes. False where the version is another.
+   */
+  replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean>;
+  /** The sessions, deleted ones too, whose logs have an entry that a user caused; without it all live ones are read. */
+  authored?(userId: string): AsyncIterable<readonly string[]>;
+  /**
+   * Which sessions, deleted ones too, begin with entries of these, as pairs; needed where a session in between can be purged
+   * and leave its entries to its forks.
+   */
+  heirs?(sessionIds: readonly string[]): Promise<readonly (readonly [sessionId: string, heirId: string])[]>;
+  /** Small lasting notes beside the sessions, by their keys; those that are not there are left out. */
+  readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Writes notes, and removes those that are null, all or none. */
+  writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
+  /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */
+  leftovers?(): Promise<readonly string[]>;
+  /** Writes what the store is kept in anew, so that nothing that was removed is left on its pages. */
+  rewrite?(): Promise<void>;
 }
 
 /** How a session is made. */

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { join, resolve } from "node:path";
+import { rm } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
 import { SessionError } from "../session/errors.ts";
 import type { SandboxSpec } from "../session/sandbox.ts";
 import { checkBackendName, sandboxBackend } from "../session/sandbox-backends.ts";
@@ -46,6 +47,16 @@ export async function openUserPlaces(place: RunPlace | undefined): Promise<Place
 /** The name of a user's directory, which says nothing of who they are and is no path, whatever their id is. */
 export function userDirectoryName(userId: string): string {
   return `user-${createHash("sha256").update(userId).digest("hex").slice(0, 32)}`;
+}
+
+/** Removes a user's own directory with all that is in it, where they have one. */
+export async function removeUserDirectory(place: RunPlace | null, userId: string): Promise<void> {
+  const spec = place?.spec;
+  const directory = typeof spec === "object" ? spec.workingDir : undefined;
+  // A directory of any other name was not made for them.
+  if (place?.backend !== SHARED_BACKEND || directory === undefined || basename(directory) !== userDirectoryName(userId))
+    return;
+  await rm(directory, { recursive: true, force: true });
 }
 
 function specFor(userId: string | null, { workingDir, ...spec }: SandboxSpec): SandboxSpec {

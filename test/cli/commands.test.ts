@@ -11,7 +11,20 @@ import { makeDirectory, say } from "../moving/sample-store.ts";
 import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
 
 /** Tried in files of their own. */
-const elsewhere = ["chat", "export", "import", "serve", "worker", "open", "approve", "deny", "cancel", "recover"];
+const elsewhere = [
+  "chat",
+  "erase",
+  "export",
+  "export-user",
+  "import",
+  "serve",
+  "worker",
+  "open",
+  "approve",
+  "deny",
+  "cancel",
+  "recover",
+];
 
 async function linesOf(...args: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runHere(args);

@@ -22,6 +22,8 @@ export interface RunHere {
   readonly colours?: boolean;
   readonly watched?: boolean;
   readonly signal?: AbortSignal;
+  /** What whoever sits at the terminal answers; left out where nobody does. */
+  readonly answer?: string;
   /** Told what is printed, as it comes. */
   readonly onOutput?: (text: string) => void;
 }
@@ -40,6 +42,7 @@ export async function runHere(args: readonly string[], options: RunHere = {}): P
     colours: options.colours ?? false,
     watched: options.watched ?? false,
     signal: options.signal ?? new AbortController().signal,
+    ...(options.answer !== undefined && { ask: async () => options.answer as string }),
   });
   return { code, stdout, stderr };
 }

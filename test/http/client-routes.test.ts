@@ -164,6 +164,14 @@ test("runs, steers, approves, refuses, stops and follows", async () => {
   for await (const entry of client.sessions.watch(id, { after: -1 })) if (entry.seq === 1) break;
 });
 
+test("hands people what is theirs, and erases them", async () => {
+  await client.sessions.create({ userId: "zoe" });
+  expect((await client.users.exportArchive("zoe")).size).toBeGreaterThan(512);
+  expect(await client.users.erase("zoe", { dryRun: true })).toMatchObject({ sessions: 1 });
+  expect(await client.users.erase("zoe", { forks: "erase" })).toMatchObject({ sessions: 1 });
+  expect((await client.sessions.list({ userId: "zoe" })).items).toEqual([]);
+});
+
 test("has asked for everything that the server's description lists", () => {
   const operations = patterns.filter((pattern) => pattern.includes(" /api/") || pattern.includes(" /openapi.json"));
   expect(operations.length).toBeGreaterThan(40);

@@ -1,5 +1,8 @@
 import { counted } from "../counted.ts";
 import { checkStore, type StoreReport } from "../../stores/doctor/check-store.ts";
+import type { StoreFinding } from "../../stores/doctor/store-finding.ts";
+import { unheldSnapshots } from "../../lifecycle/checkpoints/unheld-snapshots.ts";
+import { defaultStoreUrl } from "../../tree/home.ts";
 import { type RepairReport, repairFile } from "../../stores/jsonl/index.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { SessionError, type SessionStore } from "../../index.ts";
@@ -12,6 +15,9 @@ export const doctor: Command = {
   arguments: [],
   options: {
     session: { value: "ID", repeated: true, what: "check only this session" },
+    snapshots: {
+      what: "also look for snapshots on this machine that no checkpoint of the store holds (always for the default store)",
+    },
     repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
   },
   examples: [
@@ -34,11 +40,25 @@ export const doctor: Command = {
     const repaired = repairs ? await repairAll(context) : [];
     await using store = await context.openStore();
     const report = await check(store, context);
-    if (context.json) context.printJson({ ...report, repaired });
-    else print(report, repaired, context);
-    return report.findings.length === 0 ? 0 : 1;
+    const looks = context.values["snapshots"] === true || (url === defaultStoreUrl() && noneChosen(context));
+    const findings = [...report.findings, ...(looks ? await snapshotFindings(store) : [])];
+    if (context.json) context.printJson({ ...report, findings, repaired });
+    else print({ ...report, findings }, repaired, context);
+    return findings.length === 0 ? 0 : 1;
   },
 };
+
+function noneChosen({ values }: CommandContext): boolean {
+  return textsOption(values, "session").length === 0;
+}
+
+async function snapshotFindings(store: SessionStore): Promise<readonly StoreFinding[]> {
+  return (await unheldSnapshots(store)).map((name) => ({
+    sessionId: null,
+    kind: "leftover",
+    message: `Snapshot ${name} on this machine is held by no checkpoint of this store.`,
+  }));
+}
 
 async function check(store: SessionStore, { values, signal, progress }: CommandContext): Promise<StoreReport> {
   const sessions = textsOption(values, "session");

@@ -1,11 +1,9 @@
-import { link, rename, stat, unlink } from "node:fs/promises";
-import { basename, dirname, extname, join } from "node:path";
-import { openPrivateFile } from "../../internal/private-file.ts";
+import { extname } from "node:path";
 import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../export/index.ts";
 import { SessionError } from "../../index.ts";
-import { show } from "../../session/errors.ts";
 import { type Command, type CommandContext, textOption } from "../command.ts";
 import { findEntryId, findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+import { refuseExisting, writeNewFile } from "../write-new-file.ts";
 
 const BATCH_CHARACTERS = 64 * 1024;
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
@@ -56,7 +54,7 @@ export const exportCommand: Command = {
     if (output === "") throw new SessionError("INVALID_OPTION", "--output is empty; give the name of a file.");
     const ending = extname(output ?? "").toLowerCase();
     const format = (textOption(values, "format") ?? FORMAT_OF[ending] ?? "markdown") as ExportFormat;
-    if (output !== undefined && values["force"] !== true && (await exists(output))) throw alreadyThere(output);
+    if (output !== undefined && values["force"] !== true) await refuseExisting(output);
     await using store = await context.openStore();
     const head = await findSession(store, context.positionals[0] as string);
     const leaf = textOption(values, "leaf");
@@ -69,7 +67,7 @@ export const exportCommand: Command = {
       for await (const batch of batches(pieces, context.signal)) await context.write(escapeControls(batch));
       return 0;
     }
-    const bytes = await writeFile(output, batches(pieces, context.signal), values["force"] === true);
+    const bytes = await writeNewFile(output, batches(pieces, context.signal), values["force"] === true);
     const session = head.header.id;
     if (context.json) context.printJson({ session, format, output, bytes });
     else context.print(`${output}: ${format}, ${bytes} bytes.`);
@@ -90,53 +88,6 @@ async function* batches(
     batch = "";
   }
   if (batch !== "") yield batch;
-}
-
-/** Writes beside the file and puts it in place when it is whole. Resolves to how many bytes it has. */
-async function writeFile(path: string, batches: AsyncIterable<string>, replace: boolean): Promise<number> {
-  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
-  try {
-    const handle = await openPrivateFile(temporary, "w");
-    let bytes = 0;
-    try {
-      for await (const batch of batches) {
-        await handle.appendFile(batch);
-        bytes += Buffer.byteLength(batch);
-      }
-    } finally {
-      await handle.close();
-    }
-    await (replace ? rename(temporary, path) : publish(temporary, path));
-    return bytes;
-  } catch (cause) {
-    if (cause instanceof SessionError) throw cause;
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === undefined) throw cause;
-    throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it is as it was.`, { cause });
-  } finally {
-    await unlink(temporary).catch(() => {});
-  }
-}
-
-/** A link never takes the place of a file that came in the meantime; not every file system has links. */
-async function publish(temporary: string, path: string): Promise<void> {
-  try {
-    await link(temporary, path);
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path))) throw alreadyThere(path, cause);
-    await rename(temporary, path);
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
-}
-
-function alreadyThere(path: string, cause?: unknown): SessionError {
-  return new SessionError("INVALID_OPTION", `${show(path)} is there already; give --force to replace it.`, { cause });
 }
 
 /** The same JSON, with escapes for what steers a terminal; Markdown and HTML hold nothing of the kind. */

@@ -24,6 +24,7 @@ export const prune: Command = {
   arguments: [],
   options: {
     "older-than": { value: "AGE", what: "delete sessions without an append for this long, as in 30d or 12h" },
+    erase: { value: "AGE", what: "erase sessions for good, without a trash, as skein erase does" },
     status: STATUS_OPTION,
     user: { value: "ID", what: "only sessions of this user" },
     archive: { value: "URL", what: "copy each session to this store first" },
@@ -45,6 +46,7 @@ export const prune: Command = {
   json: {
     dryRun: "whether nothing was done",
     deleted: "the ids of the sessions that were deleted, or would be",
+    erased: "the ids of the sessions that were erased, or would be",
     archived: "how many of them the archive has",
     purged: "how many deleted sessions are gone for good",
     vacuumed: "whether the space was given back",
@@ -77,19 +79,27 @@ function archiveOf(archive: SessionStore | null): Pick<RetentionOptions, "archiv
 }
 
 function optionsOf({ values, signal, progress }: CommandContext): RetentionOptions {
-  const olderThan = momentOption(values, "older-than");
+  const [olderThan, erase] = [momentOption(values, "older-than"), momentOption(values, "erase")];
   const purge = ageOption(values, "purge") === 0 ? END_OF_TIME : momentOption(values, "purge");
   const [userId, limit] = [textOption(values, "user"), countOption(values, "limit")];
   const status = textsOption(values, "status") as readonly SessionStatus[];
-  if (olderThan === undefined && purge === undefined) {
-    throw new SessionError("INVALID_OPTION", "prune needs --older-than, --purge or both; see skein prune --help.");
-  }
-  if (olderThan === undefined && (status.length > 0 || userId !== undefined || limit !== undefined)) {
+  if (olderThan === undefined && purge === undefined && erase === undefined) {
     throw new SessionError(
       "INVALID_OPTION",
-      "--status, --user and --limit choose what --older-than deletes; give it, too.",
+      "prune needs --older-than, --erase or --purge, or several of them; see skein prune --help.",
     );
   }
+  if (
+    olderThan === undefined &&
+    erase === undefined &&
+    (status.length > 0 || userId !== undefined || limit !== undefined)
+  ) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "--status, --user and --limit choose what --older-than deletes and --erase erases; give one of them, too.",
+    );
+  }
+  const which = { ...(status.length > 0 && { status }), ...(userId !== undefined && { userId }) };
   return {
     signal,
     dryRun: values["dry-run"] === true,
@@ -97,16 +107,17 @@ function optionsOf({ values, signal, progress }: CommandContext): RetentionOptio
     onProgress: ({ looked, deleted }) => progress(`${looked} sessions looked at, ${deleted} deleted`),
     ...(purge !== undefined && { purgeAfter: { olderThan: purge } }),
     ...(limit !== undefined && { limit }),
-    ...(olderThan !== undefined && {
-      deleteAfter: { olderThan, ...(status.length > 0 && { status }), ...(userId !== undefined && { userId }) },
-    }),
+    ...(olderThan !== undefined && { deleteAfter: { olderThan, ...which } }),
+    ...(erase !== undefined && { eraseAfter: { olderThan: erase, ...which } }),
   };
 }
 
 function print({ print: line }: CommandContext, report: RetentionReport, dryRun: boolean): void {
   for (const id of report.deleted) line(`${dryRun ? "would be deleted" : "deleted"}: ${id}`);
+  for (const id of report.erased) line(`${dryRun ? "would be erased" : "erased"}: ${id}`);
   for (const { sessionId, error } of report.failures) line(`left: ${sessionId}: ${error.message}`);
-  const count = report.deleted.length;
+  const [count, erased] = [report.deleted.length, report.erased.length];
+  if (erased > 0) line(`${counted(erased, "session", "sessions")} ${dryRun ? "would be erased" : "erased"}.`);
   if (dryRun) line(`${counted(count, "session", "sessions")} would be deleted.`);
   else
     line(

@@ -6,6 +6,7 @@ import { CheckpointsClient } from "./checkpoints-client.ts";
 import { RunsClient } from "./runs-client.ts";
 import { SessionsClient } from "./sessions-client.ts";
 import { type CallOptions, type Fetch, Transport } from "./transport.ts";
+import { UsersClient } from "./users-client.ts";
 
 /** Where the server is, and who asks. */
 export interface ClientInit {
@@ -30,6 +31,7 @@ export class Client {
   readonly sessions: SessionsClient;
   readonly checkpoints: CheckpointsClient;
   readonly runs: RunsClient;
+  readonly users: UsersClient;
   readonly #transport: Transport;
 
   constructor(transport: Transport) {
@@ -37,6 +39,7 @@ export class Client {
     this.sessions = new SessionsClient(transport);
     this.checkpoints = new CheckpointsClient(transport);
     this.runs = new RunsClient(transport);
+    this.users = new UsersClient(transport);
   }
 
   /** Resolves when the server and its store answer. */

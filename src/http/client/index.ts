@@ -14,3 +14,4 @@ export {
   type WatchRequest,
 } from "./sessions-client.ts";
 export type { CallOptions, Fetch } from "./transport.ts";
+export { type EraseRequest, UsersClient } from "./users-client.ts";

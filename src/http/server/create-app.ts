@@ -19,6 +19,7 @@ import { mountSessions } from "./sessions-routes.ts";
 import type { StudioFiles } from "./studio-files.ts";
 import { mountTransfer } from "./transfer-routes.ts";
 import { mountTree } from "./tree-routes.ts";
+import { mountUsers } from "./users-routes.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -67,6 +68,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountSearch,
   mountTransfer,
   mountRuns,
+  mountUsers,
 ];
 
 /** Gives every answer its headers and the log its line. */

@@ -9,7 +9,7 @@ import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { pathAt } from "../../tree/path-reader.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { forkedCheckpoints } from "./forked-checkpoint.ts";
-import { bringBackFiles, compareHeld, freeSnapshot, holdSnapshot } from "./held-snapshot.ts";
+import { bringBackFiles, compareHeld, freeSnapshot, heldBackend, holdSnapshot } from "./held-snapshot.ts";
 import { readTurns, type StateOptions } from "../read-state.ts";
 
 const CHECKPOINTS_DEFAULT = 50;
@@ -120,6 +120,16 @@ export class CheckpointManager {
   async delete(checkpointId: string): Promise<boolean> {
     const checkpoint = await this.#store.loadCheckpoint(checkpointId);
     return checkpoint !== null && this.#remove(checkpoint);
+  }
+
+  /** Removes all checkpoints of a session, or those that hold files; what kept some from being freed. */
+  async deleteAll(sessionId: string, which: "all" | "with-files" = "all"): Promise<readonly unknown[]> {
+    const failures: unknown[] = [];
+    for (const checkpoint of await this.#store.listCheckpoints(sessionId)) {
+      if (which === "with-files" && heldBackend(checkpoint) === null) continue;
+      await this.#remove(checkpoint).catch((error: unknown) => failures.push(error));
+    }
+    return failures;
   }
 
   async #load(checkpointId: string): Promise<Checkpoint> {

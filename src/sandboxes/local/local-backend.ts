@@ -18,7 +18,7 @@ import { hostEnvironment } from "./host-environment.ts";
 import { findIsolation, isIsolated } from "./isolation.ts";
 import { findLanguages } from "./languages.ts";
 import { LocalSandbox } from "./local-sandbox.ts";
-import { compareSnapshots, removeSnapshot } from "./snapshot-store.ts";
+import { compareSnapshots, listSnapshots, removeSnapshot } from "./snapshot-store.ts";
 import {
   findTemporaryDirectory,
   leaveTemporaryDirectory,
@@ -70,6 +70,7 @@ export const localBackend: SandboxBackend = {
     return assemble(checked, { id, root }, async () => {});
   },
 
+  listSnapshots,
   async deleteSnapshot(snapshot: JsonObject): Promise<boolean> {
     return removeSnapshot(snapshot);
   },

@@ -94,10 +94,24 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
       // In one step, so that nobody restores half of it.
       await rename(store.at(id), store.at(removed));
     } catch (error) {
-      if (isMissing(error)) return false;
-      throw error;
+      // One whose removal was cut short is removed to its end.
+      if (!isMissing(error)) throw error;
     }
     return await removeTree(store, removed);
+  });
+}
+
+/** Every snapshot that is whole. */
+export async function listSnapshots(): Promise<readonly JsonObject[]> {
+  return doing("list snapshots", async () => {
+    await using store = await openStore();
+    const names = store === null ? [] : (await readdir(store.place)).filter((name) => ID.test(name));
+    return Promise.all(
+      names.map(async (name) => {
+        const text = await readFile(store?.at(join(name, RECORD)) ?? "", "utf8");
+        return JSON.parse(text) as JsonObject;
+      }),
+    );
   });
 }
 

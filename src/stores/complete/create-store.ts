@@ -1,7 +1,7 @@
 import { NOTHING_FOUND, planNow } from "../../session/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/draft.ts";
 import type { Entry, EntryDraft } from "../../session/entry.ts";
-import { SessionNotFoundError } from "../../session/errors.ts";
+import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
@@ -20,6 +20,7 @@ import type {
   ForkOptions,
   Lease,
   LeaseInfo,
+  PurgeQuery,
   ReadJsonOptions,
   ReadOptions,
   SearchHit,
@@ -27,6 +28,7 @@ import type {
   SessionQuery,
   SessionStore,
   StoreCapabilities,
+  StoreEraser,
   UndeleteOptions,
   WatchOptions,
 } from "../../session/store.ts";
@@ -36,6 +38,7 @@ import {
   checkAppendOptions,
   checkCount,
   checkMakeOptions,
+  checkPurge,
   checkTime,
   checkWatchOptions,
   LEASE_TTL_MS_MAX,
@@ -241,10 +244,15 @@ class DrivenStore implements SessionStore {
     return driver.undelete(sessionId, options);
   }
 
-  async purge(before: string): Promise<number> {
+  async purge(which: string | PurgeQuery): Promise<number> {
     const driver = this.#openDriver();
-    checkTime(before, "before");
-    return driver.purge(before);
+    return driver.purge(checkPurge(which));
+  }
+
+  get eraser(): StoreEraser {
+    const { eraser } = this.#openDriver();
+    if (eraser !== undefined) return eraser;
+    throw new SessionError("NOT_SUPPORTED", "This store cannot erase what it holds; its driver has no eraser.");
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {

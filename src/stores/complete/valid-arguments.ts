@@ -1,12 +1,13 @@
 import type { SessionStatus } from "../../session/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { isTimestamp } from "../../session/header.ts";
-import { checkName } from "../../session/id.ts";
-import type { ReadRange } from "../../session/store-driver.ts";
+import { checkName, checkSessionId } from "../../session/id.ts";
+import type { DriverPurge, ReadRange } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   CreateOptions,
   ForkOptions,
+  PurgeQuery,
   ReadOptions,
   UndeleteOptions,
   WatchOptions,
@@ -14,6 +15,9 @@ import type {
 
 /** The longest time one lease may be held without being renewed. */
 export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;
+
+/** After every time there is. */
+export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
 const STATUSES: ReadonlySet<unknown> = new Set<SessionStatus>(["active", "suspended", "closed", "expired"]);
 
@@ -70,6 +74,19 @@ export function checkAppendOptions(options: AppendOptions): void {
   for (const name of ["noOpenRun", "holds"] as const)
     if (guard[name] !== undefined && guard[name] !== true)
       throw new SessionError("INVALID_OPTION", `guard.${name} is ${show(guard[name])}; give true, or leave it out.`);
+}
+
+/** What a purge asks for, with a time that all deletions are before where it names none. */
+export function checkPurge(which: string | PurgeQuery): DriverPurge {
+  if (typeof which === "string") return checkPurge({ before: which });
+  checkOptions(which);
+  const { before = END_OF_TIME, sessionId, userId } = which;
+  checkTime(before, "before");
+  if (sessionId !== undefined) checkSessionId(sessionId);
+  if (userId !== undefined) checkName(userId, "a user");
+  if (which.before === undefined && sessionId === undefined && userId === undefined)
+    throw new SessionError("INVALID_OPTION", "A purge needs a time, a session or a user.");
+  return { ...which, before };
 }
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless a session can be made, forked or brought back that way. */

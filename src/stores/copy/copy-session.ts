@@ -2,6 +2,7 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../../session/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
+import { erasedAmong, hasErased, refuseErased } from "./tombstones.ts";
 import { canonicalJson, firstDifference, headerText, LogHash } from "../doctor/log-digest.ts";
 
 /** How a session is copied. */
@@ -81,6 +82,7 @@ class SessionCopy {
     // Looked up before the head, so that the log is copied at least as far as they stand.
     let checkpoints = await this.#from.listCheckpoints(this.#sessionId);
     let head = await this.#sourceHead();
+    await this.#refuseErased(head);
     await this.#checkFree(checkpoints);
     const source = new LogHash(head.header);
     const target = new LogHash(head.header);
@@ -100,6 +102,23 @@ class SessionCopy {
     const { version, digest } = target.digest();
     const { appended, forked } = { appended: this.#appended, forked: this.#forked };
     return { sessionId: this.#sessionId, version, digest, appended, checkpoints: checkpoints.length, forked };
+  }
+
+  /** What was erased from the target must not come back. */
+  async #refuseErased({ header, version }: SessionHead): Promise<void> {
+    await refuseErased(this.#to, header);
+    if (!(await hasErased(this.#to))) return;
+    for (let after = -1; after < version - 1; after += BATCH_ENTRIES) {
+      const entries: Entry[] = [];
+      const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
+      for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
+      const [first] = await erasedAmong(this.#to, entries);
+      if (first === undefined) continue;
+      throw new SessionError(
+        "ERASED",
+        `Session ${this.#sessionId} holds entry ${show(first)}, which was erased from the target; erase it from the source too, then copy again.`,
+      );
+    }
   }
 
   async #sourceHead(): Promise<SessionHead> {

@@ -63,7 +63,18 @@ export async function checkStore(store: SessionStore, options: CheckStoreOptions
     onProgress?.({ sessionsDone: sessions, sessionsTotal: queue.size, findings: findings.length });
   }
   await listings.check(signal);
+  for (const message of await leftoversIn(store)) report(null, "leftover", message);
   return { sessions, entries, findings };
+}
+
+/** What removing has left behind, in a store that can tell. */
+async function leftoversIn(store: SessionStore): Promise<readonly string[]> {
+  try {
+    return (await store.eraser.leftovers?.()) ?? [];
+  } catch (error) {
+    if (error instanceof SessionError && error.code === "NOT_SUPPORTED") return [];
+    throw error;
+  }
 }
 
 /** Every session that some listing or index knows. */

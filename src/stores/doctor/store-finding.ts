@@ -7,6 +7,7 @@
  * - `checkpoint`: one of its checkpoints is at a position that the log does not have.
  * - `fork`: it does not begin with the entries of the session that it was forked from.
  * - `listing`, `count`, `idle`, `search`: an index misses it, or holds what is not there.
+ * - `leftover`: there is something that nothing refers to.
  */
 export type FindingKind =
   | "unreadable"
@@ -22,7 +23,8 @@ export type FindingKind =
   | "listing"
   | "count"
   | "idle"
-  | "search";
+  | "search"
+  | "leftover";
 
 /** One thing that is wrong in a store; `sessionId` is null where no single session can be named. */
 export interface StoreFinding {

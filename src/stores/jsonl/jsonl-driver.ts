@@ -1,12 +1,19 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
+import { basename } from "node:path";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { idleSince, isOpen } from "../../session/query.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  DriverPurge,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+} from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -18,6 +25,7 @@ import type {
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
+import { FileEraser } from "./file-eraser.ts";
 import { FileLeases } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
@@ -47,6 +55,7 @@ const CAPABILITIES: StoreCapabilities = {
 export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: FileLeases;
+  readonly eraser: FileEraser;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
   #tidied: Promise<void> | null = null;
@@ -56,6 +65,7 @@ export class JsonlDriver implements StoreDriver {
     this.#files = new SessionFiles(options);
     this.#checkpoints = new CheckpointFiles(options.directory, options);
     this.leases = new FileLeases(this.#files);
+    this.eraser = new FileEraser(this.#files);
   }
 
   async create(
@@ -143,13 +153,19 @@ export class JsonlDriver implements StoreDriver {
     });
   }
 
-  async purge(before: string): Promise<number> {
+  async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
     return this.#change(async () => {
+      const { trash } = this.#files;
+      const named = sessionId === undefined ? null : await trash.locate(sessionId);
+      const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.places.log)];
       let count = 0;
-      for (const name of this.#files.trash.names()) {
+      for (const name of names) {
         const deletedAt = trashedName(name)?.deletedAt;
+        const file = trash.fileOf(name);
         if (deletedAt === undefined || deletedAt >= before) continue;
-        await removeFromTrash(this.#files.trash.fileOf(name));
+        if (userId !== undefined && !(await isOf(file, userId))) continue;
+        await removeFromTrash(file);
+        trash.forget(file);
         count += 1;
       }
       this.#files.trash.changed();
@@ -255,4 +271,10 @@ export class JsonlDriver implements StoreDriver {
   #change<T>(task: () => Promise<T>): Promise<T> {
     return guarded(() => this.#files.change(task));
   }
+}
+
+/** Of a file that cannot be read nobody knows whose it is. */
+async function isOf(file: LogFile, userId: string): Promise<boolean> {
+  const readable = await file.refresh().catch(() => false);
+  return readable && file.head.header.userId === userId;
 }

@@ -1,22 +1,25 @@
 import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { unlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
 import { type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
+import type { Entry } from "../../session/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
+import { planAgain } from "../complete/plan-again.ts";
 import { freezeHead } from "../rows/entry-state.ts";
 import { readToken } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
 import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
-import { formatLine, LINE_BYTES_MAX } from "./log-line.ts";
+import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
-import { copyLog, replaceFile, setTime, type WriteOptions, writeAll } from "./new-file.ts";
+import { copyLog, replaceFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
 import type { Places } from "./places.ts";
-import { asStoreError, guarded, storeFailed } from "./store-failure.ts";
+import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
 
@@ -64,6 +67,23 @@ export class LogWriter {
     return this.#turns.run(async () => {
       if (this.#fd === null) await this.#begin();
       return task(this.file.places);
+    });
+  }
+
+  /** Gives the file another log, if it has `version` entries now. */
+  replace(version: number, entries: readonly Entry[]): Promise<boolean> {
+    return this.exclusively(async ({ log, index }) => {
+      const { head } = this.file;
+      if (head.version !== version) return false;
+      const { plan } = planAgain({ ...head, header: { ...head.header, version: FORMAT_VERSION } }, entries);
+      const lines = [JSON.stringify(plan.head.header), ...plan.added.map(({ entry }) => formatEntry(entry))];
+      // What is known of the log says what was in it; it is made again from the new one.
+      await unlink(index).catch(missingAsNull);
+      const clock = (): Date => new Date(head.updatedAt);
+      await replaceFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock });
+      this.#letGo();
+      await this.#begin();
+      return true;
     });
   }
 

@@ -1,4 +1,4 @@
-import { rename, unlink } from "node:fs/promises";
+import { readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { makePrivateDirectory } from "../../internal/private-file.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
@@ -35,10 +35,15 @@ export async function moveFromTrash({ places }: LogFile): Promise<void> {
   await rename(places.log, path);
 }
 
-/** Removes for good a session that was deleted. */
+/** Removes for good a session that was deleted, with what repairs of its file have set aside. The log goes last. */
 export async function removeFromTrash({ places }: LogFile): Promise<void> {
-  for (const path of [places.log, places.index, places.checkpoints, places.lease])
-    await unlink(path).catch(missingAsNull);
+  const directory = dirname(dirname(places.log));
+  const name = trashedName(basename(places.log))?.name ?? basename(places.log);
+  const aside = ((await readdir(directory).catch(missingAsNull)) ?? []).filter((each) =>
+    each.startsWith(`${name}.damaged-`),
+  );
+  const beside = [places.index, places.checkpoints, places.lease, ...aside.map((each) => join(directory, each))];
+  for (const path of [...beside, places.log]) await unlink(path).catch(missingAsNull);
 }
 
 /**

@@ -14,7 +14,13 @@ import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { idleSince, isOpen, matchesQuery } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  DriverPurge,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+} from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -22,8 +28,10 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
+import { planAgain } from "../complete/plan-again.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
 import { type MemorySession, SessionTable } from "./session-table.ts";
@@ -40,8 +48,20 @@ export class MemoryDriver implements StoreDriver {
     lease: "process",
     aggregate: "scan",
   };
+  readonly eraser: StoreEraser = {
+    replace: (sessionId, version, entries) => this.#replace(sessionId, version, entries),
+    readMarks: async (keys) =>
+      new Map(keys.flatMap((key) => (this.#marks.has(key) ? [[key, this.#marks.get(key) as string]] : []))),
+    writeMarks: async (changes) => {
+      for (const [key, value] of changes) {
+        if (value === null) this.#marks.delete(key);
+        else this.#marks.set(key, value);
+      }
+    },
+  };
   readonly #clock: () => Date;
   readonly #table = new SessionTable();
+  readonly #marks = new Map<string, string>();
   readonly #checkpoints = new Map<string, Checkpoint>();
 
   constructor(clock: () => Date) {
@@ -142,8 +162,8 @@ export class MemoryDriver implements StoreDriver {
     return true;
   }
 
-  async purge(before: string): Promise<number> {
-    const purged = this.#table.purge(before);
+  async purge(which: DriverPurge): Promise<number> {
+    const purged = this.#table.purge(which);
     for (const { checkpoints } of purged) for (const id of checkpoints) this.#checkpoints.delete(id);
     return purged.length;
   }
@@ -184,6 +204,16 @@ export class MemoryDriver implements StoreDriver {
       [...this.#table.all(false)].map(({ head }) => head),
       before,
     ).slice(0, limit);
+  }
+
+  async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
+    const session = this.#existing(sessionId);
+    if (session.head.version !== version) return false;
+    const { plan } = planAgain(session.head, entries);
+    const log = new MemoryLog();
+    log.add(plan.added);
+    this.#table.replace(session, plan.head, log);
+    return true;
   }
 
   async ping(): Promise<void> {}

@@ -1,7 +1,7 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, listPosition } from "../../session/query.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { DriverPurge, ListPosition } from "../../session/store-driver.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { MemoryLog } from "./memory-log.ts";
 
@@ -9,7 +9,7 @@ import type { MemoryLog } from "./memory-log.ts";
 export interface MemorySession {
   /** Frozen, as it is handed out. */
   head: SessionHead;
-  readonly log: MemoryLog;
+  log: MemoryLog;
   deletedAt: string | null;
   /** In the order they were saved. */
   readonly checkpoints: Set<string>;
@@ -74,16 +74,33 @@ export class SessionTable {
     }
   }
 
+  /** Gives a session another log; forks keep what they begin with of the one before. */
+  replace(session: MemorySession, head: SessionHead, log: MemoryLog): void {
+    const before = session.log;
+    session.log = log;
+    this.setHead(session, head);
+    this.#forget(new Set([before]));
+  }
+
   /** Removes what was deleted before a time; forks keep what they begin with. */
-  purge(before: string): MemorySession[] {
-    const purged = [...this.#byId.values()].filter(({ deletedAt }) => deletedAt !== null && deletedAt < before);
+  purge({ before, sessionId, userId }: DriverPurge): MemorySession[] {
+    const purged = [...this.#byId.values()].filter(
+      ({ deletedAt, head: { header } }) =>
+        deletedAt !== null &&
+        deletedAt < before &&
+        (sessionId === undefined || header.id === sessionId) &&
+        (userId === undefined || header.userId === userId),
+    );
     if (purged.length === 0) return [];
     for (const { head } of purged) this.#byId.delete(head.header.id);
     this.#listing = this.#listing.filter(({ head }) => this.#byId.has(head.header.id));
-    const logs = new Set(purged.map(({ log }) => log));
+    this.#forget(new Set(purged.map(({ log }) => log)));
+    return purged;
+  }
+
+  #forget(logs: ReadonlySet<MemoryLog>): void {
     for (const { log } of this.#byId.values()) log.outlive(logs);
     for (const log of logs) log.clear();
-    return purged;
   }
 
   #indexAfter(position: ListPosition): number {

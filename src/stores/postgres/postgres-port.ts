@@ -6,12 +6,14 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
 import { checkLimits } from "../sql/make-limits.ts";
+import type { SqlRunner } from "../sql/sql-database.ts";
+import type { SqlPort } from "../sql/sql-eraser.ts";
 import { EntryWriter } from "./entry-writer.ts";
 import { fromJsonb, jsonOf, toJsonb } from "./jsonb-text.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
@@ -44,8 +46,9 @@ interface WantedRows {
  * The rows of a PostgreSQL database, or of one transaction. Outside of one, one statement writes an append, if the
  * session is still as it was planned on; in one, the session's rows stay locked once they are loaded.
  */
-export class PostgresPort implements RowPort<Segment, LoadedSession> {
+export class PostgresPort implements SqlPort<LoadedSession> {
   readonly checksIds = true;
+  readonly runner: SqlRunner;
   readonly #parts: PortParts;
   readonly #handle: PostgresHandle;
   readonly #transaction: Transaction | null;
@@ -56,6 +59,7 @@ export class PostgresPort implements RowPort<Segment, LoadedSession> {
     this.#parts = parts;
     this.#handle = parts.handle;
     this.#transaction = transaction;
+    this.runner = transaction ?? parts.handle;
     this.#writer = new EntryWriter(parts.handle);
   }
 

@@ -22,20 +22,26 @@ export function removalSteps({ schema, channel }: PostgresHandle): RemovalSteps 
       yield* ask(inside.change(`DELETE FROM ${schema}.search_index WHERE session_key = ? AND block < 0`, [key]));
     },
     *removeEntries(inside: SqlRunner, key: number, from: number): Asking<void> {
-      // A block that is kept in part goes on standing for all of it, which only means a needless look.
-      const block = Math.ceil(from / SEARCH_BLOCK_ENTRIES);
+      // Of a block that is kept in part, what goes must not be found any more either: it is made again.
+      const block = Math.floor(from / SEARCH_BLOCK_ENTRIES);
       const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND block >= ?`;
       yield* ask(inside.change(texts, [key, block]));
       yield* ask(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, from]));
     },
     *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
-      const heads = `UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`;
-      yield* ask(inside.change(heads, [version, key]));
-      const sessions = `UPDATE ${schema}.sessions SET unsearched = searched < ?, searched = least(searched, ?) WHERE key = ?`;
-      yield* ask(inside.change(sessions, [version, version, key]));
+      yield* ask(inside.change(`UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`, [version, key]));
+      // The block that the log ends in now is not in the index any more.
+      const whole = version - (version % SEARCH_BLOCK_ENTRIES);
+      const sessions = `UPDATE ${schema}.sessions SET unsearched = true, searched = least(searched, ?) WHERE key = ?`;
+      yield* ask(inside.change(sessions, [whole, key]));
     },
     *removeRest(inside: SqlRunner, key: number): Asking<void> {
       yield* ask(inside.change(`DELETE FROM ${schema}.heads WHERE session_key = ?`, [key]));
+    },
+    *handOver(inside: SqlRunner, from: number, to: number): Asking<void> {
+      const watched = `UPDATE ${schema}.heads SET watched_until_ms =
+          (SELECT watched_until_ms FROM ${schema}.heads WHERE session_key = ?) WHERE session_key = ?`;
+      yield* ask(inside.change(watched, [from, to]));
     },
   };
 }

@@ -27,6 +27,7 @@ export const SEARCH_BLOCK_ENTRIES = 64;
  *   the path to the entry and the head after it.
  * - `search_index` holds the trigrams of a block of entries, or those of the session's own texts as block -1. A session
  *   that is `unsearched` has more entries than `searched` of them.
+ * - `marks` are notes of what was erased, and of erasures under way.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE SEQUENCE $.lease_tokens;
@@ -105,6 +106,7 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
   // Entries that were written before are read as they are.
   `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2';
+   CREATE TABLE $.marks (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
    ALTER TABLE $.sessions ADD COLUMN runs smallint, ADD COLUMN runs_due text COLLATE "C";
    CREATE INDEX sessions_requested ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
    CREATE INDEX sessions_started ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);

@@ -1,7 +1,8 @@
 import type { RedisHandle } from "./redis-handle.ts";
 import { placeOf, rowsOf } from "./redis-port.ts";
-import { readSegments, type Segment } from "./segments.ts";
+import { readSegments, type Segment, writeSegments } from "./segments.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
+import type { StoredSession } from "./stored-session.ts";
 
 const CUT_AT_ONCE = 500;
 /** A fork that was not made so long after its reference never will be. */
@@ -15,9 +16,12 @@ type Holder = Pick<Segment, "id" | "uid">;
  */
 export class ForkReferences {
   readonly #handle: RedisHandle;
+  /** The logs that are being taken away, and whose log each begins with: a hash. */
+  readonly #notes: string;
 
   constructor(handle: RedisHandle) {
     this.#handle = handle;
+    this.#notes = handle.names.index("removing");
   }
 
   /** Keeps the first `version` entries of a log for a fork; false when they are gone. */
@@ -28,23 +32,52 @@ export class ForkReferences {
 
   /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
   async release(holder: Holder, forkUid: string): Promise<void> {
-    let [{ id, uid }, fork]: [Holder, string] = [holder, forkUid];
-    // Every step leads to an older session, so that this ends.
-    for (;;) {
-      const [kind, rest] = (await this.#handle.run(RELEASE, this.#handle.names.all(id, uid), [fork])) as [
-        string,
-        string | undefined,
-      ];
-      if (kind === "cut") await this.cut({ id, uid }, Number(rest));
-      const next = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
-      if (next === undefined) return;
-      fork = uid;
-      ({ id, uid } = next);
+    const key = this.#handle.names.remains(holder.id, holder.uid);
+    const segments = (await this.#handle.command(key, ["HGET", key, "sg"])) as string | null;
+    const letGo = (): Promise<unknown> =>
+      this.#handle.run(RELEASE, this.#handle.names.all(holder.id, holder.uid), [forkUid]);
+    if (segments === null) await letGo();
+    else await this.#noted(holder, segments, letGo);
+  }
+
+  /**
+   * Runs what may take a session's log away, and then takes away what nobody needs any more of it and of those that it began
+   * with. What was cut short by the end of a process is done by `finish`.
+   */
+  removing<T>({ stamp, head, segments }: StoredSession, act: () => Promise<T>): Promise<T> {
+    return this.#noted({ id: head.header.id, uid: stamp.uid }, writeSegments(segments.slice(0, -1)), act);
+  }
+
+  /** Goes on with what was cut short. */
+  async finish(): Promise<void> {
+    const list = (await this.#handle.run(READ_ALL, [this.#notes], [])) as string[];
+    for (let i = 0; i < list.length; i += 2) {
+      const [id = "", uid = ""] = (list[i] as string).split(" ");
+      await this.#finishOne({ id, uid }, list[i + 1] as string);
     }
   }
 
+  async #noted<T>(log: Holder, segments: string, act: () => Promise<T>): Promise<T> {
+    await this.#handle.command(this.#notes, ["HSET", this.#notes, noteOf(log), segments]);
+    const done = await act();
+    await this.#finishOne(log, segments);
+    return done;
+  }
+
+  async #finishOne({ id, uid }: Holder, segments: string): Promise<void> {
+    const { names } = this.#handle;
+    const [session, remains] = [names.session(id), names.remains(id, uid)];
+    if ((await this.#handle.command(session, ["HGET", session, "uid"])) !== uid) {
+      const needed = (await this.#handle.command(remains, ["HGET", remains, "needed"])) as string | null;
+      const source = readSegments(segments).at(-1);
+      if (needed !== null) await this.#cut({ id, uid }, Number(needed));
+      else if (source !== undefined) await this.release(source, uid);
+    }
+    await this.#handle.command(this.#notes, ["HDEL", this.#notes, noteOf({ id, uid })]);
+  }
+
   /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
-  async cut({ id, uid }: Holder, from: number): Promise<void> {
+  async #cut({ id, uid }: Holder, from: number): Promise<void> {
     const { names } = this.#handle;
     const key = names.entries(id, uid);
     const range = ["XRANGE", key, placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
@@ -72,4 +105,8 @@ export class ForkReferences {
     if ((await this.#handle.command(session, ["HGET", session, "uid"])) === uid) return true;
     return (await this.#handle.command(remains, ["EXISTS", remains])) === 1;
   }
+}
+
+function noteOf({ id, uid }: Holder): string {
+  return `${id} ${uid}`;
 }

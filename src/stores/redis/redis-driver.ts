@@ -8,6 +8,7 @@ import { LeaseScripts } from "./lease-scripts.ts";
 import { Listing } from "./listing.ts";
 import { Quota } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import { RedisEraser } from "./redis-eraser.ts";
 import { RedisPort } from "./redis-port.ts";
 import { Removal } from "./removal.ts";
 import type { Segment } from "./segments.ts";
@@ -36,6 +37,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     aggregate: "scan",
   };
   readonly leases: LeaseScripts;
+  readonly eraser: RedisEraser;
   readonly #handle: RedisHandle;
   readonly #watchers: SessionWatchers;
 
@@ -53,6 +55,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     const removal = new Removal(handle, { port, cache, index, quota, listing, references, clock });
     super({ port, cache, clock, listing, removal, checkpoints: new Checkpoints(handle, port) });
     this.leases = leases;
+    this.eraser = new RedisEraser(handle, { port, cache, index, references });
     this.#handle = handle;
     this.#watchers = new SessionWatchers(handle);
   }

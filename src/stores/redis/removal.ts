@@ -1,5 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
 import type { ForkReferences } from "./fork-references.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
@@ -7,7 +8,6 @@ import type { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import type { Quota } from "./quota.ts";
-import { readSegments } from "./segments.ts";
 import type { SessionIndex } from "./session-index.ts";
 import { PURGE, SET_DELETED } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
@@ -48,10 +48,16 @@ export class Removal {
     return quota.within(sessionId, [limit], () => this.#setDeleted(sessionId, ""));
   }
 
-  async purge(before: string): Promise<number> {
+  async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
+    const { port, listing, references } = this.#parts;
+    await references.finish();
+    if (sessionId !== undefined) return (await this.#purgeOne(sessionId, before)) ? 1 : 0;
     let purged = 0;
-    for await (const ids of this.#parts.listing.deletedBefore(before)) {
-      for (const id of ids) if (await this.#purgeOne(id, before)) purged += 1;
+    for await (const ids of listing.deletedBefore(before)) {
+      for (const id of ids) {
+        const mine = userId === undefined || (await port.loadAny(id))?.head.header.userId === userId;
+        if (mine && (await this.#purgeOne(id, before))) purged += 1;
+      }
     }
     return purged;
   }
@@ -70,18 +76,14 @@ export class Removal {
   /** False when the session is not there, or was brought back meanwhile. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
     const { cache, index, references } = this.#parts;
-    const purged = await this.#inGeneration(id, async ({ stamp: { uid, gen } }) => {
+    const purged = await this.#inGeneration(id, async (session) => {
+      const { uid, gen } = session.stamp;
       await references.releaseDead({ id, uid });
-      const [kind, rest] = (await this.#handle.run(PURGE, this.#handle.names.all(id, uid), [
-        uid,
-        String(gen),
-        before,
-      ])) as [string, string | undefined];
+      const [kind] = await references.removing(session, () =>
+        this.#handle.run(PURGE, this.#handle.names.all(id, uid), [uid, String(gen), before]),
+      );
       if (kind === "gen") return null;
       cache.forget(id);
-      if (kind === "cut") await references.cut({ id, uid }, Number(rest));
-      const source = kind === "removed" ? readSegments(rest as string).at(-1) : undefined;
-      if (source !== undefined) await references.release(source, uid);
       return kind !== "no";
     });
     await index.settleOne(id);

@@ -176,18 +176,17 @@ end
 /**
  * Lets go of what a fork took; when its session is purged and no other fork is left, removes the log.
  *
- * ARGV: the fork's uid. Answers how far the rest is needed, or whose log it began with.
+ * ARGV: the fork's uid.
  */
 export const RELEASE: RedisScript = sessionScript(
   `${NEEDED}
 if redis.call('HDEL', forks, ARGV[1]) == 0 or redis.call('EXISTS', remains) == 0 then return {'kept'} end
 if redis.call('EXISTS', forks) == 1 then
   redis.call('HSET', remains, 'needed', needed())
-  return {'cut', needed()}
+else
+  redis.call('UNLINK', forks, remains, entries, positions)
 end
-local segments = redis.call('HGET', remains, 'sg')
-redis.call('UNLINK', forks, remains, entries, positions)
-return {'removed', segments}`,
+return {'ok'}`,
   { repeatable: false },
 );
 
@@ -206,10 +205,33 @@ redis.call('SET', floor, nextOf(gen), 'EX', 86400)
 redis.call('UNLINK', session, checkpoints, lease)
 if redis.call('EXISTS', forks) == 1 then
   redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
-  return {'cut', needed()}
+else
+  redis.call('UNLINK', entries, positions)
 end
-redis.call('UNLINK', entries, positions)
-return {'removed', s[2]}`,
+return {'ok'}`,
+  { repeatable: false },
+);
+
+/**
+ * Gives a session another log under another unique name, if it is what was planned on, and makes of the one before what is
+ * left of a purged session.
+ *
+ * KEYS: after those of the session, entries, positions and checkpoints of the new name. ARGV: stamp, the new uid, the new
+ * stamp, the new h, first place, and then id and text of each row.
+ */
+export const REPLACE: RedisScript = sessionScript(
+  `${NEEDED}${ROWS}
+local s = redis.call('HMGET', session, 'k', 'sg')
+if s[1] ~= ARGV[1] then return {'behind'} end
+local ttl = redis.call('TTL', session)
+redis.call('HSET', session, 'uid', ARGV[2], 'k', ARGV[3], 'h', ARGV[4], 'sg', '[]')
+if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints, KEYS[11]) end
+if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
+else redis.call('UNLINK', entries, positions) end
+entries, positions = KEYS[9], KEYS[10]
+putRows(6, ARGV[5])
+if ttl > 0 then keepFor(ttl, {entries, positions}) end
+return {'ok'}`,
   { repeatable: false },
 );
 

@@ -4,7 +4,13 @@ import { SessionNotFoundError } from "../../session/errors.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { DriverForkOptions, ListPosition, ReadRange, StoreDriver } from "../../session/store-driver.ts";
+import type {
+  DriverForkOptions,
+  DriverPurge,
+  ListPosition,
+  ReadRange,
+  StoreDriver,
+} from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
@@ -158,8 +164,8 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     return this.#parts.removal.undelete(sessionId, options);
   }
 
-  purge(before: string): Promise<number> {
-    return this.#parts.removal.purge(before);
+  purge(which: DriverPurge): Promise<number> {
+    return this.#parts.removal.purge(which);
   }
 
   saveCheckpoint(checkpoint: Checkpoint): Promise<void> {

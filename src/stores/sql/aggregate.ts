@@ -40,6 +40,11 @@ function firstOf({ json, text }: SqlDialect): string {
     THEN CAST(${text("header", "inherited", "entries")} AS bigint) ELSE 0 END`;
 }
 
+/** How many entries of a session count in its source, also where it holds them itself. */
+function takenOf({ text }: SqlDialect): string {
+  return `coalesce(CAST(${text("header", "forkedFrom", "version")} AS bigint), 0)`;
+}
+
 const KEYS: Readonly<Record<AggregateKey, string>> = { day: "substr(time, 1, 10)", model: "model", user: `"user"` };
 
 /** Adds up the messages that each session itself appended, in the database. */
@@ -52,9 +57,9 @@ export async function aggregate(database: SqlDatabase, query: AggregateQuery): P
   const groups = groupBy.map((_, index) => index + 1).join(", ");
   const rows = await database.rows<SumRow>(
     `WITH counted AS MATERIALIZED (
-       SELECT key, user_id AS "user", ${firstOf(dialect)} AS first FROM ${prefix}sessions WHERE ${filter.sql}
+       SELECT key, user_id AS "user", ${firstOf(dialect)} AS first, ${takenOf(dialect)} AS taken FROM ${prefix}sessions WHERE ${filter.sql}
      ), messages AS (
-       SELECT ${fieldsOf(dialect)} FROM counted JOIN ${prefix}entries ON session_key = key AND seq >= first
+       SELECT ${fieldsOf(dialect)} FROM counted JOIN ${prefix}entries ON session_key = key AND seq >= first AND seq >= taken
        WHERE ${text("body", "type")} = 'message'
      )
      SELECT ${keys}${SUMS} FROM messages WHERE time ${byBytes} >= ? AND time ${byBytes} < ?

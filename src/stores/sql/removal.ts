@@ -1,4 +1,6 @@
+import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
+import { END_OF_TIME } from "../complete/valid-arguments.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import type { RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
@@ -24,6 +26,8 @@ export interface RemovalSteps {
   cut(inside: SqlRunner, key: number, version: number): Asking<void>;
   /** Removes what is left of a session beside its row. */
   removeRest(inside: SqlRunner, key: number): Asking<void>;
+  /** Leaves to another row what a session's own has beside its entries and checkpoints. */
+  handOver(inside: SqlRunner, from: number, to: number): Asking<void>;
 }
 
 /** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
@@ -64,35 +68,55 @@ export class Removal {
     });
   }
 
-  async purge(before: string): Promise<number> {
+  async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
+    const named = [sessionId === undefined ? "" : "AND id = ?", userId === undefined ? "" : "AND user_id = ?"];
     const rows = await this.#database.rows<{ key: number | string; id: string }>(
-      `SELECT key, id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ORDER BY key`,
-      [before],
+      `SELECT key, id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ${named.join(" ")} ORDER BY key`,
+      [before, ...[sessionId, userId].filter((value) => value !== undefined)],
     );
     let purged = 0;
     for (const { key, id } of rows) {
       if (await this.#database.enclose((inside) => this.#purgeOne(inside, Number(key), before))) purged += 1;
       this.#cache.forget(id);
+      // A database that answers at once would otherwise leave nobody else a turn.
+      await new Promise((resolve) => setImmediate(resolve));
     }
     return purged;
   }
 
+  /** Takes a live session's id from its row, so that another row can have it; `handOver` must follow. */
+  *vacate(inside: SqlRunner, key: number, sessionId: string): Asking<void> {
+    yield* this.#steps.hide(inside, sessionId, this.#clock().toISOString());
+    yield* this.#takeId(inside, key, END_OF_TIME);
+  }
+
+  /** Leaves to the row that has a session's id now what the one before has, but for entries that forks take from it. */
+  *handOver(inside: SqlRunner, from: number, to: number): Asking<void> {
+    const move = `UPDATE ${this.#database.dialect.prefix}checkpoints SET session_key = ? WHERE session_key = ?`;
+    yield* ask(inside.change(move, [to, from]));
+    yield* this.#steps.handOver(inside, from, to);
+    yield* this.#remove(inside, from);
+  }
+
   /** False when the session was brought back, or purged by someone else, meanwhile. */
   *#purgeOne(inside: SqlRunner, key: number, before: string): Asking<boolean> {
-    const changes = yield* ask(
-      inside.change(
-        `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}'
-         WHERE key = ? AND deleted_at < ? AND id IS NOT NULL`,
-        [key, before],
-      ),
-    );
-    if (changes === 0) return false;
+    if (!(yield* this.#takeId(inside, key, before))) return false;
+    yield* this.#remove(inside, key);
+    return true;
+  }
+
+  *#takeId(inside: SqlRunner, key: number, before: string): Asking<boolean> {
+    const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}'
+      WHERE key = ? AND deleted_at < ? AND id IS NOT NULL`;
+    return (yield* ask(inside.change(take, [key, before]))) > 0;
+  }
+
+  *#remove(inside: SqlRunner, key: number): Asking<void> {
     for (const table of ["checkpoints", "session_parents"]) {
       yield* ask(inside.change(`DELETE FROM ${this.#database.dialect.prefix}${table} WHERE session_key = ?`, [key]));
     }
     yield* this.#steps.forget(inside, key);
     yield* this.#collect(inside, key);
-    return true;
   }
 
   /** Removes the entries of a purged session that no fork takes, its row when there is no fork, and so on upwards. */

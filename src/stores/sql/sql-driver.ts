@@ -2,10 +2,9 @@ import type { SessionHead } from "../../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import type { AggregateQuery, AggregateRow, SearchHit, SessionQuery } from "../../session/store.ts";
+import type { AggregateQuery, AggregateRow, SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import type { Reply } from "../rows/asking.ts";
 import { RowDriver, type RowListing, type RowParts } from "../rows/row-driver.ts";
-import type { RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
 import { aggregate } from "./aggregate.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
@@ -13,6 +12,7 @@ import { Removal, type RemovalSteps } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import { type SearchIndex, SessionSearch } from "./session-search.ts";
 import type { SqlDatabase } from "./sql-database.ts";
+import { type Leftover, SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
 
 /** How an SQL store lists its sessions, also some of them only. */
 export interface SqlListing extends RowListing {
@@ -20,17 +20,22 @@ export interface SqlListing extends RowListing {
 }
 
 /** What an SQL store brings beside its rows. */
-export interface SqlParts<Session extends RowSession<Segment>>
-  extends Omit<RowParts<Segment, Session>, "removal" | "checkpoints"> {
+export interface SqlParts<Session extends SqlSession>
+  extends Omit<RowParts<Segment, Session>, "port" | "removal" | "checkpoints"> {
+  readonly port: SqlPort<Session>;
   readonly listing: SqlListing;
   readonly removal: RemovalSteps;
+  /** Writes the tables anew, so that nothing that was removed is left on their pages. */
+  readonly rewrite: () => Promise<void>;
+  readonly leftovers: () => readonly Leftover[];
   /** Null where the database can index no texts. */
   readonly index: SearchIndex | null;
 }
 
 /** The part of a `StoreDriver` that is the same wherever sessions are in tables of an SQL database. */
-export abstract class SqlDriver<Session extends RowSession<Segment>> extends RowDriver<Segment, Session> {
+export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Segment, Session> {
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
+  readonly eraser: StoreEraser;
   readonly #database: SqlDatabase;
 
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
@@ -38,6 +43,7 @@ export abstract class SqlDriver<Session extends RowSession<Segment>> extends Row
     const removal = new Removal(database, { steps: parts.removal, cache, clock });
     super({ ...parts, removal, checkpoints: new CheckpointRows(database) });
     this.#database = database;
+    this.eraser = new SqlEraser(database, { ...parts, removal });
     if (index === null) return;
     const search = new SessionSearch(database, { ...parts, index });
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) => search.search(terms, query, limit);

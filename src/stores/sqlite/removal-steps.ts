@@ -40,5 +40,6 @@ export function removalSteps(settling: Settling, search: SearchIndex | null): Re
       yield* ask(inside.change(cut, [version, version, key]));
     },
     *removeRest(): Asking<void> {},
+    *handOver(): Asking<void> {},
   };
 }

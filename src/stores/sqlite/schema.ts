@@ -25,6 +25,7 @@ const APPLICATION_ID = 0x736b656e;
  *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`. A purged
  *   session that forks build on keeps its row without an id. `indexed` is how many entries the search index has seen,
  *   or -1 before it has seen the session itself.
+ * - `marks` are notes of what was erased, and of erasures under way.
  * - `unsettled` are the sessions that were appended to since their row was written. Only a live session is in it, and
  *   only to one that is in it can an entry be added.
  */
@@ -91,7 +92,8 @@ const MIGRATIONS: readonly string[] = [
   "ALTER TABLE leases ADD COLUMN holder TEXT",
   // From here on `state` holds settings by position. What was written before is read as it is. Of a session of before, the
   // state that holds the facts of its head says which runs have started; those that a fork took over are its source's.
-  `ALTER TABLE sessions ADD COLUMN runs INTEGER;
+  `CREATE TABLE marks (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+   ALTER TABLE sessions ADD COLUMN runs INTEGER;
    ALTER TABLE sessions ADD COLUMN runs_due TEXT;
    UPDATE sessions SET runs = 2 WHERE id IS NOT NULL AND EXISTS (
      SELECT 1 FROM entries AS last JOIN entries AS facts ON facts.session_key = last.session_key

@@ -4,12 +4,14 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
 import { checkLimits } from "../sql/make-limits.ts";
+import type { SqlRunner } from "../sql/sql-database.ts";
+import type { SqlPort } from "../sql/sql-eraser.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { BLOCK_ENTRIES } from "./schema.ts";
 import { boundsOf, IN_SEGMENT } from "./segments.ts";
@@ -25,8 +27,9 @@ const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
  * A row goes to the position after the head that it was planned on, if the session takes rows and that position is free.
  * Both are conditions of the statement that writes it, so that an append is usually nothing but that statement.
  */
-export class SqlitePort implements RowPort<Segment, LoadedSession> {
+export class SqlitePort implements SqlPort<LoadedSession> {
   readonly checksIds = false;
+  readonly runner: SqlRunner;
   readonly log: SessionLog;
   readonly #handle: SqliteHandle;
   readonly #leases: LeaseRows;
@@ -44,6 +47,7 @@ export class SqlitePort implements RowPort<Segment, LoadedSession> {
     parts: { cache: SessionCache<LoadedSession>; leases: LeaseRows; clock: () => Date },
   ) {
     this.#handle = handle;
+    this.runner = handle;
     this.#leases = parts.leases;
     this.#clock = parts.clock;
     this.log = new SessionLog(handle, new RowReader(this, parts.cache));

@@ -6,6 +6,7 @@ import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { openSqlite } from "./open-sqlite.ts";
+import { rewriteFile } from "./rewrite-file.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
 import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
@@ -69,9 +70,7 @@ function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
   return Object.assign(store, {
     async vacuum(): Promise<void> {
       await store.ping();
-      handle.exec("VACUUM");
-      // Until the write-ahead log is home, the file is as long as it was.
-      handle.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      await rewriteFile(handle);
     },
   });
 }

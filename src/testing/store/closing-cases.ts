@@ -48,6 +48,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   leaseOf: (store) => store.leaseOf("a"),
   aggregate: (store) => store.aggregate({ groupBy: [] }),
   ping: (store) => store.ping(),
+  eraser: async (store) => store.eraser,
 };
 
 /** How a store answers, and how it ends. */

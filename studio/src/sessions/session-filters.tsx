@@ -1,4 +1,5 @@
-import { type ReactNode, useId } from "react";
+import { type ReactNode, useId, useState } from "react";
+import { EraseDialog } from "./erase-dialog.tsx";
 import { NO_FILTER, type SessionFilter, SHOW_CHOICES, type ShowChoice } from "./session-filter.ts";
 
 /** Chooses which sessions are listed: how they stand, whose they are, which project they belong to. */
@@ -15,6 +16,7 @@ export function SessionFilters({
   readonly projects: readonly string[];
 }): ReactNode {
   const id = useId();
+  const [erasing, setErasing] = useState(false);
   return (
     <div className="sessions-filters">
       <label className="small">
@@ -55,6 +57,12 @@ export function SessionFilters({
       </label>
       <Choices id={`${id}-users`} values={users ?? []} />
       <Choices id={`${id}-projects`} values={projects} />
+      {users?.includes(filter.userId) === true && (
+        <button type="button" className="button button-plain small" onClick={() => setErasing(true)}>
+          Delete everything of <bdi>{filter.userId}</bdi>…
+        </button>
+      )}
+      {erasing && <EraseDialog userId={filter.userId} onClose={() => setErasing(false)} />}
       <button
         type="button"
         className="button button-plain small"

@@ -1,0 +1,213 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { checkName, checkSessionId } from "../../session/id.ts";
+import { requestIdOf } from "../../session/open-runs.ts";
+import type { Lease, SessionStore } from "../../session/store.ts";
+import { markErased } from "../../stores/copy/tombstones.ts";
+import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
+import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
+import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
+import { erasedEntry } from "../../session/erased-entry.ts";
+import { Pace } from "./pace.ts";
+import { planErase } from "./plan-erase.ts";
+
+const MARKS_AT_ONCE = 500;
+const ATTEMPTS_MAX = 20;
+/** Short, so that one who was killed keeps nobody waiting; a log that is replaced later than that is read again. */
+const LEASE_MS = 1000;
+const LEASE_WAIT_MS = 100;
+/** Five minutes; the same erasure again goes on with the session that was busy. */
+const LEASE_ATTEMPTS_MAX = 3000;
+
+/** What an erasure needs of its manager. */
+export interface EraseParts {
+  readonly store: SessionStore;
+  readonly checkpoints: CheckpointManager;
+  readonly clock: () => Date;
+  /** Tells a run to stop. */
+  cancel(sessionId: string, runId: string): Promise<unknown>;
+}
+
+/** Erases a session or all of a user, as `SessionManager.erase` says. */
+export async function erase(parts: EraseParts, target: EraseTarget, options: EraseOptions): Promise<EraseReport> {
+  checkTarget(target);
+  checkOptions(options);
+  return new Erasure(parts, target, options).run();
+}
+
+class Erasure {
+  readonly #parts: EraseParts;
+  readonly #store: SessionStore;
+  readonly #target: EraseTarget;
+  readonly #options: EraseOptions;
+  readonly #pace: Pace;
+  readonly #unfreed: NotCovered[] = [];
+  #done = 0;
+
+  constructor(parts: EraseParts, target: EraseTarget, options: EraseOptions) {
+    this.#parts = parts;
+    this.#store = parts.store;
+    this.#target = target;
+    this.#options = options;
+    this.#pace = new Pace(options.signal);
+  }
+
+  async run(): Promise<EraseReport> {
+    const { eraser } = this.#store;
+    const earlier = await readPlan(eraser, this.#target);
+    if (this.#options.dryRun === true) return this.#reportOf(await this.#plan(earlier));
+    let plan = earlier;
+    if (earlier === null || earlier.done) {
+      plan = await this.#plan(earlier);
+      // Asked again with nothing new to erase, it has nothing else to say than the first time.
+      const isNew = plan.removals.length > 0 || plan.cleanings.length > 0 || earlier === null;
+      if (isNew) await writePlan(eraser, this.#target, plan);
+      else plan = earlier as ErasePlan;
+    }
+    const finished = plan?.done === true ? plan : await this.#carryOut(plan as ErasePlan);
+    if (this.#options.rewrite === true) {
+      this.#tell("rewriting", finished);
+      await eraser.rewrite?.();
+    }
+    return this.#reportOf(finished);
+  }
+
+  #plan(earlier: ErasePlan | null): Promise<ErasePlan> {
+    const { forks = "keep", dryRun = false, onProgress } = this.#options;
+    const looked = (sessionsDone: number): void =>
+      onProgress?.({ step: "looking", sessionsDone, sessionsTotal: sessionsDone });
+    const at = this.#parts.clock().toISOString();
+    const [store, target, pace] = [this.#store, this.#target, this.#pace];
+    return planErase({ store, target, forks, dryRun, at, earlier, pace, looked });
+  }
+
+  /** Every step can be done again: what is gone already is passed over. */
+  async #carryOut(plan: ErasePlan): Promise<ErasePlan> {
+    await this.#mark(plan);
+    for (const cleaning of plan.cleanings) {
+      await this.#clean(cleaning);
+      await this.#next(plan);
+    }
+    for (const { id } of plan.removals) {
+      await this.#remove(id);
+      await this.#next(plan);
+    }
+    const finished = { ...plan, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
+    await writePlan(this.#store.eraser, this.#target, finished);
+    return finished;
+  }
+
+  /** Says what is erased before it is, so that no copy brings it back meanwhile. */
+  async #mark({ at, removals, cleanings }: ErasePlan): Promise<void> {
+    const { userId } = this.#target;
+    const { eraser } = this.#store;
+    await markErased(eraser, at, userId === undefined ? {} : { userIds: [userId] });
+    const sessionIds = removals.map(({ id }) => id);
+    const entryIds = cleanings.flatMap((cleaning) => cleaning.entryIds);
+    for (let first = 0; first < Math.max(sessionIds.length, entryIds.length); first += MARKS_AT_ONCE) {
+      const part = [first, first + MARKS_AT_ONCE] as const;
+      await markErased(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
+      await this.#pace.rest();
+    }
+  }
+
+  /** Takes words out of a session of someone else. */
+  async #clean({ id, deleted, entryIds }: PlannedCleaning): Promise<void> {
+    if (deleted) await this.#store.undelete(id);
+    try {
+      const wanted = new Set(entryIds);
+      await this.#cancelRequests(id, wanted);
+      await using _lease = await this.#lease(id);
+      for (let attempt = 1; ; attempt++) {
+        const entries: Entry[] = [];
+        for await (const entry of this.#store.read(id)) entries.push(entry);
+        const cleaned = entries.map((entry) => (wanted.has(entry.id) ? erasedEntry(entry) : entry));
+        if (await this.#store.eraser.replace(id, entries.length, cleaned)) return;
+        if (attempt === ATTEMPTS_MAX) throw new SessionBusyError(id, "others that append to it all the time");
+      }
+    } catch (error) {
+      // Someone deleted it for good meanwhile, and the words with it.
+      if (!(error instanceof SessionNotFoundError)) throw error;
+    } finally {
+      if (deleted) await this.#store.delete(id);
+    }
+  }
+
+  /** What was asked for in words that go must not begin without them. */
+  async #cancelRequests(id: string, entryIds: ReadonlySet<string>): Promise<void> {
+    const head = await this.#store.head(id);
+    for (const { runId, state } of head?.openRuns ?? []) {
+      if (state === "requested" && entryIds.has(requestIdOf(runId))) await this.#parts.cancel(id, runId);
+    }
+  }
+
+  /** Nothing may run in a session while its log changes; a run that is under way comes to its end first. */
+  async #lease(id: string): Promise<Lease> {
+    const { signal } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#store.lease(id, `erase:${uuidv7()}`, LEASE_MS);
+      } catch (error) {
+        const busy = error instanceof SessionError && error.code === "SESSION_BUSY";
+        if (!busy || attempt === LEASE_ATTEMPTS_MAX) throw error;
+        await wait(LEASE_WAIT_MS, undefined, signal === undefined ? {} : { signal });
+      }
+    }
+  }
+
+  async #remove(id: string): Promise<void> {
+    // What is in the trash comes back for a moment: only so can its checkpoints be found.
+    const head = (await this.#store.head(id)) ?? ((await this.#store.undelete(id)) ? await this.#store.head(id) : null);
+    if (head === null) return;
+    // A run that cannot be told to stop has nothing left to run in either.
+    for (const { runId } of head.openRuns) await this.#parts.cancel(id, runId).catch(() => {});
+    const { length: count } = await this.#parts.checkpoints.deleteAll(id);
+    if (count > 0) this.#unfreed.push({ sessionId: id, reason: "snapshot", count });
+    await this.#store.delete(id);
+    await this.#store.purge({ sessionId: id });
+  }
+
+  async #next(plan: ErasePlan): Promise<void> {
+    this.#done += 1;
+    this.#tell("erasing", plan);
+    await this.#pace.rest();
+  }
+
+  #tell(step: "erasing" | "rewriting", { removals, cleanings }: ErasePlan): void {
+    const sessionsTotal = removals.length + cleanings.length;
+    this.#options.onProgress?.({ step, sessionsDone: this.#done, sessionsTotal });
+  }
+
+  async #reportOf({ removals, cleanings, kept, notCovered }: ErasePlan): Promise<EraseReport> {
+    const sum = (field: "entries" | "checkpoints" | "snapshots"): number =>
+      removals.reduce((total, removal) => total + removal[field], 0);
+    const heads = await this.#store.heads(kept.map(({ forkId }) => forkId));
+    return {
+      sessions: removals.length,
+      entries: sum("entries") + cleanings.reduce((total, { entryIds }) => total + entryIds.length, 0),
+      checkpoints: sum("checkpoints"),
+      snapshots: sum("snapshots"),
+      keptByForks: kept.map(({ sessionId, forkId }, index) => ({
+        sessionId,
+        forkId,
+        userId: heads[index]?.header.userId ?? null,
+      })),
+      notCovered,
+    };
+  }
+}
+
+function checkTarget(target: EraseTarget): void {
+  const { sessionId, userId } = (target ?? {}) as { sessionId?: unknown; userId?: unknown };
+  if ((sessionId === undefined) === (userId === undefined))
+    throw new SessionError("INVALID_OPTION", "An erasure needs either a userId or a sessionId.");
+  if (sessionId !== undefined) checkSessionId(sessionId);
+  else checkName(userId, "a user");
+}
+
+function checkOptions({ forks }: EraseOptions): void {
+  if (forks === undefined || forks === "keep" || forks === "erase") return;
+  throw new SessionError("INVALID_OPTION", `The option forks is ${show(forks)}; it must be "keep" or "erase".`);
+}

@@ -1,0 +1,52 @@
+import type { Entry } from "../../session/entry.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import { listPages } from "../../stores/complete/list-pages.ts";
+
+/** A session, live or in the trash. */
+export interface FoundSession {
+  readonly head: SessionHead;
+  readonly deleted: boolean;
+}
+
+/** The sessions that a query asks for, and then those in the trash. */
+export async function* findSessions(
+  store: SessionStore,
+  query: Pick<SessionQuery, "userId" | "parentId">,
+): AsyncGenerator<FoundSession> {
+  for (const deleted of [false, true])
+    for await (const { items } of listPages(store, { ...query, deleted }))
+      for (const head of items) yield { head, deleted };
+}
+
+/** The log of a session. A deleted one is brought back for as long as it is read: nothing else can read it. */
+export async function readFound(store: SessionStore, { head, deleted }: FoundSession): Promise<readonly Entry[]> {
+  const { id } = head.header;
+  if (deleted && !(await store.undelete(id))) return [];
+  try {
+    const entries: Entry[] = [];
+    for await (const entry of store.read(id, { before: head.version })) entries.push(entry);
+    return entries;
+  } finally {
+    if (deleted) await store.delete(id);
+  }
+}
+
+/** How a store is read through that cannot tell where a user has said something. */
+export interface ReadThrough {
+  read(found: FoundSession): Promise<readonly Entry[]>;
+  /** Whether an entry is the user's. */
+  isTheirs(entry: Entry): boolean;
+}
+
+/** The ids of sessions, deleted ones too, in which a user caused an entry, some at a time. */
+export async function* authoredBy(
+  store: SessionStore,
+  userId: string,
+  { read, isTheirs }: ReadThrough,
+): AsyncGenerator<readonly string[]> {
+  const { authored } = store.eraser;
+  if (authored !== undefined) return yield* authored.call(store.eraser, userId);
+  for await (const found of findSessions(store, {}))
+    yield (await read(found)).some(isTheirs) ? [found.head.header.id] : [];
+}

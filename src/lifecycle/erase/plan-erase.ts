@@ -1,0 +1,223 @@
+import type { Entry } from "../../session/entry.ts";
+import type { SessionHead } from "../../session/fold.ts";
+import { parentsOf } from "../../session/query.ts";
+import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import { listPages } from "../../stores/complete/list-pages.ts";
+import { heldBackend } from "../checkpoints/held-snapshot.ts";
+import { type ErasedWords, findWords } from "./entries-to-erase.ts";
+import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
+import type { EraseTarget, NotCovered } from "./erase-report.ts";
+import { authoredBy, type FoundSession, findSessions, type ReadThrough, readFound } from "./found-session.ts";
+import type { Pace } from "./pace.ts";
+
+/** What planning an erasure needs. */
+export interface PlanInput {
+  readonly store: SessionStore;
+  readonly target: EraseTarget;
+  readonly forks: "keep" | "erase";
+  readonly dryRun: boolean;
+  readonly at: string;
+  /** The plan of an earlier erasure of the same, which says what forks have kept. */
+  readonly earlier: ErasePlan | null;
+  readonly pace: Pace;
+  readonly looked: (sessions: number) => void;
+}
+
+const HEIRS_AT_ONCE = 200;
+
+/** Looks for everything that an erasure concerns, and changes nothing but to read what is in the trash. */
+export async function planErase(input: PlanInput): Promise<ErasePlan> {
+  return new ErasePlanning(input).run();
+}
+
+class ErasePlanning {
+  readonly #input: PlanInput;
+  readonly #store: SessionStore;
+  readonly #doomed = new Map<string, FoundSession>();
+  readonly #owners = new Map<string, string>();
+  readonly #authored = new Set<string>();
+  readonly #heard = new Set<string>();
+  /** Which of the sessions that go a session begins with, as far as only the store can tell. */
+  readonly #inherits = new Map<string, Set<string>>();
+  /** Sessions that were erased before, and whose words forks have kept. */
+  readonly #keptBefore = new Set<string>();
+  /** Sessions of others that may have words of those that go. */
+  readonly #others = new Map<string, FoundSession>();
+  readonly #known = new Map<string, FoundSession | null>();
+
+  constructor(input: PlanInput) {
+    this.#input = input;
+    this.#store = input.store;
+  }
+
+  async run(): Promise<ErasePlan> {
+    const { target, forks, at, earlier } = this.#input;
+    for await (const found of this.#targets()) this.#doomed.set(found.head.header.id, found);
+    const related = await this.#findHeirs();
+    const removals: PlannedRemoval[] = [];
+    for (const found of this.#doomed.values()) {
+      removals.push(await this.#look(found, related));
+      this.#input.looked(removals.length);
+      await this.#input.pace.rest();
+    }
+    if (target.userId !== undefined) await this.#findAuthored(target.userId);
+    for (const { sessionId, forkId, entryIds } of earlier?.kept ?? []) {
+      this.#keptBefore.add(sessionId);
+      for (const id of entryIds) this.#owners.set(id, sessionId);
+      const fork = await this.#find(forkId);
+      if (fork !== null) await this.#add(fork);
+    }
+    return { at, forks, removals, ...(await this.#readOthers()), done: false };
+  }
+
+  async *#targets(): AsyncGenerator<FoundSession> {
+    const { sessionId, userId } = this.#input.target;
+    if (sessionId === undefined) return yield* this.#list({ userId: userId as string });
+    const found = await this.#find(sessionId);
+    if (found !== null) yield found;
+  }
+
+  /** Sessions that begin with those that go, though one in between may be purged; the sessions that have such heirs. */
+  async #findHeirs(): Promise<ReadonlySet<string>> {
+    const { eraser } = this.#store;
+    const ids = [...this.#doomed.keys()];
+    const related = new Set<string>();
+    for (let first = 0; eraser.heirs !== undefined && first < ids.length; first += HEIRS_AT_ONCE) {
+      for (const [sessionId, heirId] of await eraser.heirs(ids.slice(first, first + HEIRS_AT_ONCE))) {
+        related.add(sessionId);
+        this.#inherits.set(heirId, (this.#inherits.get(heirId) ?? new Set()).add(sessionId));
+        const heir = this.#doomed.has(heirId) ? null : await this.#find(heirId);
+        if (heir !== null) await this.#add(heir);
+      }
+      await this.#input.pace.rest();
+    }
+    return related;
+  }
+
+  /** What goes with a session, and who else may have words of it. */
+  async #look({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
+    const { id, forkedFrom } = head.header;
+    const ancestors = await this.#ancestorsOf(head);
+    // A store that cannot name the heirs is read through for a user, and then every entry counts.
+    const readsAll = this.#store.eraser.heirs === undefined && this.#input.target.userId !== undefined;
+    let related = ancestors.length > 0 || heirs.has(id) || readsAll;
+    for await (const child of this.#list({ parentId: id })) {
+      related = true;
+      await this.#add(child);
+    }
+    for (const parent of ancestors) {
+      const found = this.#doomed.has(parent) ? null : await this.#find(parent);
+      // A branch is merged into what it was forked from.
+      if (found !== null) await this.#add(found);
+    }
+    const first = forkedFrom?.version ?? 0;
+    if (related) {
+      for (const { id: entryId, seq } of await this.#read({ head, deleted })) {
+        if (seq >= first) this.#owners.set(entryId, id);
+      }
+    }
+    const checkpoints = await this.#store.listCheckpoints(id);
+    const snapshots = checkpoints.filter((checkpoint) => heldBackend(checkpoint) !== null).length;
+    return { id, entries: head.version - first, checkpoints: checkpoints.length, snapshots };
+  }
+
+  async #findAuthored(userId: string): Promise<void> {
+    const through: ReadThrough = {
+      read: (found) => this.#read(found),
+      isTheirs: ({ id, by }) => by === userId || this.#owners.has(id),
+    };
+    for await (const ids of authoredBy(this.#store, userId, through)) {
+      for (const id of ids) {
+        const found = this.#doomed.has(id) ? null : await this.#find(id);
+        if (found !== null) await this.#hear(found, userId);
+        await this.#input.pace.rest();
+      }
+      await this.#input.pace.rest();
+    }
+  }
+
+  /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
+  async #hear(found: FoundSession, userId: string): Promise<void> {
+    await this.#add(found);
+    const said = (await this.#read(found)).filter(({ by }) => by === userId);
+    if (said.length === 0) return;
+    this.#heard.add(found.head.header.id);
+    for (const { id } of said) this.#authored.add(id);
+    for (const parent of await this.#ancestorsOf(found.head)) {
+      const other = await this.#find(parent);
+      if (other !== null) await this.#add(other);
+    }
+  }
+
+  /** A session of someone else, and all that were made from it: they may have the same words. */
+  async #add(found: FoundSession): Promise<void> {
+    const queue = [found];
+    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      const { id } = next.head.header;
+      if (this.#doomed.has(id) || this.#others.has(id)) continue;
+      this.#others.set(id, next);
+      for await (const child of this.#list({ parentId: id })) queue.push(child);
+    }
+  }
+
+  async #readOthers(): Promise<Pick<ErasePlan, "cleanings" | "kept" | "notCovered">> {
+    const cleanings: PlannedCleaning[] = [];
+    const kept: PlannedKeeping[] = [];
+    const notCovered: NotCovered[] = [];
+    const words: ErasedWords = {
+      sessions: this.#doomed,
+      owners: this.#owners,
+      authored: this.#authored,
+      heard: this.#heard,
+      forks: this.#input.forks,
+    };
+    for (const found of this.#others.values()) {
+      const { id } = found.head.header;
+      const made = [...(await this.#ancestorsOf(found.head)), ...(this.#inherits.get(id) ?? []), ...this.#keptBefore];
+      const ancestors = new Set(made);
+      const inherited = found.head.header.forkedFrom?.version ?? 0;
+      const { erase, kept: keeps, answers } = findWords(await this.#read(found), { ancestors, inherited }, words);
+      if (erase.size > 0) cleanings.push({ id, deleted: found.deleted, entryIds: [...erase] });
+      for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
+      if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
+      await this.#input.pace.rest();
+    }
+    return { cleanings, kept, notCovered };
+  }
+
+  /** The sessions that a session was made from, and those that they were made from. */
+  async #ancestorsOf(head: SessionHead): Promise<readonly string[]> {
+    const found = new Set(parentsOf(head));
+    for (const id of found) {
+      const parent = this.#doomed.get(id) ?? (await this.#find(id));
+      if (parent !== null) for (const next of parentsOf(parent.head)) found.add(next);
+    }
+    return [...found];
+  }
+
+  async #find(id: string): Promise<FoundSession | null> {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const head = await this.#store.head(id);
+    const found = head === null ? await this.#findDeleted(id) : { head, deleted: false };
+    this.#known.set(id, found);
+    return found;
+  }
+
+  async #findDeleted(id: string): Promise<FoundSession | null> {
+    for await (const { items } of listPages(this.#store, { deleted: true })) {
+      const head = items.find(({ header }) => header.id === id);
+      if (head !== undefined) return { head, deleted: true };
+    }
+    return null;
+  }
+
+  #list(query: Pick<SessionQuery, "userId" | "parentId">): AsyncGenerator<FoundSession> {
+    return findSessions(this.#store, query);
+  }
+
+  /** A dry run leaves the trash as it is. */
+  async #read(found: FoundSession): Promise<readonly Entry[]> {
+    return found.deleted && this.#input.dryRun ? [] : readFound(this.#store, found);
+  }
+}

@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import type { Entry } from "../../session/entry.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { SessionStore, StoreEraser } from "../../session/store.ts";
+
+/** What was erased. */
+export interface Erased {
+  readonly userIds?: readonly string[];
+  readonly sessionIds?: readonly string[];
+  readonly entryIds?: readonly string[];
+}
+
+/** Says that something was erased from this store at all, so that most copies have nothing else to look up. */
+const ANY = "erased";
+const KEYS_AT_ONCE = 500;
+
+/** Notes what was erased, and when. It keeps ids, and of users only what tells whether a name is theirs. */
+export async function markErased(eraser: StoreEraser, at: string, erased: Erased): Promise<void> {
+  await eraser.writeMarks(new Map([ANY, ...keysOf(erased)].map((key) => [key, at])));
+}
+
+/**
+ * Refuses a session that was erased from a store, or is of a user who was erased after it was made.
+ *
+ * @throws {SessionError} `ERASED`.
+ */
+export async function refuseErased(store: SessionStore, { id, userId, createdAt }: SessionHeader): Promise<void> {
+  const marks = await marksOf(store, { sessionIds: [id], userIds: userId === null ? [] : [userId] });
+  const [session = "", user = ""] = keysOf({ sessionIds: [id], userIds: [userId ?? ""] });
+  // One that was made later under the same id is another.
+  if (createdAt <= (marks.get(session) ?? ""))
+    throw new SessionError("ERASED", `Session ${id} was erased from this store, and cannot be brought back.`);
+  if (createdAt <= (marks.get(user) ?? ""))
+    throw new SessionError(
+      "ERASED",
+      `Session ${id} is of a user who was erased from this store after it was made, and cannot be brought back.`,
+    );
+}
+
+/** Which of some entries were erased from a store, or are words of a user who was erased after they were said. */
+export async function erasedAmong(store: SessionStore, entries: readonly Entry[]): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (let first = 0; first < entries.length; first += KEYS_AT_ONCE) {
+    const part = entries.slice(first, first + KEYS_AT_ONCE);
+    const users = [...new Set(part.flatMap(({ by }) => by ?? []))];
+    const marks = await marksOf(store, { entryIds: part.map(({ id }) => id), userIds: users });
+    if (marks.size === 0) continue;
+    for (const { id, by, timestamp, type } of part) {
+      const [user = "", entry = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
+      if (type !== "erased" && (marks.has(entry) || timestamp <= (marks.get(user) ?? ""))) found.add(id);
+    }
+  }
+  return found;
+}
+
+/** Whether anything was ever erased from a store; from one that cannot erase, nothing was. */
+export async function hasErased(store: SessionStore): Promise<boolean> {
+  try {
+    return (await store.eraser.readMarks([ANY])).size > 0;
+  } catch (error) {
+    if (error instanceof SessionError && error.code === "NOT_SUPPORTED") return false;
+    throw error;
+  }
+}
+
+async function marksOf(store: SessionStore, erased: Erased): Promise<ReadonlyMap<string, string>> {
+  return (await hasErased(store)) ? store.eraser.readMarks(keysOf(erased)) : new Map();
+}
+
+function keysOf({ userIds = [], sessionIds = [], entryIds = [] }: Erased): string[] {
+  return [
+    ...sessionIds.map((id) => `${ANY}/session/${id}`),
+    ...userIds.map((id) => `${ANY}/user/${createHash("sha256").update(id).digest("hex")}`),
+    ...entryIds.map((id) => `${ANY}/entry/${id}`),
+  ];
+}

@@ -1,0 +1,136 @@
+import { NOTHING_FOUND } from "../../session/append-plan.ts";
+import type { Entry } from "../../session/entry.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
+import type { StoreEraser } from "../../session/store.ts";
+import { planAgain } from "../complete/plan-again.ts";
+import { type Asking, ask } from "../rows/asking.ts";
+import { encodePlan } from "../rows/encode-plan.ts";
+import type { RowPort, RowSession } from "../rows/row-port.ts";
+import type { Segment } from "../rows/segments.ts";
+import type { SessionCache } from "../rows/session-cache.ts";
+import type { Removal } from "./removal.ts";
+import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
+
+/** A session as an SQL store loads it. */
+export interface SqlSession extends RowSession<Segment> {
+  readonly key: number;
+}
+
+/** A port whose statements others can add to, in its transaction where it is in one. */
+export interface SqlPort<Session extends SqlSession> extends RowPort<Segment, Session> {
+  readonly runner: SqlRunner;
+  locked<T>(steps: (port: SqlPort<Session>) => Asking<T>): T | Promise<T>;
+}
+
+/** Rows that nothing should be left of, as one count. */
+export interface Leftover {
+  readonly what: string;
+  readonly sql: string;
+}
+
+/** What erasing in tables needs of its store. */
+export interface SqlEraserParts<Session extends SqlSession> {
+  readonly port: SqlPort<Session>;
+  readonly cache: SessionCache<Session>;
+  readonly removal: Removal;
+  /** What there may be that nothing refers to, and a query that counts it. */
+  readonly leftovers: () => readonly Leftover[];
+  /** Writes the tables anew. */
+  readonly rewrite: () => Promise<void>;
+}
+
+/** How many sessions are looked through for what a user caused before others have their turn. */
+const KEYS_AT_ONCE = 200;
+
+/** Replaces logs and keeps marks in the tables of an SQL database. */
+export class SqlEraser<Session extends SqlSession> implements StoreEraser {
+  readonly rewrite: () => Promise<void>;
+  readonly #database: SqlDatabase;
+  readonly #parts: SqlEraserParts<Session>;
+  readonly #marks: string;
+
+  constructor(database: SqlDatabase, parts: SqlEraserParts<Session>) {
+    this.#database = database;
+    this.#parts = parts;
+    this.#marks = `${database.dialect.prefix}marks`;
+    this.rewrite = parts.rewrite;
+  }
+
+  async replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
+    const { port, cache } = this.#parts;
+    try {
+      return await port.locked((inside) => this.#replace(inside, sessionId, version, entries));
+    } finally {
+      cache.forget(sessionId);
+    }
+  }
+
+  async *authored(userId: string): AsyncGenerator<readonly string[]> {
+    const { prefix, text } = this.#database.dialect;
+    const [last] = await this.#database.rows<{ key: number | string | null }>(
+      `SELECT max(key) AS key FROM ${prefix}sessions`,
+    );
+    // A fork has what it took over, and so has what was forked from it.
+    const sql = `WITH RECURSIVE family (key) AS (
+        SELECT DISTINCT session_key FROM ${prefix}entries
+        WHERE session_key > ? AND session_key <= ? AND ${text("body", "by")} = ?
+        UNION SELECT sessions.key FROM ${prefix}sessions JOIN family ON origin_key = family.key
+      ) SELECT id FROM ${prefix}sessions JOIN family ON sessions.key = family.key WHERE id IS NOT NULL`;
+    for (let after = 0; after < Number(last?.key ?? 0); after += KEYS_AT_ONCE) {
+      const rows = await this.#database.rows<{ id: string }>(sql, [after, after + KEYS_AT_ONCE, userId]);
+      yield rows.map(({ id }) => id);
+    }
+  }
+
+  async heirs(sessionIds: readonly string[]): Promise<readonly (readonly [string, string])[]> {
+    const sessions = `${this.#database.dialect.prefix}sessions`;
+    const rows = await this.#database.rows<{ root: string; id: string }>(
+      `WITH RECURSIVE family (root, key) AS (
+         SELECT id, key FROM ${sessions} WHERE id IN (${sessionIds.map(() => "?").join(", ")})
+         UNION SELECT root, sessions.key FROM ${sessions} JOIN family ON origin_key = family.key
+       ) SELECT root, id FROM family JOIN ${sessions} ON sessions.key = family.key WHERE id IS NOT NULL AND id <> root`,
+      sessionIds,
+    );
+    return rows.map(({ root, id }) => [root, id] as const);
+  }
+
+  async leftovers(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const { what, sql } of this.#parts.leftovers()) {
+      const [row] = await this.#database.rows<{ count: number | string }>(sql);
+      if (Number(row?.count) > 0) found.push(`The store has ${Number(row?.count)} ${what} that nothing refers to.`);
+    }
+    return found;
+  }
+
+  async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const wanted = keys.map(() => "?").join(", ");
+    const sql = `SELECT key, value FROM ${this.#marks} WHERE key IN (${wanted})`;
+    const rows = keys.length === 0 ? [] : await this.#database.rows<{ key: string; value: string }>(sql, keys);
+    return new Map(rows.map(({ key, value }) => [key, value]));
+  }
+
+  async writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void> {
+    const table = this.#marks;
+    await this.#database.enclose(function* (inside) {
+      for (const [key, value] of marks) {
+        yield* ask(inside.change(`DELETE FROM ${table} WHERE key = ?`, [key]));
+        if (value !== null) yield* ask(inside.change(`INSERT INTO ${table} (key, value) VALUES (?, ?)`, [key, value]));
+      }
+    });
+  }
+
+  /** Under another key: what others know of the session is of the old one, and what they take of its log they keep. */
+  *#replace(inside: SqlPort<Session>, sessionId: string, version: number, entries: readonly Entry[]): Asking<boolean> {
+    const { removal } = this.#parts;
+    const session = yield* ask(inside.load(sessionId, undefined));
+    if (session === null) throw new SessionNotFoundError(sessionId);
+    if (session.head.version !== version) return false;
+    const { empty, plan } = planAgain(session.head, entries);
+    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
+    yield* removal.vacate(inside.runner, session.key, sessionId);
+    const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));
+    yield* removal.handOver(inside.runner, session.key, made.key);
+    return true;
+  }
+}

@@ -1,0 +1,212 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { importSession } from "../src/export/index.ts";
+import { erasedEntry } from "../src/session/erased-entry.ts";
+import { createHeader, type Entry, type SessionStore } from "../src/session/index.ts";
+import { copySession } from "../src/stores/copy/copy-session.ts";
+import { checkStore } from "../src/stores/doctor/check-store.ts";
+import { digestOf } from "../src/stores/doctor/log-digest.ts";
+import { openJsonlStore } from "../src/stores/jsonl/index.ts";
+import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { rawTracesOf } from "./erase/raw-traces.ts";
+import { exported, tracesOf } from "./erase/traces.ts";
+import { ADA, BOB, makeWorld, said, type World } from "./erase/world.ts";
+import { backends } from "./store-backends.ts";
+
+let directory: string;
+/** Another one for each test, as some stores share what they are kept in. */
+let word: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "skein-erase-"));
+  word = `quetzal${randomBytes(8).toString("hex")}`;
+  vi.stubEnv("SKEIN_HOME", join(directory, "home"));
+});
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(directory, { recursive: true, force: true });
+});
+
+for (const backend of backends.filter(({ name }) => !name.includes("ioredis") && !name.includes("(pg)"))) {
+  describe(`erasing a person from the ${backend.name} store`, () => {
+    const inWorld = async (run: (world: World, store: SessionStore) => Promise<void>): Promise<void> => {
+      await using store = await backend.open(join(directory, "store"));
+      await run(await makeWorld(store, word), store);
+    };
+
+    test("leaves no trace of their words in any call, and everything of others as it was", () =>
+      inWorld(async ({ manager, untouched, sessions }, store) => {
+        expect(await tracesOf(store, word)).not.toEqual([]);
+        const before = await Promise.all(untouched.map((id) => digestOf(store, id)));
+        const report = await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(report).toMatchObject({ sessions, checkpoints: 1, snapshots: 1, keptByForks: [] });
+        expect(await tracesOf(store, word)).toEqual([]);
+        expect(await tracesOf(store, ADA)).toEqual([]);
+        expect(await Promise.all(untouched.map((id) => digestOf(store, id)))).toEqual(before);
+        expect(await readdir(join(directory, "home", "snapshots"))).toEqual([]);
+        expect((await checkStore(store)).findings).toEqual([]);
+      }));
+
+    test("with a rewrite leaves the word in no raw file, page or key", () =>
+      inWorld(async ({ manager }, store) => {
+        // Long enough to be worth an index of its own, where a store keeps one beside the log.
+        await store.append("group", [said("long", "x".repeat(500_000))]);
+        await store.search(word);
+        await manager.erase({ userId: ADA }, { forks: "erase", rewrite: true });
+        expect(await rawTracesOf(backend.name, directory, word)).toEqual([]);
+      }));
+
+    // What is the same code on every store is tried on two of them.
+    const once = test.skipIf(!/^(memory|sqlite)/.test(backend.name));
+
+    once("says what forks of others keep, and erases it there when it is asked to later", () =>
+      inWorld(async ({ manager, forks }, store) => {
+        const report = await manager.erase({ userId: ADA });
+        expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
+        const traces = (await tracesOf(store, word)).filter((trace) => !trace.startsWith("search"));
+        expect(new Set(traces.map((trace) => trace.split(":")[0]))).toEqual(new Set(forks));
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(await tracesOf(store, word)).toEqual([]);
+        expect((await checkStore(store)).findings).toEqual([]);
+      }),
+    );
+
+    once("says beforehand what it will do, and changes nothing", () =>
+      inWorld(async ({ manager, untouched, shared }, store) => {
+        const digests = (): Promise<unknown> =>
+          Promise.all([...untouched, "own", "trunk", "group"].map((id) => digestOf(store, id)));
+        const before = await digests();
+        const dry = await manager.erase({ userId: ADA }, { dryRun: true });
+        expect(await digests()).toEqual(before);
+        const report = await manager.erase({ userId: ADA });
+        // It does not look into the trash of others.
+        expect(dry).toMatchObject({ sessions: report.sessions, checkpoints: 1, snapshots: 1 });
+        expect(report.keptByForks).toEqual(expect.arrayContaining([...dry.keptByForks]));
+        expect(shared).toEqual(expect.arrayContaining(report.notCovered.map(({ sessionId }) => sessionId)));
+      }),
+    );
+
+    once("gives the same report when it is asked again", () =>
+      inWorld(async ({ manager }) => {
+        const report = await manager.erase({ userId: ADA });
+        expect(await manager.erase({ userId: ADA })).toEqual(report);
+      }),
+    );
+
+    once("goes on where it was stopped, and ends with the same report", () =>
+      inWorld(async ({ manager }, store) => {
+        const expected = await manager.erase({ userId: ADA }, { dryRun: true, forks: "erase" });
+        const stop = new AbortController();
+        const stopped = manager.erase(
+          { userId: ADA },
+          {
+            forks: "erase",
+            signal: stop.signal,
+            onProgress: ({ sessionsDone, sessionsTotal }) => sessionsDone === sessionsTotal - 1 && stop.abort(),
+          },
+        );
+        await expect(stopped).rejects.toThrow();
+        const report = await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 1, snapshots: 1 });
+        expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
+        expect(await tracesOf(store, word)).toEqual([]);
+      }),
+    );
+
+    test("keeps copies and imports from bringing back what was erased", () =>
+      inWorld(async ({ manager }, store) => {
+        const backup = openMemoryStore();
+        for (const id of ["own", "group", "fork", "calm"]) await copySession(store, backup, id);
+        const [own, group] = [await exported(store, "own"), await exported(store, "group")];
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        await expect(copySession(backup, store, "own")).rejects.toMatchObject({ code: "ERASED" });
+        for (const id of ["group", "fork"]) {
+          await store.delete(id);
+          await store.purge({ sessionId: id });
+          await expect(copySession(backup, store, id)).rejects.toMatchObject({ code: "ERASED" });
+        }
+        await expect(importSession(store, linesOf(own))).rejects.toMatchObject({ code: "ERASED" });
+        await expect(importSession(store, linesOf(own), { id: "other" })).rejects.toMatchObject({ code: "ERASED" });
+        await importSession(store, linesOf(group), { trust: true });
+        expect(await tracesOf(store, word)).toEqual([]);
+        expect((await store.head("group"))?.version).toBeGreaterThan(5);
+      }));
+
+    once("erases one session, and leaves the others of its user", () =>
+      inWorld(async ({ manager }, store) => {
+        const before = await store.count({ userId: BOB });
+        const report = await manager.erase({ sessionId: "branch" });
+        expect(report).toMatchObject({ sessions: 1, keptByForks: [] });
+        expect(await store.count({ userId: BOB })).toBe(before - 1);
+        expect((await tracesOf(store, word)).filter((trace) => /^(branch|trunk)/.test(trace))).toEqual([]);
+      }),
+    );
+
+    once("finds their words also where a session between theirs and a fork is gone", () =>
+      inWorld(async ({ manager }, store) => {
+        await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
+        await store.fork("alone", createHeader({ id: "between", userId: ADA }));
+        await store.append("between", [said("between-1", "nothing")]);
+        await store.fork("between", createHeader({ id: "beyond", userId: BOB }));
+        for (const id of ["own-branch", "between"]) {
+          await store.delete(id);
+          await store.purge({ sessionId: id });
+        }
+        const report = await manager.erase({ userId: ADA });
+        expect(report.keptByForks).toContainEqual({ sessionId: "own", forkId: "fork", userId: BOB });
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
+        const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set|alone/.test(trace));
+        expect(traces).toEqual([]);
+      }),
+    );
+
+    test("takes what is appended right after a log was replaced, and has it when it is opened again", () =>
+      inWorld(async (_, store) => {
+        const entries: Entry[] = [];
+        for await (const entry of store.read("calm")) entries.push(entry);
+        await store.append("calm", [said("calm-2", "first")]);
+        expect(await store.eraser.replace("calm", 1, entries)).toBe(false);
+        for await (const entry of store.read("calm", { after: 0 })) entries.push(entry);
+        expect(await store.eraser.replace("calm", 2, entries.map(erasedEntry))).toBe(true);
+        await store.append("calm", [said("calm-3", "right after")]);
+        const other = backend.name === "memory" ? store : await backend.open(join(directory, "store"));
+        const types: string[] = [];
+        for await (const { type } of other.read("calm")) types.push(type);
+        expect(types).toEqual(["erased", "erased", "message"]);
+        if (other !== store) await other.close();
+      }));
+
+    once("lets others go on in a session that it has cleaned", () =>
+      inWorld(async ({ manager }, store) => {
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        for (const id of ["group", "fork", "trunk"]) {
+          const { version } = (await store.head(id)) ?? { version: 0 };
+          await store.append(id, [said(`${id}-later`, "life goes on")]);
+          expect((await store.head(id))?.version).toBe(version + 1);
+        }
+        expect((await checkStore(store)).findings).toEqual([]);
+      }),
+    );
+  });
+}
+
+test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {
+  await using store = await openJsonlStore({ directory });
+  for (const id of ["broken", "other"]) await store.create(createHeader({ id, userId: ADA }), {});
+  const files = (await readdir(directory)).filter((name) => name.endsWith(".jsonl"));
+  for (const name of files) await writeFile(join(directory, `${name}.damaged-2024-01-01T00-00-00-000Z`), word);
+  await store.delete("broken");
+  expect(await store.purge({ userId: "nobody" })).toBe(0);
+  expect(await store.purge({ userId: ADA })).toBe(1);
+  const left = (await readdir(directory)).filter((name) => name.includes(".damaged-"));
+  expect(left).toEqual([expect.stringContaining("other")]);
+});
+
+function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line !== "");
+}

@@ -1,0 +1,66 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createClient } from "redis";
+import postgres from "postgres";
+import { postgresUrl } from "../postgres-server.ts";
+import { redisPrefix, redisUrl } from "../redis-server.ts";
+
+/** How a key of each type is read through, as a dump of it is packed: the command, and what follows the key. */
+const CONTENT: Readonly<Record<string, readonly string[]>> = {
+  string: ["GET"],
+  list: ["LRANGE", "0", "-1"],
+  set: ["SMEMBERS"],
+  zset: ["ZRANGE", "0", "-1"],
+  hash: ["HGETALL"],
+  stream: ["XRANGE", "-", "+"],
+};
+
+/** The raw files, or keys, of a kind of store that hold a word; `directory` is where the store and its files are. */
+export async function rawTracesOf(backend: string, directory: string, word: string): Promise<readonly string[]> {
+  const files = await filesWith(directory, word);
+  if (backend.startsWith("postgres")) return [...files, ...(await filesWith(await databaseDirectory(), word))];
+  if (backend.startsWith("redis")) return [...files, ...(await keysWith(word))];
+  return files;
+}
+
+async function filesWith(directory: string, word: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const item of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(item.parentPath, item.name);
+    // A lock may be let go meanwhile.
+    if (item.isFile() && (await readFile(path).catch(() => "")).includes(word)) found.push(path);
+  }
+  return found;
+}
+
+/** Where the heap pages of the tests' database are, once all of them are written. */
+async function databaseDirectory(): Promise<string> {
+  const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {} });
+  try {
+    await sql.unsafe("CHECKPOINT");
+    const [row] = await sql.unsafe(
+      "SELECT current_setting('data_directory') AS path, oid FROM pg_database WHERE datname = current_database()",
+    );
+    return join(row?.["path"] as string, "base", String(row?.["oid"]));
+  } finally {
+    await sql.end();
+  }
+}
+
+async function keysWith(word: string): Promise<string[]> {
+  const client = createClient({ url: await redisUrl() });
+  await client.connect();
+  try {
+    const found: string[] = [];
+    for await (const keys of client.scanIterator({ MATCH: `${redisPrefix}:*` })) {
+      for (const key of keys) {
+        const read = CONTENT[await client.type(key)] ?? ["DUMP"];
+        const content = await client.sendCommand([read[0] as string, key, ...read.slice(1)]);
+        if (`${key} ${JSON.stringify(content)}`.includes(word)) found.push(key);
+      }
+    }
+    return found;
+  } finally {
+    client.destroy();
+  }
+}

@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { eraseStores, runEraseTrial } from "../torture/erase-trial.mjs";
+
+const KILLS = 5;
+const DURATION_MS_MAX = 60_000;
+
+test.each(eraseStores)(
+  "an erasure from %s that is killed at random moments goes on, and ends as one that nobody disturbed",
+  async (store) => {
+    const { violations, kills } = await runEraseTrial(store, { durationMs: DURATION_MS_MAX, killsMax: KILLS });
+    expect(violations).toEqual([]);
+    expect(kills).toBe(KILLS);
+  },
+  240_000,
+);
