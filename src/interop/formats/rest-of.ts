@@ -1,0 +1,66 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import { sameJson } from "../../internal/json.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { FormatName } from "./foreign-format.ts";
+
+/**
+ * What must be done to one JSON object to get another: fields to set, to remove, and to change inside. Lists of the same
+ * length are compared item by item.
+ */
+export interface Rest {
+  readonly set?: JsonObject;
+  readonly unset?: readonly string[];
+  readonly inside?: { readonly [key: string]: Rest };
+}
+
+/** What of a foreign object its translation does not say; undefined where it says all. `withRest` brings it back. */
+export function restOf(original: JsonValue, translated: JsonValue): Rest | undefined {
+  const [from, to] = [fieldsOf(translated), fieldsOf(original)];
+  const set: Record<string, JsonValue> = {};
+  const inside: Record<string, Rest> = {};
+  for (const key in to) {
+    const [value, other] = [to[key] as JsonValue, from[key]];
+    if (other === value) continue;
+    if (other === undefined || !canPatch(value, other)) {
+      if (other === undefined || !sameJson(value, other)) set[key] = value;
+      continue;
+    }
+    const rest = restOf(value, other);
+    if (rest !== undefined) inside[key] = rest;
+  }
+  const unset = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
+  const rest: Rest = {
+    ...(Object.keys(set).length === 0 ? {} : { set }),
+    ...(unset.length === 0 ? {} : { unset }),
+    ...(Object.keys(inside).length === 0 ? {} : { inside }),
+  };
+  return Object.keys(rest).length === 0 ? undefined : rest;
+}
+
+/** A translated object with what its translation did not say. */
+export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefined): T {
+  if (rest === undefined) return translated;
+  const { set = {}, unset = [], inside = {} } = rest;
+  const fields: Record<string, JsonValue> = { ...fieldsOf(translated), ...set };
+  for (const key of unset) delete fields[key];
+  for (const key in inside) {
+    const value = fields[key];
+    if (typeof value === "object" && value !== null) fields[key] = withRest(value, inside[key]);
+  }
+  return (Array.isArray(translated) ? Object.values(fields) : fields) as unknown as T;
+}
+
+/** What an import kept beside an entry for its format. */
+export function foreignRest(entry: Entry, format: FormatName): JsonValue | undefined {
+  return (entry as { readonly foreign?: { readonly [key: string]: JsonValue } }).foreign?.[format];
+}
+
+function canPatch(a: JsonValue, b: JsonValue): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  return !Array.isArray(a) || a.length === (b as readonly JsonValue[]).length;
+}
+
+function fieldsOf(value: JsonValue): JsonObject {
+  return value as unknown as JsonObject;
+}
