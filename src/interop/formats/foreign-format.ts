@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { Entry, EntryDraft, FactBody, NodeBody } from "../../session/entry.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { Lineage, SessionHeader } from "../../session/header.ts";
 import type { ReadReport, WriteReport } from "./foreign-report.ts";
 
 /** The programs whose sessions can be read and written. */
@@ -22,6 +22,8 @@ export interface ForeignHeader {
   readonly foreignId: string;
   /** The foreign session that it was forked from, or that started it. */
   readonly parentForeignId?: string;
+  /** Where the program says that it came from, its parents by their foreign ids. */
+  readonly lineage?: Lineage;
   readonly createdAt: string | null;
   readonly cwd: string | null;
   /** The version of the format or of the program, as the file says. */
@@ -31,7 +33,7 @@ export interface ForeignHeader {
 }
 
 /** What a foreign session may add to a log: words, and nothing that runs or approves. */
-export type ForeignBody = NodeBody | Extract<FactBody, { type: "label" | "session_info" }>;
+export type ForeignBody = NodeBody | Extract<FactBody, { type: "label" | "session_info" | "trailer" }>;
 
 /** An entry that a reader found. */
 export interface ForeignEntry {

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import { type Entry, isNode } from "../../../session/entry.ts";
 import type { ForeignSource } from "../foreign-format.ts";
 import { WriteReport } from "../foreign-report.ts";
+import { pathOf } from "../foreign-path.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
 import { foreignRest, type Rest, withRest } from "../rest-of.ts";
@@ -9,7 +10,8 @@ import { CodexWriting, itemsOfMessage, lineOfCompaction, linesOfEntry } from "./
 
 /** A session as a rollout of Codex: the branch that it stands on, as Codex knows no other. */
 export async function* writeCodex(source: ForeignSource, report: WriteReport): AsyncGenerator<string, void, undefined> {
-  const { path, keptFrom } = await pathOf(source);
+  const path = await pathOf(source);
+  const keptFrom = new Set(path.compactions.map(({ firstKeptEntryId }) => firstKeptEntryId));
   const writing = new CodexWriting(source.cwd, source.foreignId, report);
   const lines = new KeptLines("codex");
   let begun = false;
@@ -17,7 +19,7 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
   let kept: JsonObject[] | null = null;
   for await (const entry of source.entries()) {
     const verbatim = lines.take(entry);
-    if (isNode(entry) && !path.has(entry.id)) {
+    if (isNode(entry) && !path.ids.has(entry.id)) {
       if (verbatim === undefined) report.leave("entry on another branch");
       continue;
     }
@@ -26,7 +28,7 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
       yield headerOf(source, verbatim);
       if (verbatim !== undefined && isHeader(verbatim)) continue;
     }
-    if (keptFrom.has(entry.id)) kept = [];
+    if (keptFrom.has(entry.id) && entry.type !== "compaction") kept = [];
     if (verbatim === null) continue;
     if (verbatim !== undefined) {
       report.verbatim++;
@@ -44,20 +46,6 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
     for (const line of written) yield line;
   }
   if (!begun) yield headerOf(source, undefined);
-}
-
-/** The nodes from the root to where the session stands, and of those the first that each compaction keeps. */
-async function pathOf({ entries, leafId }: ForeignSource): Promise<{ path: Set<string>; keptFrom: Set<string> }> {
-  const parents = new Map<string, string | null>();
-  const firstKept = new Map<string, string>();
-  for await (const entry of entries()) {
-    if (isNode(entry)) parents.set(entry.id, entry.parentId);
-    if (entry.type === "compaction") firstKept.set(entry.id, entry.firstKeptEntryId);
-  }
-  const path = new Set<string>();
-  for (let id = leafId; id !== null && !path.has(id); id = parents.get(id) ?? null) path.add(id);
-  const keptFrom = [...firstKept].filter(([id, kept]) => path.has(id) && kept !== id).map(([, kept]) => kept);
-  return { path, keptFrom: new Set(keptFrom) };
 }
 
 /** The first line: Codex's own where it was kept, with the id and the directory that are asked for. */
