@@ -1,10 +1,11 @@
 import { open } from "node:fs/promises";
 import { SessionError, show } from "../../session/errors.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
+import { claudeCode } from "./claude-code/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every format that sessions can be read from and written in. */
-export const FOREIGN_FORMATS: readonly ForeignFormat[] = [pi];
+export const FOREIGN_FORMATS: readonly ForeignFormat[] = [claudeCode, pi];
 
 const START_BYTES = 64 * 1024;
 
