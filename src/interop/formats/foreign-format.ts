@@ -68,8 +68,10 @@ export interface ForeignLogSink {
   ): void;
   /** The session goes back to a known place without saying anything; `id` is that of the line that says so. */
   move(id: string, foreignId: string | null, line: ForeignLine): void;
-  /** From here on the foreign id means the same place as another one that is known. */
+  /** From here on a foreign id means whatever place another one that is known means. */
   alias(foreignId: string, knownId: string | null): void;
+  /** The id of the entry that a node with this parent would hang on. */
+  place(parentId: string | null | undefined): string | null;
   /** Whether a foreign id was added, kept or aliased. */
   has(foreignId: string): boolean;
 }

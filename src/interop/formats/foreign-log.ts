@@ -22,10 +22,14 @@ export class ForeignLog implements ForeignLogSink {
   readonly createdAt: string;
   readonly #format: FormatName;
   readonly #report: ReadReport;
+  /** Foreign ids that mean the place of another one. */
+  readonly #aliases = new Map<string, string>();
   /** Where the next child of each foreign id hangs: on its last kept line, if there is one. */
   readonly #tips = new Map<string, string | null>();
-  /** The foreign id that the leaf belongs to. */
+  /** The foreign id that the leaf belongs to; null while only lines without one were kept. */
   #leafOwner: string | null = null;
+  /** Where a root hangs: on the lines that were kept before the first one. */
+  #rootTip: string | null = null;
   /** How long the text of each id was. */
   readonly #lengths = new Map<string, number>();
   /** How often each text without an id was kept. */
@@ -47,7 +51,7 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   has(foreignId: string): boolean {
-    return this.#tips.has(foreignId);
+    return this.#tips.has(this.#named(foreignId));
   }
 
   /** Takes what was added since the last time. */
@@ -89,12 +93,21 @@ export class ForeignLog implements ForeignLogSink {
     this.#report.mapped++;
     this.#lengths.set(id, line.text.length);
     this.alias(id, foreignId);
-    this.#leafTo(id, this.#placeOf(foreignId));
-    this.#leafOwner = foreignId;
+    this.#leafTo(id, this.place(foreignId));
+    this.#leafOwner = foreignId === null ? null : this.#named(foreignId);
   }
 
   alias(foreignId: string, knownId: string | null): void {
-    if (!this.#tips.has(foreignId)) this.#tips.set(foreignId, this.#placeOf(knownId));
+    if (knownId === null) this.#tips.set(foreignId, this.#rootTip);
+    else if (this.#named(knownId) !== this.#named(foreignId))
+      this.#aliases.set(this.#named(foreignId), this.#named(knownId));
+  }
+
+  place(parentId: string | null | undefined): string | null {
+    if (parentId === null) return this.#rootTip;
+    // A parent that is not known counts as none named: the entry goes where the session stands.
+    const place = parentId === undefined ? undefined : this.#tips.get(this.#named(parentId));
+    return place === undefined ? this.#leafId : place;
   }
 
   /** Whether an id stands for an earlier line. The same id with another text is kept as a line without an id. */
@@ -114,13 +127,14 @@ export class ForeignLog implements ForeignLogSink {
       this.#drafts.push({ ...body, ...stamp, parentId: this.#leafId });
       return;
     }
-    const parent = parentId === undefined ? this.#leafId : this.#placeOf(parentId);
+    const parent = this.place(parentId);
     this.#leafTo(`${id}.leaf`, parent);
     this.#drafts.push({ ...body, ...stamp, parentId: parent });
     this.#leafId = id;
     this.#tips.set(id, id);
     if (!inside) this.#leafOwner = id;
-    else if (this.#leafOwner !== null) this.#tips.set(this.#leafOwner, id);
+    else if (this.#leafOwner === null) this.#rootTip = id;
+    else this.#tips.set(this.#leafOwner, id);
   }
 
   #leafTo(id: string, targetId: string | null): void {
@@ -129,11 +143,11 @@ export class ForeignLog implements ForeignLogSink {
     this.#leafId = targetId;
   }
 
-  /** A parent that is not known counts as none named: the entry goes where the session stands. */
-  #placeOf(foreignId: string | null): string | null {
-    if (foreignId === null) return null;
-    const place = this.#tips.get(foreignId);
-    return place === undefined ? this.#leafId : place;
+  /** The foreign id that this one is an alias of; itself where it is none. */
+  #named(foreignId: string): string {
+    let id = foreignId;
+    for (let next = this.#aliases.get(id); next !== undefined; next = this.#aliases.get(id)) id = next;
+    return id;
   }
 
   /** The same for the same text at its first, second, … occurrence. */

@@ -80,12 +80,12 @@ export class OpenRathReader implements ForeignReader {
   }
 }
 
-/** What the entry does not say of the row. */
-function restIn(value: JsonObject, body: ForeignBody): JsonValue | undefined {
+/** What the entry does not say of the row; an object also where that is nothing, as it says who wrote it. */
+function restIn(value: JsonObject, body: ForeignBody): JsonValue {
   const row = rowOfEntry({ ...body, id: "", parentId: null, timestamp: "" } as unknown as Entry, new WriteReport());
   const { index = 0 } = value;
   const translated = { record_type: "chunk", index, kind: row?.kind ?? "", payload: row?.payload ?? {} };
-  return restOf(value, translated) as unknown as JsonValue | undefined;
+  return (restOf(value, translated) ?? {}) as unknown as JsonValue;
 }
 
 const KINDS: readonly string[] = [
