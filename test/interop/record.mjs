@@ -28,6 +28,7 @@ function neutralText(text, { home, project }) {
   const neutral = text
     .replaceAll(project, "/tmp/project")
     .replaceAll(home, "/tmp/home")
+    .replaceAll(project.slice(1), "tmp/project")
     .replaceAll(project.replaceAll(/\W/g, "-"), "-tmp-project");
   if (text.startsWith("{\n")) return `${JSON.stringify(withoutLongTexts(JSON.parse(neutral)), null, 2)}\n`;
   return neutral.replaceAll(/.+/g, (line) => JSON.stringify(withoutLongTexts(JSON.parse(line))));

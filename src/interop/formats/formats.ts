@@ -3,11 +3,12 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
 import { claudeCode } from "./claude-code/index.ts";
 import { codex } from "./codex/index.ts";
+import { opencode } from "./opencode/index.ts";
 import { openrath } from "./openrath/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every format that sessions can be read from and written in. */
-export const FOREIGN_FORMATS: readonly ForeignFormat[] = [claudeCode, codex, openrath, pi];
+export const FOREIGN_FORMATS: readonly ForeignFormat[] = [claudeCode, codex, opencode, openrath, pi];
 
 const START_BYTES = 64 * 1024;
 
