@@ -13,6 +13,7 @@ import { deny } from "./commands/deny.ts";
 import { doctor } from "./commands/doctor.ts";
 import { exportCommand } from "./commands/export.ts";
 import { fork } from "./commands/fork.ts";
+import { handoff } from "./commands/handoff.ts";
 import { importCommand } from "./commands/import.ts";
 import { label } from "./commands/label.ts";
 import { list } from "./commands/list.ts";
@@ -36,7 +37,17 @@ import { worker } from "./commands/worker.ts";
 const reading: readonly Command[] = [list, search, show, tree, stats];
 const running: readonly Command[] = [runs, approvals, approve, deny, cancel, recover];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
-const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
+const keeping: readonly Command[] = [
+  exportCommand,
+  importCommand,
+  handoff,
+  copy,
+  deleteCommand,
+  undelete,
+  prune,
+  sweep,
+  doctor,
+];
 const serving: readonly Command[] = [serve, worker, open, token];
 const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...serving];
 

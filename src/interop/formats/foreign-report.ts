@@ -49,7 +49,7 @@ export class WriteReport {
   /** Texts in it that look like secrets; they are in what is written unless it was sanitized. */
   secrets = 0;
   /** Entries that the format cannot hold, by type. */
-  readonly left = new Map<string, number>();
+  readonly left: Map<string, number> = new Map();
 
   leave(type: string): void {
     this.left.set(type, (this.left.get(type) ?? 0) + 1);

@@ -17,6 +17,8 @@ export interface ImportTarget {
   readonly userId: string | null;
   /** Whether what they spent counts in sums (default true). */
   readonly counts?: boolean;
+  /** Says what would become of them, and stores nothing. */
+  readonly dryRun?: boolean;
 }
 
 /** How often an append is tried again because someone else was faster. */
@@ -74,7 +76,8 @@ export class StoredLog {
 
   async #create(drafts: readonly ForeignDraft[]): Promise<void> {
     try {
-      this.#head = await this.#target.store.create(this.#header(drafts), { entries: drafts });
+      const header = this.#header(drafts);
+      if (this.#target.dryRun !== true) this.#head = await this.#target.store.create(header, { entries: drafts });
     } catch (error) {
       // It was deleted here, and can be brought back; or another import has just made it.
       if (!(error instanceof SessionError) || error.code !== "SESSION_EXISTS") throw error;
@@ -124,9 +127,7 @@ export class StoredLog {
       const followed = head.leafId === this.#leafId;
       const entries = fresh.filter(({ type }) => followed || type !== "leaf");
       try {
-        const stamped = entries.map((draft) => ({ ...draft, inherited: true as const }));
-        const result = await store.append(this.sessionId, stamped, { verbatim: true, expectedVersion: head.version });
-        this.#head = result.head;
+        if (this.#target.dryRun !== true) this.#head = await this.#write(entries, head.version);
         this.added += entries.length;
         if (this.outcome === "same") this.outcome = "grown";
         for (const draft of fresh) this.#follow(draft);
@@ -135,6 +136,12 @@ export class StoredLog {
         if (!(error instanceof SessionConflictError) || tries === TRIES_MAX) throw error;
       }
     }
+  }
+
+  async #write(drafts: readonly ForeignDraft[], expectedVersion: number): Promise<SessionHead> {
+    const stamped = drafts.map((draft) => ({ ...draft, inherited: true as const }));
+    const options = { verbatim: true, expectedVersion };
+    return (await this.#target.store.append(this.sessionId, stamped, options)).head;
   }
 
   /** What must be added for a draft: itself, nothing where it is there, or a new version of it. */

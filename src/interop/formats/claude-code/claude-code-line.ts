@@ -66,6 +66,26 @@ export function linesOfEntry(
   }
 }
 
+/** A line that says nothing and moves the session to its parent. */
+export function leafMark(
+  {
+    uuid,
+    parentUuid,
+    timestamp,
+  }: { readonly uuid: string; readonly parentUuid: string | null; readonly timestamp: string },
+  { common, sessionId }: LineContext,
+): JsonObject {
+  const said = { type: "system", subtype: "informational", content: LEAF_MARK, isMeta: false, level: "info" };
+  return { parentUuid, isSidechain: false, ...said, uuid, timestamp, ...common, sessionId };
+}
+
+/** Whether a line is one that `leafMark` made. */
+export function isLeafMark(value: JsonObject): boolean {
+  return value.type === "system" && value.content === LEAF_MARK;
+}
+
+const LEAF_MARK = "The session goes on from here.";
+
 /** What the lines of a file say that those of `linesOfEntry` do not. */
 export function restOfLines(originals: readonly JsonObject[], lines: readonly JsonObject[]): JsonValue | undefined {
   const rests = originals.map((original, index) => restOf(original, lines[index] ?? {}) ?? null);

@@ -6,7 +6,7 @@ import { WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { timestampOf } from "../foreign-log.ts";
-import { type LineContext, linesOfEntry, META, restOfLines } from "./claude-code-line.ts";
+import { isLeafMark, type LineContext, linesOfEntry, META, restOfLines } from "./claude-code-line.ts";
 import { answerOfLines, contentOfBlocks, messageIdOf, resultOfBlock } from "./claude-code-message.ts";
 
 /** How many lines are held back for an answer that goes on; a longer one is cut in two. */
@@ -110,6 +110,10 @@ export class ConversationReader {
     const parentId = here ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {
       this.#boundary = line;
+      return;
+    }
+    if (isLeafMark(value) && typeof value.uuid === "string") {
+      this.#log.move(value.uuid, parentId ?? null, line);
       return;
     }
     const title = titleOf(value, this.#log);

@@ -1,12 +1,13 @@
 import type { JsonObject } from "../../../internal/json.ts";
 import { type Entry, isNode } from "../../../session/entry.ts";
 import type { ForeignSource } from "../foreign-format.ts";
+import { uuidFrom } from "../foreign-id.ts";
 import { noteOf } from "../foreign-note.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { type LineContext, linesOfEntry, withRestOfLines } from "./claude-code-line.ts";
+import { type LineContext, leafMark, linesOfEntry, withRestOfLines } from "./claude-code-line.ts";
 
 /** The version that sessions of other programs claim to be written by. */
 const VERSION = "2.1.197";
@@ -26,14 +27,14 @@ export async function* writeClaudeCode(
   for await (const entry of source.entries()) {
     for (const line of writer.linesOf(entry)) yield `${line}\n`;
   }
-  const leaf = source.leafId === null ? null : writer.uuidOf(source.leafId);
-  if (leaf !== null && leaf !== writer.last)
-    yield `${JSON.stringify({ type: "last-prompt", leafUuid: leaf, sessionId: source.foreignId })}\n`;
+  const mark = writer.leafMark(source.leafId);
+  if (mark !== null) yield `${JSON.stringify(mark)}\n`;
 }
 
 class LineWriter {
   /** The last line that hangs on the tree. */
-  last: string | null = null;
+  #last: string | null = null;
+  #lastTime = 0;
   readonly #context: LineContext;
   readonly #imported: string | undefined;
   readonly #report: WriteReport;
@@ -49,11 +50,16 @@ class LineWriter {
     this.#report = report;
   }
 
-  uuidOf(entryId: string): string | null {
-    return this.#tree.idOf(entryId) ?? null;
+  /** The program goes on after the latest line: one that says nothing stands where the session does, if that is elsewhere. */
+  leafMark(leafId: string | null): JsonObject | null {
+    const leaf = leafId === null ? null : (this.#tree.idOf(leafId) ?? null);
+    if (leaf === this.#last || this.#last === null) return null;
+    const timestamp = new Date(this.#lastTime + 1).toISOString();
+    return leafMark({ uuid: uuidFrom(`${this.#last}.${leaf}.leaf`), parentUuid: leaf, timestamp }, this.#context);
   }
 
   linesOf(entry: Entry): readonly string[] {
+    this.#lastTime = Math.max(this.#lastTime, Date.parse(entry.timestamp));
     const line = this.#kept.take(entry);
     if (line !== undefined) return line === null ? this.#skip(entry) : this.#verbatim(entry, line);
     const place = { parentUuid: this.#tree.parentOf(entry), keptUuid: this.#keptUuid(entry) };
@@ -85,7 +91,7 @@ class LineWriter {
     else {
       this.#firstLines.set(entry.id, first);
       this.#tree.put(entry, last);
-      this.last = last;
+      this.#last = last;
     }
   }
 
@@ -103,7 +109,7 @@ class LineWriter {
     else {
       this.#tree.put(entry, uuid);
       this.#uuids.add(uuid);
-      this.last = uuid;
+      this.#last = uuid;
     }
     const { sessionId } = this.#context;
     const own = fields.sessionId === undefined || fields.sessionId !== this.#imported || sessionId === this.#imported;
