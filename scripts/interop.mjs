@@ -19,16 +19,78 @@ await main(async () => {
   await ensurePackages();
   await ensureBuild();
   const { programs } = await import("../test/interop/programs.mjs");
-  const { tryProgram } = await import("../test/interop/try-program.mjs");
+  const { openStandIn } = await import("../test/interop/stand-in.mjs");
+  const { converse, goOn } = await import("../test/interop/try-program.mjs");
   const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);
   if (chosen.length === 0) throw new SetupError(`--only is "${options.only}", which is no program.\n\n${usage}`);
-  for (const program of chosen) await tryProgram(program, await commandOf(program), options);
-  return 0;
+  const standIn = await openStandIn();
+  const said = [];
+  /** @type {Trial[]} */
+  const trials = [];
+  try {
+    const installed = [];
+    for (const program of chosen) installed.push({ program, command: await commandOf(program) });
+    for (const each of installed) said.push(await converse(each, standIn, options));
+    for (const from of said) {
+      for (const to of installed) {
+        const problem = await goOn(from, to, standIn).catch((error) => String(error.message ?? error));
+        trials.push({ from: from.program, to: to.program, problem });
+        console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "goes on"}`);
+      }
+    }
+  } finally {
+    for (const { place } of said) place.remove();
+    await standIn.close();
+  }
+  if (options.only === undefined) writeFileSync(join(root, "docs/formats/versions.md"), versionsPage(chosen, trials));
+  return trials.every(({ problem }) => problem === null) ? 0 : 1;
 });
+
+/** @typedef {import("../test/interop/programs.mjs").Program} Program */
+/** @typedef {{ from: Program, to: Program, problem: string | null }} Trial */
+
+/**
+ * @param {readonly Program[]} programs
+ * @param {readonly Trial[]} trials
+ */
+function versionsPage(programs, trials) {
+  const rows = programs.map((from) => {
+    const cells = programs.map((to) => trials.find((trial) => trial.from === from && trial.to === to)?.problem);
+    return `| ${nameOf(from)} | ${cells.map((problem) => problem ?? "goes on").join(" | ")} |`;
+  });
+  const packages = programs.map(
+    ({ title, packageName, version, onNode24 }) =>
+      `| ${title} | \`${packageName}\` | ${version} | ${onNode24 ? "24" : process.versions.node.split(".")[0]} |`,
+  );
+  return `# Versions that were tried
+
+Written by \`npm run interop\` on ${new Date().toISOString().slice(0, 10)}; formats drift, so run it again for others.
+
+Each program had a conversation with tools, offline, against a stand-in for its model's API. Skein imported its file and
+handed the session to each program, in a home directory that had never seen it. A program "goes on" when its next request to
+the model held the words of the user, of the model and of the tools from before.
+
+| program | package | version | Node |
+|---|---|---|---|
+${packages.join("\n")}
+
+| from \\ to | ${programs.map(nameOf).join(" | ")} |
+|---|${programs.map(() => "---|").join("")}
+${rows.join("\n")}
+
+Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.3.0 and
+later, which names a package that is not published; its version 4 of the format is tried with files by hand.
+`;
+}
+
+/** @param {Program} program */
+function nameOf({ title, version }) {
+  return `${title} ${version}`;
+}
 
 /**
  * Installs a program beside the project, never into it, and resolves to the command that starts it.
- * @param {import("../test/interop/programs.mjs").Program} program
+ * @param {Program} program
  * @returns {Promise<string[]>}
  */
 async function commandOf({ packageName, version, bin, onNode24 }) {

@@ -123,7 +123,8 @@ const opencode = {
   },
   // It puts an argument that holds a space into quotes.
   begin: (words) => ["run", "--title", "Where the kettle is", ...words.split(" ")],
-  resume: (id, words) => ["run", "--session", id, ...words.split(" ")],
+  // The model of the turn before is one that another program had.
+  resume: (id, words) => ["run", "--model", "local/stand-in", "--session", id, ...words.split(" ")],
   sessions: "",
 };
 

@@ -14,6 +14,9 @@ import { FINISHES, type OpencodeRest } from "./read-opencode.ts";
 
 type Answer = Extract<Entry, { type: "message" }> & { readonly message: AssistantMessage };
 
+/** The entries that are messages of opencode's. */
+const SPOKEN: ReadonlySet<string> = new Set(["message", "custom_message", "branch_summary", "compaction"]);
+
 /** A message of an export. */
 interface Written {
   readonly info: JsonObject;
@@ -52,13 +55,15 @@ export async function* writeOpencode(
       else results.set(entry.message.toolCallId, { entry, message: entry.message });
       continue;
     }
-    if (answer !== null) yield* flush([writer.answer(answer, results)]);
-    [answer, results] = [null, new Map()];
     const line = lines.take(entry);
     if (line === null) continue;
+    // What says nothing does not come between a call and its result.
+    if (line !== undefined || SPOKEN.has(entry.type)) {
+      if (answer !== null) yield* flush([writer.answer(answer, results)]);
+      [answer, results] = [isAnswer(entry) ? entry : null, new Map()];
+    }
     if (line !== undefined) yield* flush([writer.verbatim(entry, line)]);
-    else if (isAnswer(entry)) answer = entry;
-    else yield* flush(writer.other(entry));
+    else if (!isAnswer(entry)) yield* flush(writer.other(entry));
   }
   if (answer !== null) yield* flush([writer.answer(answer, results)]);
   yield "\n]}\n";
