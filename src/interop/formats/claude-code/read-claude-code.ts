@@ -67,7 +67,11 @@ export class ClaudeCodeReader implements ForeignReader {
     const parent = agentId === undefined ? {} : { parentForeignId: owner };
     const log = this.#sink.begin({ foreignId, ...parent, ...header });
     const context = { sessionId: owner, common: header.rest.common as JsonObject };
-    this.#main = { reader: new ConversationReader(log, context), foreignId, sidechain: agentId !== undefined };
+    this.#main = {
+      reader: new ConversationReader(log, this.#sink.report, context),
+      foreignId,
+      sidechain: agentId !== undefined,
+    };
     for (const line of early) if (isObjectLine(line)) this.#take(line, this.#main);
   }
 
@@ -88,7 +92,10 @@ export class ClaudeCodeReader implements ForeignReader {
   #beginSidechain(value: JsonObject, uuid: string, main: string): ConversationReader {
     const header = headerOf(value, []);
     const log = this.#sink.begin({ foreignId: `${main}/side-${uuid}`, parentForeignId: main, ...header });
-    return new ConversationReader(log, { sessionId: main, common: header.rest.common as JsonObject });
+    return new ConversationReader(log, this.#sink.report, {
+      sessionId: main,
+      common: header.rest.common as JsonObject,
+    });
   }
 }
 

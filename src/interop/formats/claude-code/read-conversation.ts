@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Entry, NodeBody } from "../../../session/entry.ts";
 import type { ForeignBody, ForeignLine, ForeignLogSink } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
-import { WriteReport } from "../foreign-report.ts";
+import { type ReadReport, WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { timestampOf } from "../foreign-log.ts";
@@ -32,22 +32,30 @@ interface OpenAnswer {
  */
 export class ConversationReader {
   readonly #log: ForeignLogSink;
+  readonly #report: ReadReport;
   readonly #context: LineContext;
   readonly #tree = new ForeignTree();
   readonly #toolNames = new Map<string, string>();
-  /** The entry that holds each line, where that is not the line's own id. */
+  /** The entry that holds each line of an answer. */
   readonly #entryOf = new Map<string, string>();
+  /** The lines of boundaries and of their summaries. */
+  readonly #compacted = new Set<string>();
   #answer: OpenAnswer | null = null;
   /** A boundary that waits for its summary. */
   #boundary: ObjectLine | null = null;
 
-  constructor(log: ForeignLogSink, context: LineContext) {
+  constructor(log: ForeignLogSink, report: ReadReport, context: LineContext) {
     this.#log = log;
+    this.#report = report;
     this.#context = context;
   }
 
   take(line: ObjectLine): void {
     const { value } = line;
+    if (this.#compacted.has(idOf(line))) {
+      this.#report.doubled++;
+      return;
+    }
     if (this.#boundary !== null) {
       if (this.#takeSummary(line, this.#boundary)) return;
       if (isEntryLine(value)) this.#closeBoundary();
@@ -71,10 +79,15 @@ export class ConversationReader {
   #takeAnswer(line: ObjectLine): boolean {
     const messageId = messageIdOf(line.value) ?? textIn(line.value.uuid);
     if (messageId === undefined || !isFields(line.value.message)) return false;
+    if (this.#entryOf.has(idOf(line))) {
+      this.#report.doubled++;
+      return true;
+    }
     if (this.#answer?.messageId !== messageId) {
       this.#closeAnswer();
       this.#answer = { messageId, lines: [], callIds: new Set(), after: [] };
     }
+    this.#entryOf.set(idOf(line), idOf(this.#answer.lines[0] ?? line));
     this.#answer.lines.push(line);
     for (const { id, name } of answerOfLines([line.value]).toolCalls ?? []) {
       this.#answer.callIds.add(id);
@@ -87,15 +100,11 @@ export class ConversationReader {
     const answer = this.#answer;
     this.#answer = null;
     if (answer === null) return;
-    const lines = withoutDoubled(answer.lines);
+    const { lines } = answer;
     const [first] = lines as [ObjectLine];
     const message = answerOfLines(lines.map(({ value }) => value));
     this.#add(first, { type: "message", message }, lines, parentIn(first.value, this.#log));
-    // A doubled line is counted where it is found again.
-    for (const line of answer.lines)
-      if (!lines.includes(line)) this.#log.add({ id: idOf(first), body: { type: "message", message } }, [line]);
     const group = lines.map(idOf);
-    for (const id of group) this.#entryOf.set(id, idOf(first));
     for (const line of answer.after) {
       this.#place(line, true);
       if (typeof line.value.uuid === "string") group.push(line.value.uuid);
@@ -110,6 +119,7 @@ export class ConversationReader {
     const parentId = here ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {
       this.#boundary = line;
+      this.#compacted.add(value.uuid);
       return;
     }
     if (isLeafMark(value) && typeof value.uuid === "string") {
@@ -170,6 +180,7 @@ export class ConversationReader {
     };
     this.#add(boundary, body, [boundary, line], parentIn(boundary.value, this.#log), head);
     this.#log.alias(idOf(line), id);
+    this.#compacted.add(idOf(line));
     return true;
   }
 
@@ -246,9 +257,4 @@ function titleOf(value: JsonObject, log: ForeignLogSink): string | undefined {
 
 function idOf({ value, text }: ObjectLine): string {
   return textIn(value.uuid) ?? `line.${digest(text).slice(0, 24)}`;
-}
-
-function withoutDoubled(lines: readonly ObjectLine[]): ObjectLine[] {
-  const seen = new Set<string>();
-  return lines.filter((line) => !seen.has(line.text) && seen.add(line.text));
 }

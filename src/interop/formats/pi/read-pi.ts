@@ -2,6 +2,8 @@ import { basename } from "node:path";
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { WriteReport } from "../foreign-report.ts";
+import { digest } from "../foreign-id.ts";
+import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { restOf } from "../rest-of.ts";
 import { bodyOfPi, piOfEntry } from "./pi-entry.ts";
@@ -17,6 +19,8 @@ export class PiReader implements ForeignReader {
   #version = 3;
   /** The ids that entries of version 1 got, by their place in the file. */
   readonly #ids: (string | null)[] = [];
+  /** The ids of the messages of version 4, whose compactions say only how many they keep. */
+  readonly #messages: string[] = [];
 
   constructor(sink: ForeignSink) {
     this.#sink = sink;
@@ -24,6 +28,7 @@ export class PiReader implements ForeignReader {
 
   line(line: ForeignLine): void {
     if (this.#log === null) this.#begin(line);
+    else if (isFields(line.value) && isPiHeader(line.value)) this.#sink.report.doubled++;
     else if (this.#version === 4) this.#transaction(line, this.#log);
     else if (isFields(line.value)) this.#entry(line, line.value, this.#log);
     else this.#log.keep(line);
@@ -91,11 +96,12 @@ export class PiReader implements ForeignReader {
   /** What version 3 says of an entry of version 1, which has no ids, or of 2, which has another name for a role. */
   #migrated(line: ForeignLine, value: JsonObject): JsonObject {
     if (this.#version === 1) {
-      const id = `line-${line.number}`;
-      this.#ids.push(id);
+      const id = `line.${digest(line.text).slice(0, 24)}`;
+      const parentId = this.#ids.at(-1) ?? null;
+      if (parentId !== id) this.#ids.push(id);
       const { firstKeptEntryIndex: kept, ...rest } = value;
       const named = typeof kept === "number" ? { firstKeptEntryId: this.#ids[kept] ?? id } : {};
-      return renamed({ ...rest, ...named, id, parentId: this.#ids.at(-2) ?? null });
+      return renamed({ ...rest, ...named, id, parentId });
     }
     return renamed(value);
   }
@@ -104,14 +110,40 @@ export class PiReader implements ForeignReader {
   #transaction(line: ForeignLine, log: ForeignLogSink): void {
     const writes = (Array.isArray(line.value) ? line.value : [line.value]) as readonly JsonValue[];
     for (const write of writes) {
-      const one: ForeignLine = writes.length === 1 ? line : { ...line, value: write, text: JSON.stringify(write) };
+      const one = writes.length === 1 ? line : { ...line, value: write, text: JSON.stringify(write) };
       if (!isFields(write)) log.keep(one);
-      else if (write.kind === "entry") this.#entry(one, write, log);
-      else if (write.namespace === "pi.session.name" && typeof write.value === "string") {
-        const body = { type: "session_info", name: write.value } as const;
-        log.add({ id: `name-${String(write.seq)}`, body, rest: write }, [one]);
-      } else log.keep(one);
+      else if (write.kind === "entry") this.#entry(one, this.#withoutStamps(write), log);
+      else if (!this.#value(one, write, log)) log.keep(one);
     }
+  }
+
+  /** An entry of version 4 as version 3 has it. */
+  #withoutStamps({ kind: _kind, seq: _seq, ...entry }: JsonObject): JsonObject {
+    const timestamp = timestampOf(entry.timestamp) ?? "";
+    if (entry.type === "message" && typeof entry.id === "string") this.#messages.push(entry.id);
+    if (entry.type !== "compaction" || !Array.isArray(entry.retainedTail)) return { ...entry, timestamp };
+    const kept = this.#messages.at(-entry.retainedTail.length);
+    const named = entry.retainedTail.length === 0 || kept === undefined ? {} : { firstKeptEntryId: kept };
+    return { ...entry, ...named, timestamp };
+  }
+
+  /** Whether a value of version 4 says something that a log can say. */
+  #value(line: ForeignLine, write: JsonObject, log: ForeignLogSink): boolean {
+    const { namespace, key, value } = write;
+    if (write.kind !== "value" || typeof key !== "string") return false;
+    const id = `write-${String(write.seq)}`;
+    if (namespace === "pi.branch.tip" && key === "main") {
+      const known = value === null || (typeof value === "string" && log.has(value));
+      if (known) log.move(id, value, line);
+      return known;
+    }
+    if (namespace === "pi.session.name" && typeof value === "string") {
+      log.add({ id, body: { type: "session_info", name: value } }, [line]);
+      return true;
+    }
+    if (namespace !== "pi.entry.label" || !log.has(key)) return false;
+    log.add({ id, body: { type: "label", targetId: key, label: textIn(value) ?? null } }, [line]);
+    return true;
   }
 }
 

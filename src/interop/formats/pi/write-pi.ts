@@ -1,6 +1,7 @@
 import type { JsonObject } from "../../../internal/json.ts";
 import { type Entry, isNode } from "../../../session/entry.ts";
 import type { ForeignSource } from "../foreign-format.ts";
+import { noteOf } from "../foreign-note.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
@@ -15,7 +16,9 @@ const VERSION = 3;
 /** A session as a file of pi, line by line. */
 export async function* writePi(source: ForeignSource, report: WriteReport): AsyncGenerator<string, void, undefined> {
   const { header, leafId, cwd, foreignId } = source;
-  yield lineOf({ type: "session", version: VERSION, id: foreignId, timestamp: header.createdAt, cwd });
+  const note = noteOf(header, "pi");
+  const own = note === null || note.version === "4" ? {} : note.rest;
+  yield lineOf({ ...own, type: "session", version: VERSION, id: foreignId, timestamp: header.createdAt, cwd });
   const tree = new ForeignTree();
   const kept = new KeptLines("pi");
   let last: string | null = null;
@@ -23,8 +26,10 @@ export async function* writePi(source: ForeignSource, report: WriteReport): Asyn
     const line = kept.take(entry);
     if (line !== undefined) {
       const verbatim = line === null ? null : verbatimOf(line);
-      if (verbatim === null) tree.skip(entry);
-      else {
+      if (verbatim === null) {
+        tree.skip(entry);
+        if (line !== null) report.leave("line of another version of pi");
+      } else {
         report.verbatim++;
         yield `${line}\n`;
         tree.put(entry, verbatim);
