@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 const ownWordsMax = 100;
 
@@ -10,14 +10,13 @@ const ownWordsMax = 100;
  * @param {{ home: string, project: string }} place
  */
 export function recordSession(path, target, place) {
-  mkdirSync(dirname(target), { recursive: true });
   writeFileSync(target, neutralText(readFileSync(path, "utf8"), place));
   // Claude Code keeps the sessions of sub-agents in a folder beside the file.
   const beside = path.replace(/\.jsonl$/, "");
-  if (beside === path || !existsSync(beside)) return;
-  for (const name of readdirSync(beside, { recursive: true, encoding: "utf8" })) {
-    if (/\.jsonl?$/.test(name)) recordSession(join(beside, name), join(target.replace(/\.jsonl$/, ""), name), place);
-  }
+  const found =
+    beside === path || !existsSync(beside) ? [] : readdirSync(beside, { recursive: true, encoding: "utf8" });
+  for (const name of found.filter((each) => each.endsWith(".jsonl")))
+    recordSession(join(beside, name), target.replace(/\.jsonl$/, "-sub-agent.jsonl"), place);
 }
 
 /**

@@ -92,11 +92,11 @@ function runSkein({ home, project }, args) {
  * @param {string} path
  */
 async function keep(program, place, id, path) {
-  const fixtures = join(golden, program.format, program.version);
-  recordSession(path, join(fixtures, `conversation${path.endsWith(".json") ? ".json" : ".jsonl"}`), place);
+  const fixtures = join(golden, `${program.format}-${program.version}`);
+  recordSession(path, `${fixtures}-conversation${path.endsWith(".json") ? ".json" : ".jsonl"}`, place);
   if (program.compact === undefined) return;
   const { args, talk } = program.compact(id);
   await place.run(args, talk);
   await place.run(program.resume(id, "Remember the word marmalade."));
-  recordSession((await place.newest()).path, join(fixtures, "compacted.jsonl"), place);
+  recordSession((await place.newest()).path, `${fixtures}-compacted.jsonl`, place);
 }

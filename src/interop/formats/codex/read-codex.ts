@@ -28,6 +28,9 @@ const ENDS = new Set([
   "user_message",
 ]);
 
+/** Who wrote a rollout that Skein wrote. */
+export const OWN_ORIGINATOR = "skein";
+
 /** Reads a rollout of Codex. */
 export class CodexReader implements ForeignReader {
   readonly #sink: ForeignSink;
@@ -79,7 +82,8 @@ export class CodexReader implements ForeignReader {
       version: textIn(meta.cli_version) ?? null,
     });
     // Kept rather than noted in the header, as it holds all of Codex's instructions to its model.
-    this.#log.keep(line);
+    if (meta.originator === OWN_ORIGINATOR) this.#sink.report.mapped++;
+    else this.#log.keep(line);
   }
 
   #take(line: ForeignLine, value: JsonObject, payload: JsonObject, log: ForeignLogSink): void {
@@ -257,9 +261,10 @@ function itemIn(value: JsonObject, payload: JsonObject, marks: JsonObject | null
   return { type: "reasoning", content: [{ text: payload.text ?? "" }], ...sealed };
 }
 
-/** A developer's message is Codex's own, unless Skein wrote it for its system. */
+/** What Skein wrote is nothing that Codex says of its own, whatever its words and its role. */
 function marked(payload: JsonObject, marks: JsonObject | null): JsonObject {
-  return marks?.role === "system" ? { ...payload, role: "user" } : payload;
+  if (marks === null || payload.type !== "message" || payload.role === "assistant") return payload;
+  return { ...payload, role: "user", internal_chat_message_metadata_passthrough: { content_item_kinds: ["user"] } };
 }
 
 function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null {

@@ -6,6 +6,7 @@ import { pathOf } from "../foreign-path.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
 import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { OWN_ORIGINATOR } from "./read-codex.ts";
 import { CodexWriting, itemsOfMessage, lineOfCompaction, linesOfEntry } from "./codex-line.ts";
 
 /** A session as a rollout of Codex: the branch that it stands on, as Codex knows no other. */
@@ -51,7 +52,14 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
 /** The first line: Codex's own where it was kept, with the id and the directory that are asked for. */
 function headerOf({ header, cwd, foreignId }: ForeignSource, verbatim: string | undefined): string {
   const { createdAt } = header;
-  const plain = { id: foreignId, timestamp: createdAt, cwd, originator: "skein", cli_version: "0.0.0", source: "cli" };
+  const plain = {
+    id: foreignId,
+    timestamp: createdAt,
+    cwd,
+    originator: OWN_ORIGINATOR,
+    cli_version: "0.0.0",
+    source: "cli",
+  };
   const kept: unknown = verbatim !== undefined && isHeader(verbatim) ? JSON.parse(verbatim) : null;
   if (!isFields(kept) || !isFields(kept.payload))
     return `${JSON.stringify({ timestamp: createdAt, type: "session_meta", payload: plain })}\n`;

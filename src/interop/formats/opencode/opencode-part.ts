@@ -8,7 +8,7 @@ import { isFields, parseArguments, textIn } from "../foreign-values.ts";
 export function contentOfPart(part: JsonObject): ContentPart | null {
   const text = textIn(part.text);
   if (part.type === "text" && text !== undefined && part.ignored !== true) return { type: "text", text };
-  if (part.type === "reasoning" && text !== undefined) return { type: "thinking", text };
+  if (part.type === "reasoning" && text !== undefined) return { type: "thinking", text, ...signatureIn(part.metadata) };
   const file = /^data:[^;,]*;base64,(.*)$/s.exec(textIn(part.url) ?? "");
   const mediaType = textIn(part.mime);
   if (part.type !== "file" || file === null || mediaType === undefined) return null;
@@ -32,18 +32,31 @@ export function resultOfPart(part: JsonObject, { id, name }: ToolCall): ToolMess
   return status === "completed" ? { role: "tool", toolCallId: id, name, content: textIn(output) ?? "" } : null;
 }
 
-/** What is said, as a part without its ids; null where opencode has no place for it. */
-export function partOfContent(part: ContentPart, time: number): JsonObject {
+/** What is said, as a part without its ids. Thinking carries what its provider wants to see again. */
+export function partOfContent(part: ContentPart, time: number, provider = ""): JsonObject {
   switch (part.type) {
     case "text":
       return { type: "text", text: part.text };
-    case "thinking":
-      return { type: "reasoning", text: part.text, time: { start: time, end: time } };
+    case "thinking": {
+      const { text, signature } = part;
+      const sealed = signature === undefined ? {} : { metadata: { [provider]: { [sealOf(provider)]: signature } } };
+      return { type: "reasoning", text, time: { start: time, end: time }, ...sealed };
+    }
     default: {
       const name = part.name === undefined ? {} : { filename: part.name };
       return { type: "file", mime: part.mediaType, ...name, url: `data:${part.mediaType};base64,${part.data}` };
     }
   }
+}
+
+function sealOf(provider: string): string {
+  return provider === "openai" ? "reasoningEncryptedContent" : "signature";
+}
+
+function signatureIn(metadata: JsonValue | undefined): { readonly signature?: string } {
+  const [provider, about] = Object.entries(isFields(metadata) ? metadata : {})[0] ?? ["", undefined];
+  const signature = isFields(about) ? textIn(about[sealOf(provider)]) : undefined;
+  return signature === undefined ? {} : { signature };
 }
 
 /** A call with what its tool answered, as a part without its ids. */

@@ -191,7 +191,7 @@ function restIn({ info, parts, time }: Spoken, body: ForeignBody): JsonValue {
   const at = typeof time === "number" ? time : 0;
   const changes = parts.map((part): PartRest => {
     const [content, call] = [contentOfPart(part), callOfPart(part)];
-    if (content !== null) return { said: changeOf(part, partOfContent(content, at)) };
+    if (content !== null) return { said: changeOf(part, partOfContent(content, at, textIn(info.providerID))) };
     if (call === null) return { as: part };
     const result = resultOfPart(part, call) ?? undefined;
     return { call: changeOf(part, partOfCall(call, result, at, new WriteReport())) };

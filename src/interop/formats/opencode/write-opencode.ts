@@ -101,7 +101,7 @@ class MessageWriter {
     this.#report.written += 1 + results.size;
     const { message, timestamp } = entry;
     const time = Date.parse(timestamp);
-    const said = partsOfAnswer(message).map((part) => partOfContent(part, time));
+    const said = partsOfAnswer(message).map((part) => partOfContent(part, time, message.provider));
     const calls = (message.toolCalls ?? []).map((call) => {
       const result = results.get(call.id);
       const part = partOfCall(call, result?.message, time, this.#report);

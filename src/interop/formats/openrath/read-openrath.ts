@@ -16,6 +16,7 @@ const PLACEMENT = "openrath.placement";
 export class OpenRathReader implements ForeignReader {
   readonly #sink: ForeignSink;
   #log: ForeignLogSink | null = null;
+  #header = "";
 
   constructor(sink: ForeignSink) {
     this.#sink = sink;
@@ -24,6 +25,7 @@ export class OpenRathReader implements ForeignReader {
   line(line: ForeignLine): void {
     const { value } = line;
     if (this.#log === null) this.#begin(line);
+    else if (line.text === this.#header) this.#sink.report.doubled++;
     else if (!isFields(value)) this.#log.keep(line);
     else if (value.record_type === "chunk" && Number.isInteger(value.index)) this.#row(line, value, this.#log);
     else if (value.record_type === "trailer") this.#trailer(line, value, this.#log);
@@ -40,6 +42,7 @@ export class OpenRathReader implements ForeignReader {
       return;
     }
     this.#sink.report.mapped++;
+    this.#header = line.text;
     const { sandbox_backend: backend, sandbox_spec: spec = null, sandbox_handle_id: handleId = null } = value;
     this.#log = this.#sink.begin({
       foreignId: id,
