@@ -150,19 +150,16 @@ export class StoredLog {
     const known = this.#known?.get(draft.id);
     if (known === undefined) return [moved];
     const print = fingerprint(moved);
-    if (known === print || !isNode(moved) || moved.type === "custom") {
-      this.#follow(moved);
-      return [];
-    }
+    this.#follow(moved);
+    if (known === print || !isNode(moved) || moved.type === "custom") return [];
     const id = `${draft.id}~${print.slice(0, 8)}`;
-    this.#changed.set(draft.id, id);
-    const version = { ...withoutUsage(moved), id };
-    if (this.#known?.has(id)) {
-      this.#follow(version);
-      return [];
-    }
     const { parentId, timestamp } = moved;
-    return [{ type: "leaf", targetId: parentId, id: `${id}.leaf`, timestamp, parentId: this.#leafId }, version];
+    const back = { type: "leaf", targetId: parentId, id: `${id}.leaf`, timestamp, parentId: draft.id } as const;
+    const version = { ...withoutUsage(moved), id };
+    this.#changed.set(draft.id, id);
+    if (!this.#known?.has(id)) return [back, version];
+    for (const each of [back, version]) this.#follow(each);
+    return [];
   }
 
   /** A draft whose parent or target may have changed. */

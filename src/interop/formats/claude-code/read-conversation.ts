@@ -40,6 +40,8 @@ export class ConversationReader {
   readonly #entryOf = new Map<string, string>();
   /** The lines of boundaries and of their summaries. */
   readonly #compacted = new Set<string>();
+  #name: string | null = null;
+  #renames = 0;
   #answer: OpenAnswer | null = null;
   /** A boundary that waits for its summary. */
   #boundary: ObjectLine | null = null;
@@ -105,12 +107,14 @@ export class ConversationReader {
     const message = answerOfLines(lines.map(({ value }) => value));
     this.#add(first, { type: "message", message }, lines, parentIn(first.value, this.#log));
     const group = lines.map(idOf);
+    let last = idOf(first);
     for (const line of answer.after) {
       this.#place(line, true);
-      if (typeof line.value.uuid === "string") group.push(line.value.uuid);
+      if (typeof line.value.uuid !== "string") continue;
+      last = line.value.uuid;
+      group.push(last);
     }
-    const last = group.at(-1) as string;
-    for (const id of group) if (id !== last) this.#log.alias(id, last);
+    for (const id of group) this.#log.alias(id, last);
   }
 
   /** Adds or keeps a line that is no answer; `here`: where the session stands, whatever its parent is. */
@@ -128,7 +132,7 @@ export class ConversationReader {
     }
     const title = titleOf(value, this.#log);
     if (title !== undefined) {
-      this.#add(line, { type: "session_info", name: title }, [line], undefined);
+      this.#rename(line, title);
       return;
     }
     const bodies = value.type === "user" ? this.#bodiesOf(value) : null;
@@ -144,6 +148,18 @@ export class ConversationReader {
       this.#tree.put({ id: this.#log.leafId ?? id }, idOf(line));
       this.#log.alias(idOf(line), id);
     });
+  }
+
+  /** The program says the title again and again; only a new one is news. */
+  #rename(line: ObjectLine, name: string): void {
+    if (name === this.#name) {
+      this.#report.doubled++;
+      return;
+    }
+    this.#name = name;
+    this.#renames++;
+    const id = `title-${this.#renames}-${digest(name).slice(0, 12)}`;
+    this.#add(line, { type: "session_info", name }, [line], undefined, { id });
   }
 
   /** The results of tools in a user's line, and what else it says; null where it says what has no counterpart. */
@@ -178,7 +194,7 @@ export class ConversationReader {
       firstKeptEntryId: head !== undefined && this.#log.has(head) ? (this.#entryOf.get(head) ?? head) : id,
       tokensBefore: typeof metadata.preTokens === "number" ? metadata.preTokens : 0,
     };
-    this.#add(boundary, body, [boundary, line], parentIn(boundary.value, this.#log), head);
+    this.#add(boundary, body, [boundary, line], parentIn(boundary.value, this.#log), { keptUuid: head });
     this.#log.alias(idOf(line), id);
     this.#compacted.add(idOf(line));
     return true;
@@ -196,9 +212,8 @@ export class ConversationReader {
     body: ForeignBody,
     lines: readonly ObjectLine[],
     parentId: string | null | undefined,
-    keptUuid?: string,
+    { id = idOf(first), keptUuid }: { readonly id?: string; readonly keptUuid?: string | undefined } = {},
   ): void {
-    const id = idOf(first);
     const time = first.value.timestamp;
     const parentUuid = this.#tree.parentOf({ parentId: this.#log.place(parentId) });
     const entry = { ...body, id, timestamp: timestampOf(time) ?? "" } as Entry;
