@@ -103,9 +103,40 @@ const add = fc
   .map((body): Step => ({ kind: "add", body }));
 const label = fc.record({ at: fc.nat(20), label: filled }).map((each): Step => ({ kind: "label", ...each }));
 
+/** Answers as programs have them whose tools answer with a text. */
+const plainAnswer = answer.map((messages) =>
+  messages.map((message): Message => {
+    if (message.role !== "tool" || typeof message.content === "string") return message;
+    return { ...message, content: "done" };
+  }),
+);
+/** Answers as programs have them that keep no thoughts. */
+const bareAnswer = plainAnswer.map((messages) =>
+  messages.map((message): Message => {
+    if (message.role !== "assistant" || typeof message.content === "string") return message;
+    return { ...message, content: "Understood." };
+  }),
+);
+const plainUser = filled.map((content): Message[] => [{ role: "user", content }]);
+const plain = fc.oneof(user, plainAnswer).map((messages): Step => ({ kind: "say", messages }));
+const bare = fc.oneof(plainUser, bareAnswer).map((messages): Step => ({ kind: "say", messages }));
+const added = (types: readonly string[]): fc.Arbitrary<Step> =>
+  add.filter((step) => step.kind === "add" && types.includes(step.body.type));
+
 /** What each format can hold. */
 const held: readonly (readonly [string, fc.Arbitrary<Step>])[] = [
   ["claude-code", fc.oneof({ weight: 4, arbitrary: said }, back, name, compact)],
+  [
+    "codex",
+    fc.oneof(
+      { weight: 4, arbitrary: said },
+      name,
+      compact,
+      added(["message", "custom_message", "branch_summary", "model_change", "thinking_level_change"]),
+    ),
+  ],
+  ["opencode", fc.oneof({ weight: 4, arbitrary: plain }, name, compact, added(["custom_message", "branch_summary"]))],
+  ["openrath", fc.oneof({ weight: 4, arbitrary: bare }, added(["message", "custom_message", "branch_summary"]))],
   ["pi", fc.oneof({ weight: 4, arbitrary: said }, back, name, compact, add, label)],
 ];
 
