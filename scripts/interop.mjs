@@ -78,8 +78,8 @@ ${packages.join("\n")}
 |---|${programs.map(() => "---|").join("")}
 ${rows.join("\n")}
 
-Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.3.0 and
-later, which names a package that is not published; its version 4 of the format is tried with files by hand.
+Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.0.3 to
+1.5.0, which need versions of a package that are not published; its version 4 of the format is tried with files by hand.
 `;
 }
 
