@@ -59,8 +59,8 @@ function versionsPage(programs, trials) {
     return `| ${nameOf(from)} | ${cells.map((problem) => problem ?? "goes on").join(" | ")} |`;
   });
   const packages = programs.map(
-    ({ title, packageName, version, onNode24 }) =>
-      `| ${title} | \`${packageName}\` | ${version} | ${onNode24 ? "24" : process.versions.node.split(".")[0]} |`,
+    ({ title, packageName, version, bin, onNode24 }) =>
+      `| ${title} | \`${packageName}\` | ${version} | ${bin.endsWith(".exe") ? "its own program" : `Node ${onNode24 ? 24 : 20}`} |`,
   );
   return `# Versions that were tried
 
@@ -70,7 +70,7 @@ Each program had a conversation with tools, offline, against a stand-in for its 
 handed the session to each program, in a home directory that had never seen it. A program "goes on" when its next request to
 the model held the words of the user, of the model and of the tools from before.
 
-| program | package | version | Node |
+| program | package | version | runs on |
 |---|---|---|---|
 ${packages.join("\n")}
 

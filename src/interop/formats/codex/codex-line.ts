@@ -3,6 +3,7 @@ import type { Entry } from "../../../session/entry.ts";
 import type { AssistantMessage, ContentPart, Message } from "../../../session/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
+import { answerMarks, spokenMarks } from "../own-marks.ts";
 import { codexOfUsage, itemOfCall, itemOfInput, itemOfOutput, itemOfPart } from "./codex-item.ts";
 
 /** A line of a rollout without its time. `skein` says what Codex has no place for; Codex passes over it. */
@@ -36,15 +37,10 @@ export function linesOfEntry(entry: Entry, writing: CodexWriting): CodexLine[] |
     case "message":
       if (entry.message.role === "assistant") return linesOfAnswer(id, entry.message, writing);
       return [{ ...item(itemOfMessage(entry.message, report)), skein: { id, ...marksOf(entry.message) } }];
-    case "custom_message": {
-      const { type, customType, display, details } = entry;
-      const skein = { id, type, customType, display, ...(details === undefined ? {} : { details }) };
-      return [{ ...item(itemOfInput("user", entry.content, report)), skein }];
-    }
+    case "custom_message":
     case "branch_summary": {
-      const { type, fromId, summary, details } = entry;
-      const skein = { id, type, fromId, ...(details === undefined ? {} : { details }) };
-      return [{ ...item(itemOfInput("user", summary, report)), skein }];
+      const { content, marks } = spokenMarks(entry);
+      return [{ ...item(itemOfInput("user", content, report)), skein: { id, ...marks } }];
     }
     case "model_change":
       writing.model = entry.modelId;
@@ -94,8 +90,10 @@ function linesOfAnswer(id: string, message: AssistantMessage, writing: CodexWrit
   });
   const [first, ...others] = [...parts, ...(message.toolCalls ?? []).map((call) => item(itemOfCall(call)))];
   if (first === undefined) return null;
+  // What it spent has a line of its own.
+  const { usage: _, ...noted } = answerMarks(message);
   const usage = message.usage === undefined ? [] : [lineOfUsage(message.usage, writing)];
-  return [{ ...first, skein: { ...first.skein, id, ...settingsOf(message) } }, ...others, ...usage];
+  return [{ ...first, skein: { ...first.skein, id, ...noted } }, ...others, ...usage];
 }
 
 function itemOfMessage(message: Exclude<Message, AssistantMessage>, report: WriteReport): JsonObject {
@@ -122,10 +120,6 @@ function settings({ cwd, model }: CodexWriting, more: JsonObject = {}): CodexLin
 function marksOf(message: Exclude<Message, AssistantMessage>): JsonObject {
   if (message.role !== "tool") return message.role === "system" ? { role: "system" } : {};
   return { name: message.name, ...(message.isError === true ? { isError: true } : {}) };
-}
-
-function settingsOf({ provider, model, cost, stopReason }: AssistantMessage): JsonObject {
-  return JSON.parse(JSON.stringify({ provider, model, cost, stopReason })) as JsonObject;
 }
 
 function partsOfAnswer({ content }: AssistantMessage): readonly ContentPart[] {

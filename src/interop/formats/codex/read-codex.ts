@@ -5,6 +5,7 @@ import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSi
 import { digest } from "../foreign-id.ts";
 import { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
 import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
 import { itemsOfMessage } from "./codex-line.ts";
@@ -244,8 +245,7 @@ export class CodexReader implements ForeignReader {
     const model = this.#model === undefined ? {} : { model: this.#model };
     const counts = usage === null || usage.totalTokens === 0 ? {} : { usage };
     if (marks === null) return { ...answer, provider: this.#provider, ...model, ...counts };
-    const { id: _, thinking: __, signature: ___, ...settings } = marks;
-    return { ...answer, ...(settings as Partial<AssistantMessage>), ...counts };
+    return { ...answer, ...answerSettings(marks), ...counts };
   }
 }
 
@@ -271,10 +271,9 @@ function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null
   const parts = contentOfItem(item.content);
   if (parts === null) return null;
   const content = textOrParts(parts);
-  const { id: _, ...fields } = marks ?? {};
-  if (fields.type === "custom_message") return { ...fields, content } as unknown as ForeignBody;
-  if (fields.type === "branch_summary") return { ...fields, summary: content } as unknown as ForeignBody;
-  return { type: "message", message: { role: fields.role === "system" ? "system" : "user", content } };
+  const spoken = spokenBody(marks ?? {}, content);
+  if (spoken !== null) return spoken;
+  return { type: "message", message: { role: marks?.role === "system" ? "system" : "user", content } };
 }
 
 /**

@@ -3,6 +3,7 @@ import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../
 import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
 import {
   callOfPart,
@@ -138,10 +139,7 @@ function bodyOf(message: Spoken, before: Spoken | undefined): ForeignBody | null
 
 function inputOf(parts: readonly ContentPart[], marks: JsonObject | null): ForeignBody {
   const content = textOrParts(parts);
-  const { id: _, ...fields } = marks ?? {};
-  if (fields.type === "custom_message") return { ...fields, content } as unknown as ForeignBody;
-  if (fields.type === "branch_summary") return { ...fields, summary: content } as unknown as ForeignBody;
-  return { type: "message", message: { role: "user", content } };
+  return spokenBody(marks ?? {}, content) ?? { type: "message", message: { role: "user", content } };
 }
 
 function answerOf(
@@ -154,7 +152,6 @@ function answerOf(
   const usage = usageOfOpencode(info.tokens);
   const failed = isFields(info.error) ? (info.error.name === "MessageAbortedError" ? "aborted" : "error") : undefined;
   const stopReason = failed ?? FINISHES.find(([finish]) => finish === info.finish)?.[1];
-  const { id: _, type: __, ...settings } = marks ?? {};
   return {
     role: "assistant",
     content: parts.length === 0 ? null : textOrParts(parts),
@@ -164,7 +161,7 @@ function answerOf(
     ...(usage === undefined ? {} : { usage }),
     ...(typeof info.cost === "number" && info.cost > 0 ? { cost: info.cost } : {}),
     ...(stopReason === undefined ? {} : { stopReason }),
-    ...settings,
+    ...answerSettings(marks ?? {}),
   };
 }
 

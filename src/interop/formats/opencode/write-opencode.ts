@@ -7,6 +7,7 @@ import { pathOf } from "../foreign-path.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
+import { spokenMarks } from "../own-marks.ts";
 import { foreignRest, type Rest, withRest } from "../rest-of.ts";
 import { OpencodeIds, opencodeSessionId } from "./opencode-id.ts";
 import { opencodeOfUsage, partOfCall, partOfContent, partsOfAnswer } from "./opencode-part.ts";
@@ -142,13 +143,10 @@ class MessageWriter {
         return entry.message.role === "user"
           ? [this.#input(entry, entry.message.content, {}, rest)]
           : this.#leave("system message");
-      case "custom_message": {
-        const { type, customType, display, details } = entry;
-        return [this.#input(entry, entry.content, { type, customType, display, ...detailsOf(details) })];
-      }
+      case "custom_message":
       case "branch_summary": {
-        const { type, fromId, summary, details } = entry;
-        return [this.#input(entry, summary, { type, fromId, ...detailsOf(details) })];
+        const { content, marks } = spokenMarks(entry);
+        return [this.#input(entry, content, marks)];
       }
       case "compaction":
         return this.#compaction(entry);

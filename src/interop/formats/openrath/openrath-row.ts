@@ -5,6 +5,7 @@ import type { Usage } from "../../../session/usage.ts";
 import type { ForeignBody } from "../foreign-format.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
+import { answerMarks, answerSettings, spokenBody, spokenMarks } from "../own-marks.ts";
 
 /** A row of OpenRath's table. `skein` says what it has no place for; OpenRath passes over it. */
 export interface OpenRathRow {
@@ -23,17 +24,14 @@ export function bodyOfRow({ kind, payload, skein }: JsonObject): ForeignBody | n
     case "system":
       return { type: "message", message: { role: "system", content: content ?? "" } };
     case "user": {
-      const { id: _, timestamp: __, ...fields } = marks;
-      if (fields.type === "custom_message") return { ...fields, content } as unknown as ForeignBody;
-      if (fields.type === "branch_summary") return { ...fields, summary: content } as unknown as ForeignBody;
-      return { type: "message", message: { role: "user", content: content ?? "" } };
+      const words = content ?? "";
+      return spokenBody(marks, words) ?? { type: "message", message: { role: "user", content: words } };
     }
     case "assistant": {
       const toolCalls = callsOf(payload.tool_calls);
       if (toolCalls === null) return null;
-      const { id: _, timestamp: __, ...settings } = marks;
       const calls = toolCalls.length === 0 ? {} : { toolCalls };
-      return { type: "message", message: { role: "assistant", content, ...calls, ...settings } };
+      return { type: "message", message: { role: "assistant", content, ...calls, ...answerSettings(marks) } };
     }
     case "tool_result": {
       const [toolCallId, name] = [textIn(payload.tool_call_id), textIn(payload.name) ?? ""];
@@ -52,15 +50,10 @@ export function rowOfEntry(entry: Entry, report: WriteReport): OpenRathRow | nul
   switch (entry.type) {
     case "message":
       return rowOfMessage(entry.message, stamp, report);
-    case "custom_message": {
-      const { type, customType, display, details } = entry;
-      const skein = { ...stamp, type, customType, display, ...(details === undefined ? {} : { details }) };
-      return { kind: "user", payload: { content: wordsOf(entry.content, report) }, skein };
-    }
+    case "custom_message":
     case "branch_summary": {
-      const { type, fromId, summary, details } = entry;
-      const skein = { ...stamp, type, fromId, ...(details === undefined ? {} : { details }) };
-      return { kind: "user", payload: { content: summary }, skein };
+      const { content, marks } = spokenMarks(entry);
+      return { kind: "user", payload: { content: wordsOf(content, report) }, skein: { ...stamp, ...marks } };
     }
     case "compaction":
       return { kind: "user", payload: { content: entry.summary } };
@@ -96,9 +89,11 @@ function rowOfMessage(message: Message, stamp: JsonObject, report: WriteReport):
     type: "function",
     function: { name, arguments: text },
   }));
-  const { provider, model, usage, cost, stopReason } = message;
-  const settings = JSON.parse(JSON.stringify({ provider, model, usage, cost, stopReason })) as JsonObject;
-  return { kind: "assistant", payload: { content, tool_calls: calls ?? null }, skein: { ...stamp, ...settings } };
+  return {
+    kind: "assistant",
+    payload: { content, tool_calls: calls ?? null },
+    skein: { ...stamp, ...answerMarks(message) },
+  };
 }
 
 function wordsOf(content: NonNullable<Message["content"]>, report: WriteReport): string {
