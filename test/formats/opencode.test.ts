@@ -120,12 +120,28 @@ test("messages that Skein adds come after those of opencode, by which it sorts t
   const [golden] = recorded;
   await using store = openMemoryStore();
   const sessionId = await importText(store, opencode, golden?.text ?? "");
-  for (const content of ["One more.", "And one more."])
-    await store.append(sessionId, [{ type: "message", message: { role: "user", content } }]);
+  // All in one append, and so at the same time.
+  const more = ["One", "more", "and", "one", "more"];
+  await store.append(
+    sessionId,
+    more.map((content) => ({ type: "message", message: { role: "user", content } })),
+  );
   const { messages } = JSON.parse(await writtenText(opencode, store, sessionId));
   const ids = messages.map(({ info }: { info: { id: string } }) => info.id);
-  expect(ids).toHaveLength(10);
+  expect(ids).toHaveLength(13);
   expect(ids.toSorted()).toEqual(ids);
+});
+
+test("a call of another program's has its result, though a line of that program lies between them", async () => {
+  const codex = goldenFiles().find(({ name }) => name === "codex-0.166.0-conversation.jsonl");
+  if (codex === undefined) throw new Error("There is no recording of Codex.");
+  await using store = openMemoryStore();
+  const { messages } = JSON.parse(
+    await writtenText(opencode, store, await importText(store, codex.format, codex.text)),
+  );
+  const parts = messages.flatMap(({ parts }: { parts: { type: string; state?: { status: string } }[] }) => parts);
+  const states = parts.flatMap(({ state }: { state?: { status: string } }) => state?.status ?? []);
+  expect(states).toEqual(["completed", "completed", "completed"]);
 });
 
 test.for(["{}", '{"info":{"id":"ses_1"}}', '{"info":{"id":"ses_1"},"messages":', "[]"])(
