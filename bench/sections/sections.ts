@@ -4,6 +4,7 @@ import { checksSection } from "./checks-section.ts";
 import { coldSection } from "./cold-section.ts";
 import { fleetSection } from "./fleet-section.ts";
 import { forkSection } from "./fork-section.ts";
+import { formatsSection } from "./formats-section.ts";
 import { growthSection } from "./growth-section.ts";
 import { httpSection } from "./http-section.ts";
 import { lifecycleSection } from "./lifecycle-section.ts";
@@ -29,6 +30,7 @@ export const sections: readonly Section[] = [
   treeSection,
   runsSection,
   lifecycleSection,
+  formatsSection,
   sandboxSection,
   httpSection,
   checksSection,

@@ -1,8 +1,8 @@
-import { checkDrafts } from "../../session/draft.ts";
-import { type EntryDraft, isNode } from "../../session/entry.ts";
-import { SessionError } from "../../session/errors.ts";
+import { JSON_DEPTH_MAX } from "../../internal/json.ts";
+import { isNode } from "../../session/entry.ts";
+import { bodyProblem, excessProblem } from "../../session/entry-check.ts";
 import { isTimestamp } from "../../session/header.ts";
-import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
+import { ENTRY_BYTES_MAX, ID_CHARACTERS_MAX } from "../../session/limits.ts";
 import type {
   ForeignBody,
   ForeignDraft,
@@ -64,7 +64,7 @@ export class ForeignLog implements ForeignLogSink {
   add({ id, parentId, time, body: said, rest }: ForeignEntry, lines: readonly ForeignLine[]): void {
     if (this.#repeats(id, lines)) return;
     const body = rest === undefined ? said : { ...said, foreign: { [this.#format]: rest } };
-    if (!holds({ ...body, id })) {
+    if (!holds(body, id)) {
       const place = { id, time, ...(parentId === undefined ? {} : { parentId }) };
       for (const [index, line] of lines.entries()) this.keep(line, index === 0 ? place : { time });
       return;
@@ -166,15 +166,26 @@ function lengthOf(lines: readonly ForeignLine[]): number {
   return lines.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** Whether a log can hold an entry. */
-function holds(draft: EntryDraft): boolean {
-  try {
-    checkDrafts([draft], { verbatim: false });
-    return true;
-  } catch (error) {
-    if (error instanceof SessionError) return false;
-    throw error;
+/** Whether a log can hold an entry. What was read as JSON needs no copy to find that out; the store makes one later. */
+function holds(body: ForeignBody, id: string): boolean {
+  const bound = boundOf(body, 0);
+  if (!isEntryId(id) || bound === Number.POSITIVE_INFINITY) return false;
+  if (bound > ENTRY_BYTES_MAX && Buffer.byteLength(JSON.stringify(body)) > ENTRY_BYTES_MAX) return false;
+  return bodyProblem(body) === null && excessProblem(body) === null;
+}
+
+/** An upper bound of the bytes of a value as JSON; infinite where a log could not hold it at any size. */
+function boundOf(value: unknown, depth: number): number {
+  // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
+  if (typeof value === "string") return value.length * 6 + 2;
+  if (typeof value !== "object" || value === null) return 32;
+  if (depth >= JSON_DEPTH_MAX - 1) return Number.POSITIVE_INFINITY;
+  let bytes = 2;
+  for (const key in value) {
+    if (key === "__proto__") return Number.POSITIVE_INFINITY;
+    bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key], depth + 1);
   }
+  return bytes;
 }
 
 function isEntryId(id: string): boolean {

@@ -16,25 +16,30 @@ export interface Rest {
 /** What of a foreign object its translation does not say; undefined where it says all. `withRest` brings it back. */
 export function restOf(original: JsonValue, translated: JsonValue): Rest | undefined {
   const [from, to] = [fieldsOf(translated), fieldsOf(original)];
-  const set: Record<string, JsonValue> = {};
-  const inside: Record<string, Rest> = {};
+  let set: Record<string, JsonValue> | undefined;
+  let inside: Record<string, Rest> | undefined;
+  let unset: string[] | undefined;
   for (const key in to) {
     const [value, other] = [to[key] as JsonValue, from[key]];
     if (other === value) continue;
     if (other === undefined || !canPatch(value, other)) {
-      if (other === undefined || !sameJson(value, other)) set[key] = value;
+      if (other !== undefined && sameJson(value, other)) continue;
+      set ??= {};
+      set[key] = value;
       continue;
     }
     const rest = restOf(value, other);
-    if (rest !== undefined) inside[key] = rest;
+    if (rest === undefined) continue;
+    inside ??= {};
+    inside[key] = rest;
   }
-  const unset = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
-  const rest: Rest = {
-    ...(Object.keys(set).length === 0 ? {} : { set }),
-    ...(unset.length === 0 ? {} : { unset }),
-    ...(Object.keys(inside).length === 0 ? {} : { inside }),
-  };
-  return Object.keys(rest).length === 0 ? undefined : rest;
+  for (const key in from) {
+    if (Object.hasOwn(to, key)) continue;
+    unset ??= [];
+    unset.push(key);
+  }
+  if (set === undefined && inside === undefined && unset === undefined) return undefined;
+  return { ...(set && { set }), ...(unset && { unset }), ...(inside && { inside }) };
 }
 
 /** A translated object with what its translation did not say. */

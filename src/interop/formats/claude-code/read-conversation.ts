@@ -40,6 +40,8 @@ export class ConversationReader {
   readonly #entryOf = new Map<string, string>();
   /** The lines of boundaries and of their summaries. */
   readonly #compacted = new Set<string>();
+  /** What the program could not say of an entry is of no interest when it comes from there. */
+  readonly #unsaid = new WriteReport();
   #name: string | null = null;
   #renames = 0;
   #answer: OpenAnswer | null = null;
@@ -91,7 +93,7 @@ export class ConversationReader {
     }
     this.#entryOf.set(idOf(line), idOf(this.#answer.lines[0] ?? line));
     this.#answer.lines.push(line);
-    for (const { id, name } of answerOfLines([line.value]).toolCalls ?? []) {
+    for (const [id, name] of callsIn(line.value.message)) {
       this.#answer.callIds.add(id);
       this.#toolNames.set(id, name);
     }
@@ -217,7 +219,7 @@ export class ConversationReader {
     const time = first.value.timestamp;
     const parentUuid = this.#tree.parentOf({ parentId: this.#log.place(parentId) });
     const entry = { ...body, id, timestamp: timestampOf(time) ?? "" } as Entry;
-    const written = linesOfEntry(entry, this.#context, { parentUuid, keptUuid }, new WriteReport()) ?? [];
+    const written = linesOfEntry(entry, this.#context, { parentUuid, keptUuid }, this.#unsaid) ?? [];
     const rest = restOfLines(
       lines.map(({ value }) => value),
       written,
@@ -238,6 +240,15 @@ export class ConversationReader {
     if (id === undefined) this.#tree.skip({ id: leafId, parentId: before });
     else this.#tree.put({ id: leafId }, id);
   }
+}
+
+/** The ids and names of the calls in a line of an answer. */
+function callsIn({ content }: JsonObject): [string, string][] {
+  const blocks = Array.isArray(content) ? (content as readonly JsonValue[]) : [];
+  return blocks.flatMap((block): [string, string][] => {
+    if (!isFields(block) || block.type !== "tool_use") return [];
+    return typeof block.id === "string" && typeof block.name === "string" ? [[block.id, block.name]] : [];
+  });
 }
 
 /** Whether a line hangs on the tree. */
