@@ -20,7 +20,7 @@ await main(async () => {
   await ensureBuild();
   const { programs } = await import("../test/interop/programs.mjs");
   const { openStandIn } = await import("../test/interop/stand-in.mjs");
-  const { converse, goOn } = await import("../test/interop/try-program.mjs");
+  const { compact, compacted, conversation, converse, goOn } = await import("../test/interop/try-program.mjs");
   const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);
   if (chosen.length === 0) throw new SetupError(`--only is "${options.only}", which is no program.\n\n${usage}`);
   const standIn = await openStandIn();
@@ -28,15 +28,27 @@ await main(async () => {
   /** @type {Trial[]} */
   const trials = [];
   try {
+    /** @type {{ program: Program, command: string[] }[]} */
     const installed = [];
     for (const program of chosen) installed.push({ program, command: await commandOf(program) });
     for (const each of installed) said.push(await converse(each, standIn, options));
     for (const from of said) {
       for (const to of installed) {
-        const problem = await goOn(from, to, standIn).catch((error) => String(error.message ?? error));
+        const problem = await goOn(from, to, standIn, conversation).catch(sentenceOf);
         trials.push({ from: from.program, to: to.program, problem });
         console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "goes on"}`);
       }
+    }
+    for (const from of said) {
+      const same = installed.find(({ program }) => program === from.program);
+      if (same === undefined || from.program.compact === undefined) continue;
+      const again = async () => {
+        await compact(from, options);
+        return goOn(from, same, standIn, compacted);
+      };
+      const problem = await again().catch(sentenceOf);
+      trials.push({ from: from.program, to: null, problem });
+      console.log(`${nameOf(from.program)} after a compaction: ${problem ?? "goes on"}`);
     }
   } finally {
     for (const { place } of said) place.remove();
@@ -47,7 +59,10 @@ await main(async () => {
 });
 
 /** @typedef {import("../test/interop/programs.mjs").Program} Program */
-/** @typedef {{ from: Program, to: Program, problem: string | null }} Trial */
+/**
+ * What became of handing a session on; `to` is null for a session that was compacted and went back to where it came from.
+ * @typedef {{ from: Program, to: Program | null, problem: string | null }} Trial
+ */
 
 /**
  * @param {readonly Program[]} programs
@@ -55,12 +70,12 @@ await main(async () => {
  */
 function versionsPage(programs, trials) {
   const rows = programs.map((from) => {
-    const cells = programs.map((to) => trials.find((trial) => trial.from === from && trial.to === to)?.problem);
-    return `| ${nameOf(from)} | ${cells.map((problem) => problem ?? "goes on").join(" | ")} |`;
+    const cells = [...programs, null].map((to) => trials.find((trial) => trial.from === from && trial.to === to));
+    return `| ${nameOf(from)} | ${cells.map((trial) => (trial === undefined ? "not tried" : (trial.problem ?? "goes on"))).join(" | ")} |`;
   });
   const packages = programs.map(
     ({ title, packageName, version, bin, onNode24 }) =>
-      `| ${title} | \`${packageName}\` | ${version} | ${bin.endsWith(".exe") ? "its own program" : `Node ${onNode24 ? 24 : 20}`} |`,
+      `| ${title} | \`${packageName}\` | ${version} | ${bin.endsWith(".exe") ? "its own program" : `Node ${onNode24 ? 24 : parseInt(process.versions.node, 10)}`} |`,
   );
   return `# Versions that were tried
 
@@ -68,19 +83,26 @@ Written by \`npm run interop\` on ${new Date().toISOString().slice(0, 10)}; form
 
 Each program had a conversation with tools, offline, against a stand-in for its model's API. Skein imported its file and
 handed the session to each program, in a home directory that had never seen it. A program "goes on" when its next request to
-the model held the words of the user, of the model and of the tools from before.
+the model held the words of the user, of the model and of the tools from before; after a compaction of its own, what came
+after that, and nothing of what its tools had said before.
 
 | program | package | version | runs on |
 |---|---|---|---|
 ${packages.join("\n")}
 
-| from \\ to | ${programs.map(nameOf).join(" | ")} |
-|---|${programs.map(() => "---|").join("")}
+| from \\ to | ${programs.map(nameOf).join(" | ")} | itself, compacted |
+|---|${programs.map(() => "---|").join("")}---|
 ${rows.join("\n")}
 
 Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.0.3 to
-1.5.0, which need versions of a package that are not published; its version 4 of the format is tried with files by hand.
+1.5.0, which need versions of a package that are not published; version 4 of its format is tried with a file that the core of
+0.87.1 wrote.
 `;
+}
+
+/** @param {unknown} error */
+function sentenceOf(error) {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** @param {Program} program */

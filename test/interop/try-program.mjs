@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openPlace } from "./program-place.mjs";
 import { recordSession } from "./record.mjs";
@@ -14,22 +14,31 @@ const skein = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url))
 
 const question = "Look into notes.txt and tell me where the kettle is.";
 
+const fromTool = "The key of the shed is under the third pot.";
+const last = "What did I ask first?";
+
 /** What must be in the request of a program that goes on with the conversation: words of the user, of tools and of the model. */
-const words = [
-  question,
-  "The blue kettle is in the shed.",
-  "Look into both files at once.",
-  "The key of the shed is under the third pot.",
-  "Understood, I keep that in mind.",
-  "What did I ask first?",
-];
+export const conversation = {
+  present: [
+    question,
+    "The blue kettle is in the shed.",
+    "Look into both files at once.",
+    fromTool,
+    "Understood, I keep",
+    last,
+  ],
+  absent: [],
+};
+
+/** What must be in it, and what must not, when the program has compacted the conversation before. */
+export const compacted = { present: ["Remember the word marmalade.", last], absent: [fromTool] };
 
 /**
  * Has a conversation with a program: a call with thoughts before it, two calls at once, and a sub-agent where it has any.
  * @param {Installed} installed
  * @param {StandIn} standIn
  * @param {{ record: boolean }} options
- * @returns {Promise<{ program: Program, place: Place, path: string }>}
+ * @returns {Promise<{ program: Program, place: Place, id: string, path: string }>}
  */
 export async function converse({ program, command }, standIn, { record }) {
   const place = openPlace(program, command, standIn.url);
@@ -38,8 +47,21 @@ export async function converse({ program, command }, standIn, { record }) {
   await place.run(program.resume(id, "Look into both files at once."));
   await place.run(program.resume(id, "Let a helper look for the kettle."));
   const { path } = await place.newest();
-  if (record) await keep(program, place, id, path);
-  return { program, place, path };
+  if (record) recordSession(path, `${fixtureOf(program)}-conversation${extname(path)}`, place);
+  return { program, place, id, path };
+}
+
+/**
+ * Lets a program compact its conversation, and goes on with it.
+ * @param {{ program: Program, place: Place, id: string, path: string }} said
+ * @param {{ record: boolean }} options
+ */
+export async function compact({ program, place, id, path }, { record }) {
+  if (program.compact === undefined) throw new Error(`${program.title} has no command that compacts a session.`);
+  const { args, talk } = program.compact(id);
+  await place.run(args, talk);
+  await place.run(program.resume(id, "Remember the word marmalade."));
+  if (record) recordSession(path, `${fixtureOf(program)}-compacted${extname(path)}`, place);
 }
 
 /**
@@ -47,9 +69,10 @@ export async function converse({ program, command }, standIn, { record }) {
  * @param {{ program: Program, path: string }} said
  * @param {Installed} installed
  * @param {StandIn} standIn
- * @returns {Promise<string | null>} what was missing from the request of the program that went on, or null
+ * @param {{ present: readonly string[], absent: readonly string[] }} words
+ * @returns {Promise<string | null>} what was wrong with the request of the program that went on, or null
  */
-export async function goOn({ program, path }, { program: other, command }, standIn) {
+export async function goOn({ program, path }, { program: other, command }, standIn, { present, absent }) {
   const target = openPlace(other, command, standIn.url);
   try {
     const store = `sqlite:${join(target.folder, "skein.db")}`;
@@ -58,12 +81,14 @@ export async function goOn({ program, path }, { program: other, command }, stand
     const { commands } = JSON.parse(runSkein(target, handoff));
     for (const [, ...args] of commands.slice(0, -1)) await target.run(args);
     const before = standIn.asked.length;
-    await target.run(other.resume(commands.at(-1).at(-1), "What did I ask first?"));
-    const bodies = standIn.asked.slice(before).map(({ body }) => body);
-    const missing = bodies.map((body) => words.filter((each) => !body.includes(each)));
-    const fewest = missing.sort((a, b) => a.length - b.length)[0];
-    if (fewest === undefined) return "it asked nothing";
-    return fewest.length === 0 ? null : `its request lacks "${fewest.join('", "')}"`;
+    await target.run(other.resume(commands.at(-1).at(-1), last));
+    // A program may ask for other things as well, as a title.
+    const body = standIn.asked.slice(before).find(({ body }) => body.includes(present[0] ?? ""))?.body;
+    if (body === undefined) return `no request of its holds "${present[0]}"`;
+    const missing = present.filter((each) => !body.includes(each));
+    const left = absent.filter((each) => body.includes(each));
+    if (missing.length > 0) return `its request lacks "${missing.join('", "')}"`;
+    return left.length > 0 ? `its request still holds "${left.join('", "')}"` : null;
   } finally {
     target.remove();
   }
@@ -84,19 +109,7 @@ function runSkein({ home, project }, args) {
   return stdout;
 }
 
-/**
- * Keeps the conversation as a fixture, and what becomes of it by a compaction.
- * @param {Program} program
- * @param {Place} place
- * @param {string} id
- * @param {string} path
- */
-async function keep(program, place, id, path) {
-  const fixtures = join(golden, `${program.format}-${program.version}`);
-  recordSession(path, `${fixtures}-conversation${path.endsWith(".json") ? ".json" : ".jsonl"}`, place);
-  if (program.compact === undefined) return;
-  const { args, talk } = program.compact(id);
-  await place.run(args, talk);
-  await place.run(program.resume(id, "Remember the word marmalade."));
-  recordSession((await place.newest()).path, `${fixtures}-compacted.jsonl`, place);
+/** @param {Program} program */
+function fixtureOf({ format, version }) {
+  return join(golden, `${format}-${version}`);
 }
