@@ -22,7 +22,8 @@ export const formatsSection: Section = {
     const { foreignFiles: count, foreignFileBytes: bytes } = bench.sizes;
     bench.progress(`formats: ${count} files of ${formatBytes(bytes)}`);
     const folder = await bench.fixtures.folder("foreign");
-    const paths = await Promise.all(Array.from({ length: count }, (_, index) => writeSession(folder, index, bytes)));
+    const paths: string[] = [];
+    for (let index = 0; index < count; index++) paths.push(await writeSession(folder, index, bytes));
     const rows: Row[] = [];
     for (const kind of ["jsonl", "sqlite"] as const) rows.push(...(await importRows(bench, kind, folder, paths)));
     return rows;

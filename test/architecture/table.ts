@@ -21,7 +21,7 @@ export const architecture: Architecture = {
     export: ["tree", ...storage],
     interop: ["export", "tree", ...storage],
     workers: ["group", ...parts],
-    http: ["export", "group", "workers", ...parts],
+    http: ["export", "group", "interop", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
     cli: ["index", "http", "export", "group", "interop", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.

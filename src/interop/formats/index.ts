@@ -13,7 +13,7 @@ export type {
   Handoff,
 } from "./foreign-format.ts";
 export { type LostLine, ReadReport, WriteReport } from "./foreign-report.ts";
-export { detectFormat, FOREIGN_FORMATS, foreignFormat } from "./formats.ts";
+export { detectFormat, FOREIGN_FORMATS, foreignFormat, formatOfText } from "./formats.ts";
 export { type ForeignReading, type ForeignSession, readForeign } from "./read-foreign.ts";
 export { type ForeignWriting, type WriteForeignOptions, writeForeign } from "./write-foreign.ts";
 export { type FollowedPlace, type FollowOptions, followFiles } from "./follow-files.ts";

@@ -3,7 +3,7 @@ import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { createHeader, type Lineage, type SessionHeader } from "../../session/header.ts";
 import { isCwd } from "../../session/id.ts";
-import type { SessionStore } from "../../session/store.ts";
+import type { CreateOptions, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "../../stores/doctor/log-digest.ts";
 import type { ForeignDraft, ForeignHeader, FormatName } from "./foreign-format.ts";
 import { digest, foreignSessionId } from "./foreign-id.ts";
@@ -19,6 +19,8 @@ export interface ImportTarget {
   readonly counts?: boolean;
   /** Says what would become of them, and stores nothing. */
   readonly dryRun?: boolean;
+  /** What the store is to refuse, where the sessions come in by a request. */
+  readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax"> & { readonly entriesMax: number };
 }
 
 /** How often an append is tried again because someone else was faster. */
@@ -46,6 +48,7 @@ export class StoredLog {
   #known: Map<string, string> | null = null;
   /** The ids of entries that have changed, with those of the new ones. */
   readonly #changed = new Map<string, string>();
+  #count = 0;
   /** Where the file's own leaf is. */
   #leafId: string | null = null;
 
@@ -60,8 +63,19 @@ export class StoredLog {
   async store(): Promise<void> {
     if (this.outcome === "deleted") return;
     const drafts = this.#log.take();
+    this.#checkCount(drafts.length);
     if (this.#head === null && !(await this.#find())) await this.#create(drafts);
     else if (drafts.length > 0) await this.#append(drafts);
+  }
+
+  #checkCount(count: number): void {
+    this.#count += count;
+    const { entriesMax = Number.POSITIVE_INFINITY } = this.#target.limits ?? {};
+    if (this.#count > entriesMax)
+      throw new SessionError(
+        "TOO_LARGE",
+        `The file has more than the ${entriesMax} entries that may be imported at once.`,
+      );
   }
 
   /** Whether the session is there already. */
@@ -77,7 +91,8 @@ export class StoredLog {
   async #create(drafts: readonly ForeignDraft[]): Promise<void> {
     try {
       const header = this.#header(drafts);
-      if (this.#target.dryRun !== true) this.#head = await this.#target.store.create(header, { entries: drafts });
+      const options = { entries: drafts, ...createLimits(this.#target) };
+      if (this.#target.dryRun !== true) this.#head = await this.#target.store.create(header, options);
     } catch (error) {
       // It was deleted here, and can be brought back; or another import has just made it.
       if (!(error instanceof SessionError) || error.code !== "SESSION_EXISTS") throw error;
@@ -140,7 +155,9 @@ export class StoredLog {
 
   async #write(drafts: readonly ForeignDraft[], expectedVersion: number): Promise<SessionHead> {
     const stamped = drafts.map((draft) => ({ ...draft, inherited: true as const }));
-    const options = { verbatim: true, expectedVersion };
+    const { variablesBytesMax } = this.#target.limits ?? {};
+    const guard = variablesBytesMax === undefined ? {} : { guard: { variablesBytesMax } };
+    const options = { verbatim: true, expectedVersion, ...guard };
     return (await this.#target.store.append(this.sessionId, stamped, options)).head;
   }
 
@@ -178,6 +195,12 @@ export class StoredLog {
     if (draft.type === "leaf") this.#leafId = draft.targetId;
     else if (isNode(draft) && draft.parentId === this.#leafId) this.#leafId = draft.id;
   }
+}
+
+function createLimits({ limits }: ImportTarget): Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax"> {
+  if (limits === undefined) return {};
+  const { entriesMax: _entriesMax, ...others } = limits;
+  return others;
 }
 
 function fingerprint(entry: Entry | ForeignDraft): string {
