@@ -87,8 +87,8 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
         </button>
         <div className="sessions-import">
           <ImportButton />
-          <ImportDrop />
         </div>
+        <ImportDrop />
         {[create.error, restore.error].map(
           (error) =>
             error !== null && (
