@@ -72,7 +72,7 @@ export const serve: Command = {
   },
   examples: [
     { line: "skein serve", what: "for yourself, with the model that needs no key" },
-    { line: "skein serve --follow claude-code,pi", what: "with your sessions of these programs, as they grow" },
+    { line: "skein serve --follow claude-code,codex,pi", what: "with your sessions of these programs, as they grow" },
     { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sessions to look at" },
     {
       line: "skein serve --host 0.0.0.0 --token-file ./tokens --agent clerk=openai/gpt-5-mini",
