@@ -66,6 +66,9 @@ export interface Sizes {
   readonly fleetRuns: number;
   /** Rings whose way is measured. */
   readonly bellRounds: number;
+  /** Sessions of another program that are imported, and how large each is. */
+  readonly foreignFiles: number;
+  readonly foreignFileBytes: number;
   /** Sessions and rings over which their bytes are averaged. */
   readonly scaleItems: number;
 }
@@ -111,6 +114,8 @@ export const FULL_SIZES: Sizes = {
   coldMessages: 2000,
   fleetRuns: 2000,
   bellRounds: 201,
+  foreignFiles: 1000,
+  foreignFileBytes: 1_000_000,
   scaleItems: 250,
 };
 
@@ -155,5 +160,7 @@ export const QUICK_SIZES: Sizes = {
   coldMessages: 20,
   fleetRuns: 20,
   bellRounds: 5,
+  foreignFiles: 5,
+  foreignFileBytes: 20_000,
   scaleItems: 20,
 };

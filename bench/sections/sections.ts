@@ -5,6 +5,7 @@ import { coldSection } from "./cold-section.ts";
 import { eraseSection } from "./erase-section.ts";
 import { fleetSection } from "./fleet-section.ts";
 import { forkSection } from "./fork-section.ts";
+import { formatsSection } from "./formats-section.ts";
 import { growthSection } from "./growth-section.ts";
 import { httpSection } from "./http-section.ts";
 import { lifecycleSection } from "./lifecycle-section.ts";
@@ -30,6 +31,7 @@ export const sections: readonly Section[] = [
   treeSection,
   runsSection,
   lifecycleSection,
+  formatsSection,
   sandboxSection,
   httpSection,
   checksSection,

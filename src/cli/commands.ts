@@ -15,6 +15,7 @@ import { erase } from "./commands/erase.ts";
 import { exportCommand } from "./commands/export.ts";
 import { exportUser } from "./commands/export-user.ts";
 import { fork } from "./commands/fork.ts";
+import { handoff } from "./commands/handoff.ts";
 import { importCommand } from "./commands/import.ts";
 import { label } from "./commands/label.ts";
 import { list } from "./commands/list.ts";
@@ -38,7 +39,17 @@ import { worker } from "./commands/worker.ts";
 const reading: readonly Command[] = [list, search, show, tree, stats];
 const running: readonly Command[] = [runs, approvals, approve, deny, cancel, recover];
 const changing: readonly Command[] = [label, rename, fork, merge, compact, checkpoint, checkpoints, restore];
-const keeping: readonly Command[] = [exportCommand, importCommand, copy, deleteCommand, undelete, prune, sweep, doctor];
+const keeping: readonly Command[] = [
+  exportCommand,
+  importCommand,
+  handoff,
+  copy,
+  deleteCommand,
+  undelete,
+  prune,
+  sweep,
+  doctor,
+];
 const persons: readonly Command[] = [exportUser, erase];
 const serving: readonly Command[] = [serve, worker, open, token];
 const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...persons, ...serving];

@@ -4,6 +4,24 @@ import { openPrivateFile } from "../internal/private-file.ts";
 import { SessionError } from "../index.ts";
 import { show } from "../session/errors.ts";
 
+const BATCH_CHARACTERS = 64 * 1024;
+
+/** The same text in pieces that are worth writing. */
+export async function* batches(
+  pieces: AsyncIterable<string>,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  let batch = "";
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    batch += piece;
+    if (batch.length < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = "";
+  }
+  if (batch !== "") yield batch;
+}
+
 /** Writes beside the file and puts it in place when it is whole. Resolves to how many bytes it has. */
 export async function writeNewFile(
   path: string,
@@ -50,7 +68,8 @@ export async function refuseExisting(path: string): Promise<void> {
   if (await exists(path)) throw alreadyThere(path);
 }
 
-async function exists(path: string): Promise<boolean> {
+/** Whether there is such a file. */
+export async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,

@@ -13,6 +13,8 @@ import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts
  * - What was sanitized once stays as it is when it is sanitized again.
  */
 export interface Sanitizer {
+  /** How many different secrets it has seen. */
+  readonly secrets: number;
   /** Remembers the secrets of a text or a JSON value. */
   learn(value: unknown): void;
   /** A copy of a text or a JSON value without secrets. */
@@ -65,6 +67,10 @@ class SecretSanitizer implements Sanitizer {
   constructor(homeDirectory: string) {
     const usable = homeDirectory.length > 3;
     this.#home = usable ? new RegExp(`${escapePattern(homeDirectory)}(?![\\w.-])`, "g") : null;
+  }
+
+  get secrets(): number {
+    return this.#numbers.size;
   }
 
   learn(value: unknown): void {

@@ -80,6 +80,24 @@ export interface SessionView extends ListedSession {
   readonly path: PathView;
 }
 
+/** What was found in a file that another program has written. */
+export interface ImportFound {
+  /** Whose file it is. */
+  readonly format: string;
+  /** Entries that the session got. */
+  readonly added: number;
+  /** Lines that became entries, that are kept as they are, and that could not be read. */
+  readonly mapped: number;
+  readonly kept: number;
+  readonly lost: number;
+}
+
+/** A session that was imported. */
+export interface ImportedView extends SessionView {
+  /** Only for a file of another program. */
+  readonly found?: ImportFound;
+}
+
 /** What the path to a session's leaf adds up to, and what is set on it. */
 export interface PathView extends Omit<PathSummary, "settings"> {
   readonly settings: Settings;

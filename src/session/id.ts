@@ -26,9 +26,14 @@ export function checkName(id: unknown, what: string): asserts id is string {
   );
 }
 
+/** Whether a text may be a working directory. */
+export function isCwd(cwd: unknown): cwd is string {
+  return typeof cwd === "string" && cwd.length > 0 && cwd.length <= CWD_CHARACTERS_MAX && isClean(cwd);
+}
+
 /** @throws {SessionError} `INVALID_HEADER` unless the text may be a working directory. */
 export function checkCwd(cwd: unknown): asserts cwd is string {
-  if (typeof cwd === "string" && cwd.length > 0 && cwd.length <= CWD_CHARACTERS_MAX && isClean(cwd)) return;
+  if (isCwd(cwd)) return;
   throw new SessionError(
     "INVALID_HEADER",
     `${show(cwd)} is not a working directory: use a path without control characters.`,

@@ -19,11 +19,11 @@ export const architecture: Architecture = {
     lifecycle: loop,
     group: parts,
     export: ["tree", ...storage],
-    workers: ["group", ...parts],
-    http: ["export", "group", "workers", ...parts],
     interop: ["export", "tree", ...storage],
+    workers: ["group", ...parts],
+    http: ["export", "group", "interop", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
-    cli: ["index", "http", "export", "group", "testing", "workers", ...parts],
+    cli: ["index", "http", "export", "group", "interop", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
     index: ["export", "group", ...parts],
   },
@@ -62,6 +62,7 @@ export const architecture: Architecture = {
     "src/models/api-key.ts": "the default key of a model",
     "src/lifecycle/config-from-environment.ts": "the session config",
     "src/cli/hide-environment.ts": "what must not be read by commands",
+    "src/interop/formats/program-home.ts": "where other programs keep their sessions",
     "src/sandboxes/local/host-environment.ts": "what a shell needs to find its programs",
   },
   readsArgv: {

@@ -1,3 +1,4 @@
+import { goldenText } from "../formats/foreign-samples.ts";
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
@@ -170,5 +171,21 @@ browserTest(
     await dialog.getByRole("button", { name: "Done" }).click();
     await rowOf(page, "Of Zoe alone").waitFor({ state: "detached" });
     expect((await client.search("quetzalcoatlus")).items).toEqual([]);
+  },
+);
+
+browserTest(
+  "a file of another program that is dropped on the page comes in, and the page says what was found",
+  async ({ open }) => {
+    const page = await open({ at: "#/" });
+    await page.getByRole("button", { name: "Import a file" }).first().waitFor();
+    const drop = (text: string) => `(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([${JSON.stringify(text)}], "talk.jsonl"));
+    window.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  })()`;
+    await page.evaluate(drop(goldenText("pi-0.73.1.jsonl")));
+    await page.getByText("1 session came in (1 of pi).").waitFor();
+    await page.getByText("One note, and it says hello.").first().waitFor();
   },
 );

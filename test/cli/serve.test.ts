@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createClient } from "../../src/http/client/index.ts";
+import { goldenText } from "../formats/foreign-samples.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { builtProgram, runHere, sampleStore } from "./run-skein.ts";
 
@@ -162,6 +163,20 @@ test("serve makes sample sessions once, and a group to talk with", async () => {
   const made = await names();
   expect(made).toContain("Plan a trip");
   expect(await names()).toEqual(made);
+});
+
+test("serve follows the sessions of other programs", async () => {
+  const home = await makeDirectory();
+  const path = join(home, "sessions", "one.jsonl");
+  const lines = goldenText("pi-0.73.1.jsonl").split("\n");
+  await mkdir(join(home, "sessions"));
+  await writeFile(path, `${lines.slice(0, 8).join("\n")}\n`);
+  const store = `jsonl:${await makeDirectory()}`;
+  const server = await startServerIn({ PI_CODING_AGENT_DIR: home }, "--store", store, "--follow", "pi");
+  const { sessions } = createClient(server);
+  await vi.waitFor(async () => expect((await sessions.list()).items).toHaveLength(1), 10_000);
+  await appendFile(path, lines.slice(8).join("\n"));
+  await vi.waitFor(async () => expect((await sessions.list()).items[0]?.leafId).toBe("a57771d9"), 10_000);
 });
 
 test("serve gives a browser the studio", async () => {

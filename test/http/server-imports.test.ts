@@ -7,6 +7,7 @@ import { GroupSession } from "../../src/group/group-session.ts";
 import type { RunView } from "../../src/http/client/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import { workspaceTools } from "../../src/tools/index.ts";
+import { goldenText } from "../formats/foreign-samples.ts";
 import { forgedLines } from "../forged-log.ts";
 import { callOf, calling, saying } from "../sample-run.ts";
 import { answering } from "./runs-agents.ts";
@@ -158,4 +159,28 @@ test.for<readonly [string, () => string[]]>([
     expect(JSON.stringify(body).length).toBeLessThan(1000);
   }
   expect(await server.store.count()).toBe(before);
+});
+
+test("a file of another program is its user's own session, and again adds only what is new", async () => {
+  const { server } = await openActing(saying("Hello."));
+  const lines = goldenText("pi-0.73.1.jsonl").trim().split("\n");
+  const first = await post(server, "ann", lines.slice(0, 8));
+  expect([first.status, first.body.found]).toEqual([201, { format: "pi", added: 7, mapped: 8, kept: 0, lost: 0 }]);
+  expect(first.body.header).toMatchObject({ userId: "ann", inherited: { entries: 7, counts: false } });
+  const again = await post(server, "ann", lines);
+  expect([again.body.header.id, again.body.found.added]).toEqual([first.body.header.id, 2]);
+  const other = await post(server, "root", lines);
+  expect(other.body.header.id).not.toBe(first.body.header.id);
+});
+
+test("a file of another program has as many entries and variables as others may have", async () => {
+  const server = await openRunServer({
+    init: { limits: { rate: null, importEntriesMax: 3 } },
+  });
+  const lines = goldenText("pi-0.73.1.jsonl").trim().split("\n");
+  expect(await post(server, "ann", lines)).toMatchObject({ status: 413, body: { code: "TOO_LARGE" } });
+  const data = { set: { big: "x".repeat(300_000) }, unset: [] };
+  const stamp = { id: "v1", parentId: null, timestamp: "2025-11-16T07:01:54.000Z" };
+  const variables = JSON.stringify({ type: "custom", ...stamp, customType: "skein.variables", data });
+  expect((await post(server, "ann", [lines[0] ?? "", variables])).status).toBeGreaterThanOrEqual(400);
 });

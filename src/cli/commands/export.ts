@@ -1,11 +1,11 @@
 import { extname } from "node:path";
 import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../export/index.ts";
 import { SessionError } from "../../index.ts";
-import { type Command, type CommandContext, textOption } from "../command.ts";
+import { type Command, textOption } from "../command.ts";
+import { exportForeign, FOREIGN_NAMES } from "../foreign-export.ts";
 import { findEntryId, findSession, SESSION_ARGUMENT } from "../session-reference.ts";
-import { refuseExisting, writeNewFile } from "../write-new-file.ts";
+import { batches, refuseExisting, writeNewFile } from "../write-new-file.ts";
 
-const BATCH_CHARACTERS = 64 * 1024;
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
   ".jsonl": "jsonl",
   ".md": "markdown",
@@ -17,7 +17,7 @@ const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
 /** Writes a session to a file, or to the standard output. */
 export const exportCommand: Command = {
   name: "export",
-  summary: "Write a session as Markdown, as a page of HTML, or as JSONL that can be imported again.",
+  summary: "Write a session as Markdown, HTML, JSONL that can be imported again, or as another program's session.",
   details:
     "JSONL holds all of the log, or with --leaf the path to that entry; the others hold one path. --sanitize looks for keys, tokens and passwords by how they look and by their names: read what comes out before you share it.",
   arguments: [SESSION_ARGUMENT],
@@ -27,6 +27,8 @@ export const exportCommand: Command = {
       choices: EXPORT_FORMATS,
       what: "what to write (default: by the ending of the file, otherwise markdown)",
     },
+    to: { value: "PROGRAM", choices: FOREIGN_NAMES, what: "write it as this program would have, instead of --format" },
+    cwd: { value: "DIRECTORY", what: "with --to, where the program is to work (default: the session's directory)" },
     output: { value: "FILE", what: "the file to write (default: the standard output)" },
     force: { what: "replace the file if it is there" },
     sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
@@ -38,12 +40,15 @@ export const exportCommand: Command = {
       line: "skein export 0199a3 --format jsonl --sanitize > talk.jsonl",
       what: "a file for skein import, without secrets",
     },
+    { line: "skein export last --to pi --output talk.jsonl", what: "a session that pi opens and goes on with" },
   ],
   json: {
     session: "the id of the session",
     format: "what was written",
     output: "the file",
     bytes: "how large it is",
+    report:
+      "with --to: how many entries were written, how many lines of the program's own came out verbatim, what it cannot hold, and how many secrets were seen",
   },
   store: "existing",
   async run(context) {
@@ -52,6 +57,7 @@ export const exportCommand: Command = {
     if (output === undefined && context.json)
       throw new SessionError("INVALID_OPTION", "export prints JSON about a file only; name one with --output.");
     if (output === "") throw new SessionError("INVALID_OPTION", "--output is empty; give the name of a file.");
+    if (textOption(values, "to") !== undefined) return exportForeign(context, output);
     const ending = extname(output ?? "").toLowerCase();
     const format = (textOption(values, "format") ?? FORMAT_OF[ending] ?? "markdown") as ExportFormat;
     if (output !== undefined && values["force"] !== true) await refuseExisting(output);
@@ -74,21 +80,6 @@ export const exportCommand: Command = {
     return 0;
   },
 };
-
-async function* batches(
-  pieces: AsyncIterable<string>,
-  signal: CommandContext["signal"],
-): AsyncGenerator<string, void, undefined> {
-  let batch = "";
-  for await (const piece of pieces) {
-    signal.throwIfAborted();
-    batch += piece;
-    if (batch.length < BATCH_CHARACTERS) continue;
-    yield batch;
-    batch = "";
-  }
-  if (batch !== "") yield batch;
-}
 
 /** The same JSON, with escapes for what steers a terminal; Markdown and HTML hold nothing of the kind. */
 function escapeControls(text: string): string {

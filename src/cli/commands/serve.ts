@@ -22,6 +22,7 @@ import { bullmqBell } from "../../workers/bullmq-bell.ts";
 import { AGENTS_OPTION, type AgentsFile, loadAgents } from "../agents-file.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../command.ts";
 import { ageOption, countOption } from "../option-values.ts";
+import { FOLLOW_OPTION, followPrograms } from "../follow-programs.ts";
 import { offeredModels } from "../offered-models.ts";
 import { LOCAL_USER, openManager } from "../open-manager.ts";
 import { STUDIO } from "../package-files.ts";
@@ -65,11 +66,13 @@ export const serve: Command = {
     ...UNASKED_OPTIONS,
     prompt: { value: "TEXT", default: "You are a helpful assistant.", what: "the instructions of the agents" },
     drain: { value: "AGE", default: "10s", what: "how long runs may go on after it was told to stop" },
+    follow: FOLLOW_OPTION,
     samples: { what: "make a few sessions to look at where the store has none, and offer a group of agents" },
     log: { what: "tell every request on the error output, as a line of JSON; failures of the server are always told" },
   },
   examples: [
     { line: "skein serve", what: "for yourself, with the model that needs no key" },
+    { line: "skein serve --follow claude-code,codex,pi", what: "with your sessions of these programs, as they grow" },
     { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sessions to look at" },
     {
       line: "skein serve --host 0.0.0.0 --token-file ./tokens --agent clerk=openai/gpt-5-mini",
@@ -99,6 +102,7 @@ export const serve: Command = {
     await using server = await createServer({ ...init, manager, groups: { ...groups, ...offered.groups(manager) } });
     const url = await server.listen();
     manager.start();
+    const followed = followPrograms(context, store);
     const { token } = door;
     await using _announced = token === null ? null : await announce(context, { url, token });
     if (context.json) context.printJson(token === null ? { url } : { url, token });
@@ -108,6 +112,7 @@ export const serve: Command = {
       );
     if (!signal.aborted) await once(signal, "abort");
     await server.close({ drainMs });
+    await followed;
     return 0;
   },
 };

@@ -48,8 +48,8 @@ export class SessionsClient {
     return this.#post("/api/sessions", init, options);
   }
 
-  /** Adds a session from the text of a JSONL file. */
-  async importFile(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.SessionView> {
+  /** Adds a session from the text of a JSONL file, or of a file that another program has written. */
+  async importFile(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.ImportedView> {
     const body = { type: "application/x-ndjson", content: jsonl };
     return this.#transport.json({ method: "POST", path: "/api/import", body, ...options });
   }

@@ -1,17 +1,19 @@
 import { z } from "zod";
-import { exportSession, importSession, readLines } from "../../export/index.ts";
+import { exportSession, type ImportOptions, importSession, readLines } from "../../export/index.ts";
+import { type ForeignFormat, formatOfText, type ImportTarget, importForeign } from "../../interop/formats/index.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError } from "../../session/errors.ts";
 import { encodeSegment } from "../path-segment.ts";
-import type { ExportFormat } from "../wire.ts";
+import type { ExportFormat, ImportFound } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 import { checkContentType } from "./read-body.ts";
 import { answer, route, type ServerApp } from "./route.ts";
 import { id, queryFlag } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
 import { readView, visibleHead } from "./session-access.ts";
-import { sessionView } from "./wire-schemas.ts";
+import { importedView } from "./wire-schemas.ts";
 
+const START_BYTES = 64 * 1024;
 const JSONL = "application/jsonl";
 const TYPES: Readonly<Record<ExportFormat, { readonly contentType: string; readonly ending: string }>> = {
   jsonl: { contentType: JSONL, ending: "jsonl" },
@@ -63,26 +65,87 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
     path: "/api/import",
     operationId: "importSession",
     summary:
-      "Makes a session of the caller's from an exported log, with an id of its own. The log is taken as words: what it approved, ran or left waiting does not count here.",
+      "Makes a session of the caller's from an exported log, with an id of its own, or takes in the file of another program's session; that again adds only what is new. It is taken as words: what it approved, ran or left waiting does not count here.",
     bodyType: JSONL,
-    answers: { 201: { description: "The new session.", schema: sessionView } },
+    answers: {
+      201: { description: "The session, and what was found in another program's file.", schema: importedView },
+    },
     async handle({ request, caller, bytes }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
       const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = services.manager.config;
       const limits = { maxOpenPerUser, variablesBytesMax };
+      const { importEntriesMax: entriesMax } = app.limits;
+      const { userId, admin: counts } = caller;
+      const file = await peek(bytes());
+      const format = formatOfText(file.start);
       // Always as words: no request makes a log this server's own.
-      const options = {
-        userId: caller.userId,
-        id: uuidv7(),
-        counts: caller.admin,
-        entriesMax: app.limits.importEntriesMax,
-        limits,
-      };
-      const head = await importSession(services.store, readLines(bytes()), options).catch(asRefusal);
-      const headers = { location: `/api/sessions/${encodeSegment(head.header.id)}` };
-      return answer(await readView(services, head.header.id, caller), { status: 201, headers });
+      const { sessionId, found } =
+        format === null
+          ? await importOwn(services, file.bytes, { userId, id: uuidv7(), counts, entriesMax, limits })
+          : await importOther(format, file.bytes, {
+              store: services.store,
+              userId,
+              counts,
+              limits: { ...limits, entriesMax },
+            });
+      const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
+      const view = await readView(services, sessionId, caller);
+      return answer({ ...view, ...(found === null ? {} : { found }) }, { status: 201, headers });
     },
   });
+}
+
+/** A session that was imported, and what was found in the file where another program has written it. */
+interface Imported {
+  readonly sessionId: string;
+  readonly found: ImportFound | null;
+}
+
+async function importOwn(
+  services: ServerServices,
+  bytes: AsyncIterable<Uint8Array>,
+  options: ImportOptions,
+): Promise<Imported> {
+  const { header } = await importSession(services.store, readLines(bytes), options).catch(asRefusal);
+  return { sessionId: header.id, found: null };
+}
+
+async function importOther(
+  format: ForeignFormat,
+  bytes: AsyncIterable<Uint8Array>,
+  target: ImportTarget,
+): Promise<Imported> {
+  const { sessions, report } = await importForeign(target, format, bytes);
+  const [main] = sessions;
+  if (main === undefined) {
+    throw new HttpError("INVALID_REQUEST", "The body is a file of another program without a session in it.");
+  }
+  if (main.outcome === "deleted") {
+    throw new HttpError(
+      "INVALID_REQUEST",
+      "The session was deleted here; bring it back instead of importing it again.",
+    );
+  }
+  const { mapped, kept, lost } = report;
+  return { sessionId: main.sessionId, found: { format: format.name, added: main.added, mapped, kept, lost } };
+}
+
+/** The beginning of a file as text, and all of it. */
+async function peek(pieces: AsyncIterable<Uint8Array>) {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const held: Uint8Array[] = [];
+  let size = 0;
+  while (size < START_BYTES) {
+    const { value, done } = await iterator.next();
+    if (done === true) break;
+    held.push(value);
+    size += value.length;
+  }
+  async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* held;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  }
+  return { start: Buffer.concat(held).subarray(0, START_BYTES).toString("utf8"), bytes: bytes() };
 }
 
 /** What is wrong with a file is the request's fault; the same code for a stored session is the server's. */

@@ -5,7 +5,7 @@ import type { Message } from "../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../session/state.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
-import type { ListedSession, Page, Problem, RestoredSession, SessionView } from "../wire.ts";
+import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "./schema.ts";
 
 const text = z.string();
@@ -153,6 +153,15 @@ const sessionFields = {
 
 /** A session: its head, and the run that has it. */
 export const sessionView: z.ZodType<SessionView> = named<SessionView>("Session", z.object(sessionFields));
+
+/** A session that was imported, and what was found in the file of another program. */
+export const importedView: z.ZodType<ImportedView> = named<ImportedView>(
+  "ImportedSession",
+  z.object({
+    ...sessionFields,
+    found: z.object({ format: text, added: count, mapped: count, kept: count, lost: count }).optional(),
+  }),
+);
 
 /** A session in a listing. */
 export const listedSession: z.ZodType<ListedSession> = named<ListedSession>(

@@ -1,41 +1,34 @@
-import { type ReactNode, useCallback, useRef } from "react";
-import { useAction } from "../request/use-action.ts";
-import { useClient } from "../request/use-client.ts";
-import { goTo } from "../shell/place.ts";
-import { announceChange } from "./session-signals.ts";
+import { type ReactNode, useRef } from "react";
+import { useImport } from "./use-import.ts";
 
-/** Makes a session of an exported JSONL file, and goes there. */
+/** Makes sessions of exported JSONL files or of files of other programs, and goes there. */
 export function ImportButton(): ReactNode {
-  const client = useClient();
+  const take = useImport();
   const field = useRef<HTMLInputElement>(null);
-  const take = useAction(
-    useCallback(
-      async (file: File) => {
-        const { header } = await client.sessions.importFile(file);
-        announceChange();
-        goTo({ page: "session", id: header.id, view: "talk", options: {} });
-      },
-      [client],
-    ),
-  );
   return (
     <>
       <input
         ref={field}
         type="file"
         hidden
-        accept=".jsonl,application/jsonl,application/x-ndjson"
-        aria-label="File of a session"
+        multiple
+        accept=".jsonl,.json,application/jsonl,application/x-ndjson,application/json"
+        aria-label="Files of sessions"
         onChange={(event) => {
-          const file = event.target.files?.[0];
+          const files = [...(event.target.files ?? [])];
           // The same file can be chosen again after it was refused.
           event.target.value = "";
-          if (file !== undefined) void take.run(file);
+          if (files.length > 0) void take.run(files);
         }}
       />
       <button type="button" className="button" disabled={take.busy} onClick={() => field.current?.click()}>
         Import a file
       </button>
+      {take.found !== null && (
+        <p role="status" className="small soft">
+          {take.found}
+        </p>
+      )}
       {take.error !== null && (
         <p role="alert" className="sessions-problem">
           {take.error.message}

@@ -4,6 +4,7 @@ import { useClient } from "../request/use-client.ts";
 import { useMe } from "../request/use-me.ts";
 import { goTo } from "../shell/place.ts";
 import { ImportButton } from "./import-button.tsx";
+import { ImportDrop } from "./import-drop.tsx";
 import { countFilters, NO_FILTER, type SessionFilter } from "./session-filter.ts";
 import { SessionFilters } from "./session-filters.tsx";
 import { SessionListing } from "./session-listing.tsx";
@@ -87,6 +88,7 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
         <div className="sessions-import">
           <ImportButton />
         </div>
+        <ImportDrop />
         {[create.error, restore.error].map(
           (error) =>
             error !== null && (

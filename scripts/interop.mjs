@@ -1,0 +1,151 @@
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { withLock } from "./lock.mjs";
+import { main, root, runNpm, SetupError } from "./run.mjs";
+import { ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
+
+const usage = `Usage: npm run interop [-- --only format] [--record]
+
+Runs the real programs whose sessions Skein reads and writes, offline, against a stand-in for the model's API: each has a
+conversation with tools, Skein imports and exports it, and the program goes on with what Skein wrote.
+
+  --only format  only this one: claude-code, codex, pi or opencode
+  --record       keeps what the programs wrote as the fixtures of npm test, too`;
+
+await main(async () => {
+  const options = readOptions();
+  if (options === null) return 0;
+  await ensurePackages();
+  await ensureBuild();
+  const { programs } = await import("../test/interop/programs.mjs");
+  const { openStandIn } = await import("../test/interop/stand-in.mjs");
+  const { compact, compacted, conversation, converse, goOn } = await import("../test/interop/try-program.mjs");
+  const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);
+  if (chosen.length === 0) throw new SetupError(`--only is "${options.only}", which is no program.\n\n${usage}`);
+  const standIn = await openStandIn();
+  const said = [];
+  /** @type {Trial[]} */
+  const trials = [];
+  try {
+    /** @type {{ program: Program, command: string[] }[]} */
+    const installed = [];
+    for (const program of chosen) installed.push({ program, command: await commandOf(program) });
+    for (const each of installed) said.push(await converse(each, standIn, options));
+    for (const from of said) {
+      for (const to of installed) {
+        const problem = await goOn(from, to, standIn, conversation).catch(sentenceOf);
+        trials.push({ from: from.program, to: to.program, problem });
+        console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "goes on"}`);
+      }
+    }
+    for (const from of said) {
+      const same = installed.find(({ program }) => program === from.program);
+      if (same === undefined || from.program.compact === undefined) continue;
+      const again = async () => {
+        await compact(from, options);
+        return goOn(from, same, standIn, compacted);
+      };
+      const problem = await again().catch(sentenceOf);
+      trials.push({ from: from.program, to: null, problem });
+      console.log(`${nameOf(from.program)} after a compaction: ${problem ?? "goes on"}`);
+    }
+  } finally {
+    for (const { place } of said) place.remove();
+    await standIn.close();
+  }
+  if (options.only === undefined) writeFileSync(join(root, "docs/formats/versions.md"), versionsPage(chosen, trials));
+  return trials.every(({ problem }) => problem === null) ? 0 : 1;
+});
+
+/** @typedef {import("../test/interop/programs.mjs").Program} Program */
+/**
+ * What became of handing a session on; `to` is null for a session that was compacted and went back to where it came from.
+ * @typedef {{ from: Program, to: Program | null, problem: string | null }} Trial
+ */
+
+/**
+ * @param {readonly Program[]} programs
+ * @param {readonly Trial[]} trials
+ */
+function versionsPage(programs, trials) {
+  const rows = programs.map((from) => {
+    const cells = [...programs, null].map((to) => trials.find((trial) => trial.from === from && trial.to === to));
+    return `| ${nameOf(from)} | ${cells.map((trial) => (trial === undefined ? "not tried" : (trial.problem ?? "goes on"))).join(" | ")} |`;
+  });
+  const packages = programs.map(
+    ({ title, packageName, version, bin, onNode24 }) =>
+      `| ${title} | \`${packageName}\` | ${version} | ${bin.endsWith(".exe") ? "its own program" : `Node ${onNode24 ? 24 : parseInt(process.versions.node, 10)}`} |`,
+  );
+  return `# Versions that were tried
+
+Written by \`npm run interop\` on ${new Date().toISOString().slice(0, 10)}; formats drift, so run it again for others.
+
+Each program had a conversation with tools, offline, against a stand-in for its model's API. Skein imported its file and
+handed the session to each program, in a home directory that had never seen it. A program "goes on" when its next request to
+the model held the words of the user, of the model and of the tools from before; after a compaction of its own, what came
+after that, and nothing of what its tools had said before.
+
+| program | package | version | runs on |
+|---|---|---|---|
+${packages.join("\n")}
+
+| from \\ to | ${programs.map(nameOf).join(" | ")} | itself, compacted |
+|---|${programs.map(() => "---|").join("")}---|
+${rows.join("\n")}
+
+Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.0.3 to
+1.5.0, which need versions of a package that are not published; version 4 of its format is tried with a file that the core of
+0.87.1 wrote.
+`;
+}
+
+/** @param {unknown} error */
+function sentenceOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {Program} program */
+function nameOf({ title, version }) {
+  return `${title} ${version}`;
+}
+
+/**
+ * Installs a program beside the project, never into it, and resolves to the command that starts it.
+ * @param {Program} program
+ * @returns {Promise<string[]>}
+ */
+async function commandOf({ packageName, version, bin, onNode24 }) {
+  const folder = join(root, ".cache/interop", `${packageName.replace("/", "+")}@${version}`);
+  await withLock("interop", async () => {
+    if (existsSync(folder)) return;
+    console.error(`Installing ${packageName} ${version}.`);
+    const made = `${folder}.part`;
+    rmSync(made, { recursive: true, force: true });
+    mkdirSync(made, { recursive: true });
+    writeFileSync(join(made, "package.json"), '{ "private": true }\n');
+    if ((await runNpm(["install", "--prefix", made, "--no-audit", "--no-fund", `${packageName}@${version}`])) !== 0)
+      throw new SetupError(`npm could not install ${packageName} ${version}; its output is above.`);
+    renameSync(made, folder);
+  });
+  const file = join(folder, "node_modules", packageName, bin);
+  if (onNode24) return [await ensureNode24(), file];
+  return file.endsWith(".js") ? [process.execPath, file] : [file];
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        only: { type: "string" },
+        record: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false },
+      },
+    });
+    if (!values.help) return values;
+    console.log(usage);
+    return null;
+  } catch (error) {
+    throw new SetupError(`${/** @type {Error} */ (error).message}\n\n${usage}`);
+  }
+}

@@ -1,0 +1,146 @@
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { Entry } from "../../../session/entry.ts";
+import type { AssistantMessage } from "../../../session/message.ts";
+import { asUuid, uuidFrom } from "../foreign-id.ts";
+import type { WriteReport } from "../foreign-report.ts";
+import { foreignRest, type Rest, restOf, withRest } from "../rest-of.ts";
+import { blockOfResult, blocksOfAnswer, blocksOfContent, envelopeOfAnswer } from "./claude-code-message.ts";
+
+/** The `custom_message` that a message becomes which the program tells the model and does not show. */
+export const META = "claude-code.meta";
+
+/** What every line of a file says. */
+export interface LineContext {
+  readonly sessionId: string;
+  /** The fields that most lines of the file share: directory, version, branch. */
+  readonly common: JsonObject;
+}
+
+/** Where an entry's lines hang. */
+export interface LinePlace {
+  readonly parentUuid: string | null;
+  /** The line that stands for the first entry that a compaction keeps. */
+  readonly keptUuid?: string | null | undefined;
+}
+
+/** The lines of an entry as the program would write them; null for one that it has no place for. */
+export function linesOfEntry(
+  entry: Entry,
+  context: LineContext,
+  place: LinePlace,
+  report: WriteReport,
+): JsonObject[] | null {
+  const { parentUuid } = place;
+  const uuid = asUuid(entry.id);
+  const line = (own: JsonObject): JsonObject => ({
+    parentUuid,
+    isSidechain: false,
+    ...own,
+    uuid,
+    timestamp: entry.timestamp,
+    ...context.common,
+    sessionId: context.sessionId,
+  });
+  const said = (content: JsonValue, own: JsonObject = {}): JsonObject[] => [
+    line({ type: "user", message: { role: "user", content }, ...own }),
+  ];
+  switch (entry.type) {
+    case "message":
+      if (entry.message.role === "user") return said(blocksOfContent(entry.message.content, report));
+      if (entry.message.role === "tool") return said([blockOfResult(entry.message, report)]);
+      if (entry.message.role !== "assistant") return null;
+      return linesOfAnswer(entry.message, line({ type: "assistant" }), report);
+    case "custom_message":
+      return said(blocksOfContent(entry.content, report), { isMeta: true });
+    case "branch_summary":
+      if (entry.summary.trim() === "") return null;
+      return said(`Another branch of this conversation was left. What happened there:\n\n${entry.summary}`, {
+        isMeta: true,
+      });
+    case "compaction":
+      return linesOfCompaction(entry, line, place);
+    case "session_info":
+      return [{ type: "custom-title", customTitle: entry.name, sessionId: context.sessionId }];
+    default:
+      return null;
+  }
+}
+
+/** A line that says nothing and moves the session to its parent. */
+export function leafMark(
+  {
+    uuid,
+    parentUuid,
+    timestamp,
+  }: { readonly uuid: string; readonly parentUuid: string | null; readonly timestamp: string },
+  { common, sessionId }: LineContext,
+): JsonObject {
+  const said = { type: "system", subtype: "informational", content: LEAF_MARK, isMeta: false, level: "info" };
+  return { parentUuid, isSidechain: false, ...said, uuid, timestamp, ...common, sessionId };
+}
+
+/** Whether a line is one that `leafMark` made. */
+export function isLeafMark(value: JsonObject): boolean {
+  return value.type === "system" && value.content === LEAF_MARK;
+}
+
+const LEAF_MARK = "The session goes on from here.";
+
+/** What the lines of a file say that those of `linesOfEntry` do not. */
+export function restOfLines(originals: readonly JsonObject[], lines: readonly JsonObject[]): JsonValue | undefined {
+  const rests = originals.map((original, index) => restOf(original, lines[index] ?? {}) ?? null);
+  if (originals.length === lines.length && rests.every((rest) => rest === null)) return undefined;
+  return { lines: rests } as unknown as JsonValue;
+}
+
+/** The lines of an entry with what an import kept beside it. Null inside stands for a line that needs nothing. */
+export function withRestOfLines(lines: readonly JsonObject[], entry: Entry): readonly JsonObject[] {
+  const rest = foreignRest(entry, "claude-code") as { readonly lines?: readonly (Rest | null)[] } | undefined;
+  if (rest?.lines === undefined) return lines;
+  return rest.lines.map((each, index) => withRest<JsonObject>(lines[index] ?? {}, each ?? undefined));
+}
+
+/** The program writes a line for each block, all with the id and the usage of the whole answer. */
+function linesOfAnswer(message: AssistantMessage, line: JsonObject, report: WriteReport): JsonObject[] {
+  const uuid = line.uuid as string;
+  const envelope = envelopeOfAnswer(message, `msg_${uuid.replaceAll("-", "").slice(0, 24)}`);
+  const cost = message.cost === undefined ? {} : { costUSD: message.cost };
+  const failed = message.stopReason === "error" ? { isApiErrorMessage: true } : {};
+  const blocks = blocksOfAnswer(message, report);
+  let parentUuid = line.parentUuid as string | null;
+  return (blocks.length === 0 ? [{ type: "text", text: "" }] : blocks).map((block, index) => {
+    const own = index === 0 ? uuid : uuidFrom(`${uuid}.${index}`);
+    const whole = { ...line, parentUuid, uuid: own, message: { ...envelope, content: [block] }, ...cost, ...failed };
+    parentUuid = own;
+    return whole;
+  });
+}
+
+function linesOfCompaction(
+  entry: Extract<Entry, { type: "compaction" }>,
+  line: (own: JsonObject) => JsonObject,
+  { parentUuid, keptUuid }: LinePlace,
+): JsonObject[] {
+  const summaryUuid = uuidFrom(`${asUuid(entry.id)}.summary`);
+  const keeps = typeof keptUuid === "string" && parentUuid !== null;
+  const segment = keeps ? { headUuid: keptUuid, anchorUuid: summaryUuid, tailUuid: parentUuid } : null;
+  const boundary = line({
+    logicalParentUuid: parentUuid,
+    type: "system",
+    subtype: "compact_boundary",
+    content: "Conversation compacted",
+    isMeta: false,
+    level: "info",
+    compactMetadata: {
+      trigger: "manual",
+      preTokens: entry.tokensBefore,
+      ...(segment === null ? {} : { preservedSegment: segment }),
+    },
+  });
+  const message = { role: "user", content: entry.summary };
+  const summary = line({ type: "user", message, isVisibleInTranscriptOnly: true, isCompactSummary: true });
+  return [
+    { ...boundary, parentUuid: null },
+    { ...summary, parentUuid: boundary.uuid as string, uuid: summaryUuid },
+  ];
+}

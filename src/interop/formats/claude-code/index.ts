@@ -1,0 +1,37 @@
+import { join, sep } from "node:path";
+import type { ForeignFormat } from "../foreign-format.ts";
+import { firstObjects } from "../foreign-values.ts";
+import { programHome } from "../program-home.ts";
+import { ClaudeCodeReader } from "./read-claude-code.ts";
+import { writeClaudeCode } from "./write-claude-code.ts";
+
+/** How many lines are looked at: a file may begin with notes that other programs could have written as well. */
+const LINES_LOOKED_AT = 20;
+
+/** The sessions of Claude Code. */
+export const claudeCode: ForeignFormat = {
+  name: "claude-code",
+  title: "Claude Code",
+  unit: "lines",
+  detects(start) {
+    return firstObjects(start, LINES_LOOKED_AT).some(
+      (line) =>
+        ("parentUuid" in line && typeof line.uuid === "string") ||
+        (line.type === "summary" && typeof line.leafUuid === "string") ||
+        (line.type === "queue-operation" && typeof line.sessionId === "string") ||
+        line.type === "file-history-snapshot",
+    );
+  },
+  home,
+  isSessionFile: (path) => path.endsWith(".jsonl") && !path.split(sep).includes("memory"),
+  read: (sink, path) => new ClaudeCodeReader(sink, path),
+  write: writeClaudeCode,
+  handoff({ cwd, foreignId }) {
+    const path = join(home(), cwd.replaceAll(/[^A-Za-z0-9]/g, "-"), `${foreignId}.jsonl`);
+    return { path, commands: [["claude", "--resume", foreignId]] };
+  },
+};
+
+function home(): string {
+  return join(programHome("CLAUDE_CONFIG_DIR", ".claude"), "projects");
+}

@@ -1,0 +1,133 @@
+import { basename, dirname } from "node:path";
+import type { JsonObject } from "../../../internal/json.ts";
+import type { ForeignLine, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import { isFields, textIn } from "../foreign-values.ts";
+import { ConversationReader } from "./read-conversation.ts";
+
+/** The fields that most lines of a file share. */
+const COMMON_FIELDS = ["userType", "entrypoint", "cwd", "version", "gitBranch"] as const;
+
+type ObjectLine = ForeignLine & { readonly value: JsonObject };
+
+/** The conversation that a file is named after. */
+interface MainConversation {
+  readonly reader: ConversationReader;
+  readonly foreignId: string;
+  /** It is a sub-agent's, in a file of its own. */
+  readonly sidechain: boolean;
+}
+
+/** Reads a file of Claude Code: a conversation, and in files of older versions those of its sub-agents among its lines. */
+export class ClaudeCodeReader implements ForeignReader {
+  readonly #sink: ForeignSink;
+  readonly #path: string | null;
+  #main: MainConversation | null = null;
+  /** Lines from before the first one that says what the session is. */
+  #early: ForeignLine[] = [];
+  /** The sub-agent that each line of one belongs to. */
+  readonly #sidechains = new Map<string, ConversationReader>();
+
+  constructor(sink: ForeignSink, path: string | null) {
+    this.#sink = sink;
+    this.#path = path;
+  }
+
+  line(line: ForeignLine): void {
+    if (!isObjectLine(line)) {
+      this.#sink.report.lose(line.number, "it is a list");
+      return;
+    }
+    if (this.#main === null) {
+      this.#early.push(line);
+      if (typeof line.value.uuid === "string" && typeof line.value.sessionId === "string") this.#begin(line.value);
+      return;
+    }
+    this.#take(line, this.#main);
+  }
+
+  rest(): void {
+    if (this.#main === null && this.#early.length > 0) this.#begin({});
+    this.#main?.reader.rest();
+    for (const reader of new Set(this.#sidechains.values())) reader.rest();
+  }
+
+  #begin(value: JsonObject): void {
+    const early = this.#early;
+    this.#early = [];
+    const place = this.#path === null ? null : placeOf(this.#path);
+    const sessionId = place?.sessionId ?? textIn(value.sessionId) ?? sessionIdOf(early);
+    if (sessionId === undefined) {
+      for (const { number } of early) this.#sink.report.lose(number, "it belongs to no session");
+      return;
+    }
+    const agentId = place?.agentId ?? (value.isSidechain === true ? textIn(value.agentId) : undefined);
+    const owner = place?.agentId === undefined ? sessionId : (textIn(value.sessionId) ?? sessionId);
+    const foreignId = agentId === undefined ? sessionId : `${owner}/agent-${agentId}`;
+    const header = headerOf(value, early);
+    const parent = agentId === undefined ? {} : { parentForeignId: owner };
+    const log = this.#sink.begin({ foreignId, ...parent, ...header });
+    const context = { sessionId: owner, common: header.rest.common as JsonObject };
+    this.#main = {
+      reader: new ConversationReader(log, this.#sink.report, context),
+      foreignId,
+      sidechain: agentId !== undefined,
+    };
+    for (const line of early) if (isObjectLine(line)) this.#take(line, this.#main);
+  }
+
+  #take(line: ObjectLine, main: MainConversation): void {
+    const { isSidechain, uuid } = line.value;
+    if (isSidechain !== true || main.sidechain || typeof uuid !== "string") main.reader.take(line);
+    else this.#sidechainOf(line.value, uuid, main.foreignId).take(line);
+  }
+
+  /** The conversation of a sub-agent among the lines of the main one; a line without a parent in it begins one. */
+  #sidechainOf(value: JsonObject, uuid: string, main: string): ConversationReader {
+    const known = this.#sidechains.get(textIn(value.parentUuid) ?? "") ?? this.#sidechains.get(uuid);
+    const reader = known ?? this.#beginSidechain(value, uuid, main);
+    this.#sidechains.set(uuid, reader);
+    return reader;
+  }
+
+  #beginSidechain(value: JsonObject, uuid: string, main: string): ConversationReader {
+    const header = headerOf(value, []);
+    const log = this.#sink.begin({ foreignId: `${main}/side-${uuid}`, parentForeignId: main, ...header });
+    return new ConversationReader(log, this.#sink.report, {
+      sessionId: main,
+      common: header.rest.common as JsonObject,
+    });
+  }
+}
+
+function isObjectLine(line: ForeignLine): line is ObjectLine {
+  return isFields(line.value);
+}
+
+function headerOf(value: JsonObject, early: readonly ForeignLine[]) {
+  const shared = COMMON_FIELDS.flatMap((field) => (typeof value[field] === "string" ? [[field, value[field]]] : []));
+  const times = [value, ...early.map((line) => line.value)].map((each) =>
+    isFields(each) ? textIn(each.timestamp) : undefined,
+  );
+  return {
+    createdAt: times.find((time) => time !== undefined) ?? null,
+    cwd: textIn(value.cwd) ?? null,
+    version: textIn(value.version) ?? null,
+    rest: { common: Object.fromEntries(shared) as JsonObject },
+  };
+}
+
+function sessionIdOf(lines: readonly ForeignLine[]): string | undefined {
+  for (const { value } of lines) if (isFields(value) && typeof value.sessionId === "string") return value.sessionId;
+  return undefined;
+}
+
+/** Which session a file belongs to, by its name: `<session>.jsonl`, or `agent-<id>.jsonl` in a folder of the session's. */
+function placeOf(path: string): { readonly sessionId: string; readonly agentId?: string } | null {
+  const name = basename(path, ".jsonl");
+  if (!name.startsWith("agent-")) return isUuid(name) ? { sessionId: name } : null;
+  return { sessionId: basename(dirname(dirname(path))), agentId: name.slice("agent-".length) };
+}
+
+function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+}

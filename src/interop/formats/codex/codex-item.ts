@@ -1,0 +1,182 @@
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
+import type { Usage } from "../../../session/usage.ts";
+import type { WriteReport } from "../foreign-report.ts";
+import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+
+/** What an item of a rollout says in a conversation; null for one that has no counterpart. */
+export type ItemKind = "input" | "reasoning" | "answer" | "call" | "output";
+
+const KINDS: Readonly<Record<string, ItemKind>> = {
+  reasoning: "reasoning",
+  function_call: "call",
+  custom_tool_call: "call",
+  local_shell_call: "call",
+  function_call_output: "output",
+  custom_tool_call_output: "output",
+};
+
+/** Which part of a conversation an item is; null for one that has no counterpart. */
+export function kindOfItem(item: JsonObject): ItemKind | null {
+  if (item.type !== "message") return KINDS[textIn(item.type) ?? ""] ?? null;
+  if (item.role === "assistant") return "answer";
+  return item.role === "user" && !isOfProgram(item) ? "input" : null;
+}
+
+/** What Codex says to its model in the user's name, in files that do not say who spoke. */
+const OF_PROGRAM =
+  /^\s*(?:<(?:environment_context|user_instructions|turn_aborted|subagent_notification|skill)\b|# AGENTS\.md)/;
+
+/** Whether a message that has the role of the user is Codex's own. */
+export function isOfProgram(item: JsonObject): boolean {
+  const about = item.internal_chat_message_metadata_passthrough;
+  const kinds = isFields(about) ? about.content_item_kinds : undefined;
+  if (Array.isArray(kinds) && kinds.length > 0)
+    return !kinds.some((kind) => /^(?:user|compaction|unknown)\b/.test(String(kind)));
+  return OF_PROGRAM.test(textOfItem(item));
+}
+
+/** The words of a message item. */
+export function textOfItem({ content }: JsonObject): string {
+  const texts = (Array.isArray(content) ? content : []).map((part) => (isFields(part) ? textIn(part.text) : undefined));
+  return texts.filter((text) => text !== undefined).join("\n");
+}
+
+/** What an answer of a model says that was written as these items; null where one of them says nothing that is known. */
+export function answerOfItems(items: readonly JsonObject[]): AssistantMessage | null {
+  const parts: ContentPart[] = [];
+  const toolCalls: ToolCall[] = [];
+  for (const item of items) {
+    const kind = kindOfItem(item);
+    if (kind === "reasoning") parts.push(thinkingOf(item));
+    else if (kind === "answer") {
+      const content = contentOfItem(item.content);
+      if (content === null) return null;
+      parts.push(...content);
+    } else {
+      const call = callOf(item);
+      if (call === null) return null;
+      toolCalls.push(call);
+    }
+  }
+  return {
+    role: "assistant",
+    content: parts.length === 0 ? null : textOrParts(parts),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+  };
+}
+
+/** What a user or a tool says in an item, in parts; null where a part has no counterpart. */
+export function contentOfItem(content: JsonValue | undefined): ContentPart[] | null {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  if (!Array.isArray(content)) return null;
+  const parts: ContentPart[] = [];
+  for (const part of content as readonly JsonValue[]) {
+    if (!isFields(part)) return null;
+    const text = textIn(part.text);
+    const image = /^data:([^;,]+);base64,(.*)$/s.exec(textIn(part.image_url) ?? "");
+    if (text !== undefined) parts.push({ type: "text", text });
+    else if (image !== null) parts.push({ type: "image", mediaType: image[1] ?? "", data: image[2] ?? "" });
+    else return null;
+  }
+  return parts;
+}
+
+/** One part of an answer as an item. */
+export function itemOfPart(part: ContentPart, report: WriteReport): JsonObject {
+  if (part.type !== "thinking")
+    return { type: "message", role: "assistant", content: partsOf([part], "output_text", report) };
+  const { text, signature } = part;
+  const summary = text === "" ? [] : [{ type: "summary_text", text }];
+  return { type: "reasoning", summary, ...(signature === undefined ? {} : { encrypted_content: signature }) };
+}
+
+/** A call as an item. */
+export function itemOfCall({ id, name, arguments: text }: ToolCall): JsonObject {
+  return { type: "function_call", name, arguments: text, call_id: id };
+}
+
+/** What a tool answered, as an item. */
+export function itemOfOutput({ toolCallId, content }: ToolMessage, report: WriteReport): JsonObject {
+  const output = typeof content === "string" ? content : partsOf(content, "input_text", report);
+  return { type: "function_call_output", call_id: toolCallId, output };
+}
+
+/** What a person or the program says, as an item. */
+export function itemOfInput(role: "user" | "developer", content: Content, report: WriteReport): JsonObject {
+  return { type: "message", role, content: partsOf(content, "input_text", report) };
+}
+
+function partsOf(content: Content, textType: string, report: WriteReport): JsonObject[] {
+  if (typeof content === "string") return [{ type: textType, text: content }];
+  return content.map((part) => {
+    if (part.type === "text") return { type: textType, text: part.text };
+    if (part.type === "image" && textType === "input_text")
+      return { type: "input_image", image_url: `data:${part.mediaType};base64,${part.data}` };
+    report.leave(`${part.type} part`);
+    return {
+      type: textType,
+      text: part.type === "thinking" ? part.text : `[${part.type} ${part.name ?? part.mediaType}]`,
+    };
+  });
+}
+
+function thinkingOf({ summary, content, encrypted_content: sealed }: JsonObject): ContentPart {
+  const said = [summary, content].flatMap((parts) => (Array.isArray(parts) ? (parts as readonly JsonValue[]) : []));
+  const texts = said
+    .map((part) => (isFields(part) ? textIn(part.text) : undefined))
+    .filter((text) => text !== undefined);
+  return { type: "thinking", text: texts.join("\n\n"), ...(typeof sealed === "string" ? { signature: sealed } : {}) };
+}
+
+function callOf(item: JsonObject): ToolCall | null {
+  const id = textIn(item.call_id) ?? textIn(item.id);
+  if (id === undefined) return null;
+  if (item.type === "local_shell_call")
+    return { id, name: "local_shell", arguments: JSON.stringify(item.action ?? {}) };
+  const name = textIn(item.name);
+  if (name === undefined) return null;
+  // What a custom tool takes is no JSON, which other providers insist on.
+  const text = item.type === "custom_tool_call" ? JSON.stringify({ input: item.input ?? "" }) : textIn(item.arguments);
+  return text === undefined ? null : { id, name, arguments: text };
+}
+
+/** The counts of Codex; null where they are none. */
+export function usageOfCodex(value: JsonValue | undefined): Usage | null {
+  if (!isFields(value)) return null;
+  const [inputTokens, outputTokens, totalTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens] = [
+    value.input_tokens,
+    value.output_tokens,
+    value.total_tokens,
+    value.cached_input_tokens,
+    value.cache_write_input_tokens,
+    value.reasoning_output_tokens,
+  ].map((count) => (typeof count === "number" && count >= 0 ? count : 0)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens,
+    ...(cacheReadTokens > 0 ? { cacheReadTokens } : {}),
+    ...(cacheWriteTokens > 0 ? { cacheWriteTokens } : {}),
+    ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+  };
+}
+
+/** Counts as Codex has them. */
+export function codexOfUsage(usage: Usage): JsonObject {
+  return {
+    input_tokens: usage.inputTokens,
+    cached_input_tokens: usage.cacheReadTokens ?? 0,
+    cache_write_input_tokens: usage.cacheWriteTokens ?? 0,
+    output_tokens: usage.outputTokens,
+    reasoning_output_tokens: usage.reasoningTokens ?? 0,
+    total_tokens: usage.totalTokens,
+  };
+}

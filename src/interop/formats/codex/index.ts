@@ -1,0 +1,27 @@
+import { basename, join } from "node:path";
+import type { ForeignFormat } from "../foreign-format.ts";
+import { programHome } from "../program-home.ts";
+import { CodexReader } from "./read-codex.ts";
+import { writeCodex } from "./write-codex.ts";
+
+/** The sessions of Codex. */
+export const codex: ForeignFormat = {
+  name: "codex",
+  title: "Codex",
+  unit: "lines",
+  // The first line may be longer than what is looked at, as it holds the instructions to the model.
+  detects: (start) => /^\s*\{[^{}]*"type"\s*:\s*"session_meta"/.test(start),
+  home,
+  isSessionFile: (path) => /^rollout-.*\.jsonl$/.test(basename(path)),
+  read: (sink) => new CodexReader(sink),
+  write: writeCodex,
+  handoff({ header, foreignId }) {
+    const [day = "", time = ""] = header.createdAt.slice(0, 19).split("T");
+    const name = `rollout-${day}T${time.replaceAll(":", "-")}-${foreignId}.jsonl`;
+    return { path: join(home(), ...day.split("-"), name), commands: [["codex", "resume", foreignId]] };
+  },
+};
+
+function home(): string {
+  return join(programHome("CODEX_HOME", ".codex"), "sessions");
+}

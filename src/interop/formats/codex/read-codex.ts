@@ -1,0 +1,333 @@
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { AssistantMessage, Message } from "../../../session/message.ts";
+import type { Usage } from "../../../session/usage.ts";
+import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import { digest } from "../foreign-id.ts";
+import { WriteReport } from "../foreign-report.ts";
+import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { answerSettings, spokenBody } from "../own-marks.ts";
+import { restOf } from "../rest-of.ts";
+import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
+import { itemsOfMessage } from "./codex-line.ts";
+
+/** The lines of an answer while more of them may come. */
+interface OpenAnswer {
+  readonly lines: ForeignLine[];
+  /** The items of it, by the index of their lines. */
+  readonly items: Map<number, JsonObject>;
+  readonly marks: JsonObject | null;
+  usage: Usage | null;
+}
+
+/** Events that end an answer of which the counts have not come. */
+const ENDS = new Set([
+  "task_started",
+  "task_complete",
+  "turn_started",
+  "turn_complete",
+  "turn_aborted",
+  "user_message",
+]);
+
+/** Who wrote a rollout that Skein wrote. */
+export const OWN_ORIGINATOR = "skein";
+
+/** Reads a rollout of Codex. */
+export class CodexReader implements ForeignReader {
+  readonly #sink: ForeignSink;
+  #log: ForeignLogSink | null = null;
+  #last = "";
+  #answer: OpenAnswer | null = null;
+  /** What came after an answer whose counts have not come yet. */
+  #after: (() => void)[] = [];
+  #provider = "openai";
+  #model: string | undefined;
+  #effort: string | undefined;
+  #tokens = 0;
+  readonly #callNames = new Map<string, string>();
+  /** Where the session stood before each of the user's turns. */
+  readonly #turns: (string | null)[] = [];
+
+  constructor(sink: ForeignSink) {
+    this.#sink = sink;
+  }
+
+  line(line: ForeignLine): void {
+    const { value } = line;
+    const payload = isFields(value) ? value.payload : undefined;
+    if (this.#log === null) this.#begin(line);
+    else if (line.text === this.#last) this.#sink.report.doubled++;
+    else if (!isFields(value) || !isFields(payload)) this.#log.keep(line);
+    else this.#take(line, value, payload, this.#log);
+    this.#last = line.text;
+  }
+
+  rest(): void {
+    this.#release();
+  }
+
+  #begin(line: ForeignLine): void {
+    const meta = isFields(line.value) && line.value.type === "session_meta" ? line.value.payload : undefined;
+    const id = isFields(meta) ? textIn(meta.id) : undefined;
+    if (!isFields(meta) || id === undefined) {
+      this.#sink.report.lose(line.number, "it stands before the header of the session");
+      return;
+    }
+    this.#provider = textIn(meta.model_provider) ?? this.#provider;
+    const parent = textIn(meta.forked_from_id) ?? textIn(meta.parent_thread_id) ?? spawnerOf(meta.source);
+    this.#log = this.#sink.begin({
+      foreignId: id,
+      ...(parent === undefined ? {} : { parentForeignId: parent }),
+      createdAt: textIn(meta.timestamp) ?? null,
+      cwd: textIn(meta.cwd) ?? null,
+      version: textIn(meta.cli_version) ?? null,
+    });
+    // Kept rather than noted in the header, as it holds all of Codex's instructions to its model.
+    if (meta.originator === OWN_ORIGINATOR) this.#sink.report.mapped++;
+    else this.#log.keep(line);
+  }
+
+  #take(line: ForeignLine, value: JsonObject, payload: JsonObject, log: ForeignLogSink): void {
+    const marks = isFields(value.skein) ? value.skein : null;
+    const item = itemIn(value, payload, marks);
+    const kind = item === null ? null : kindOfItem(item);
+    if (item !== null && (kind === "reasoning" || kind === "answer" || kind === "call")) this.#open(line, item, marks);
+    else if (kind !== null && item !== null) this.#message(line, item, kind === "output", marks, log);
+    else if (value.type === "token_usage_record") this.#count(line, usageOfCodex(payload.usage), log);
+    else if (payload.type === "token_count" && isFields(payload.info))
+      this.#count(line, usageOfCodex(payload.info.last_token_usage), log);
+    else if (value.type === "turn_context") this.#settings(line, payload, marks, log);
+    else if (value.type === "compacted") this.#compaction(line, payload, marks, log);
+    else if (payload.type === "thread_rolled_back") this.#back(line, payload, log);
+    else if (payload.type === "thread_name_updated" && typeof payload.thread_name === "string")
+      this.#add(line, { type: "session_info", name: payload.thread_name }, marks, log);
+    else if (this.#answer !== null && value.type === "event_msg" && !ENDS.has(textIn(payload.type) ?? ""))
+      this.#answer.lines.push(line);
+    else {
+      this.#release();
+      log.keep(line, { time: value.timestamp });
+    }
+  }
+
+  /** A line of an answer. One that says whose first line it is begins another. */
+  #open(line: ForeignLine, item: JsonObject, marks: JsonObject | null): void {
+    if (this.#answer === null || marks?.id !== undefined || this.#after.length > 0) {
+      this.#release();
+      this.#answer = { lines: [], items: new Map(), marks: marks?.id === undefined ? null : marks, usage: null };
+    }
+    this.#answer.items.set(this.#answer.lines.length, item);
+    this.#answer.lines.push(line);
+    const [callId, name] = [textIn(item.call_id), textIn(item.name)];
+    if (callId !== undefined) this.#callNames.set(callId, name ?? "local_shell");
+  }
+
+  /** The counts of an answer, which come after it or even after what its tools said. */
+  #count(line: ForeignLine, usage: Usage | null, log: ForeignLogSink): void {
+    if (usage !== null && usage.totalTokens > 0) this.#tokens = usage.totalTokens;
+    const answer = this.#answer;
+    if (answer === null) {
+      log.keep(line, { time: timeOf(line) });
+      return;
+    }
+    answer.usage = usage;
+    const late = this.#after.length > 0;
+    if (!late) answer.lines.push(line);
+    this.#release(late ? 0 : 1);
+    if (late) log.keep(line, { time: timeOf(line) });
+  }
+
+  #message(
+    line: ForeignLine,
+    item: JsonObject,
+    isOutput: boolean,
+    marks: JsonObject | null,
+    log: ForeignLogSink,
+  ): void {
+    const add = (): void => {
+      const body = isOutput ? this.#outputOf(item, marks) : inputOf(item, marks);
+      if (body === null) log.keep(line, { time: timeOf(line) });
+      else this.#add(line, body, marks, log);
+    };
+    if (isOutput && this.#answer !== null) this.#after.push(add);
+    else {
+      this.#release();
+      if (!isOutput) this.#turns.push(log.leafId);
+      add();
+    }
+  }
+
+  #outputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null {
+    const toolCallId = textIn(item.call_id);
+    // The first Codex versions wrote an object here.
+    const output = isFields(item.output) ? item.output.content : item.output;
+    const content = typeof output === "string" ? output : contentOfItem(output);
+    if (toolCallId === undefined || content === null) return null;
+    const failed = marks?.isError === true || (isFields(item.output) && item.output.success === false);
+    const name = textIn(marks?.name) ?? this.#callNames.get(toolCallId) ?? "";
+    const message = { role: "tool", toolCallId, name, content, ...(failed ? { isError: true } : {}) } as const;
+    return { type: "message", message };
+  }
+
+  #settings(line: ForeignLine, payload: JsonObject, marks: JsonObject | null, log: ForeignLogSink): void {
+    this.#release();
+    const model = textIn(payload.model);
+    const effort = textIn(payload.effort) ?? effortIn(payload);
+    const thinkingLevel = effort === "none" ? "off" : effort;
+    if (marks?.type === "thinking_level_change" && thinkingLevel !== undefined)
+      this.#add(line, { type: "thinking_level_change", thinkingLevel }, marks, log);
+    else if (model !== undefined && model !== "" && (model !== this.#model || marks !== null)) {
+      const provider = textIn(marks?.provider) ?? this.#provider;
+      this.#add(line, { type: "model_change", provider, modelId: model }, marks, log);
+    } else log.keep(line, { time: timeOf(line) });
+    if (marks === null && thinkingLevel !== undefined && thinkingLevel !== this.#effort) {
+      const body = { type: "thinking_level_change", thinkingLevel } as const;
+      log.add({ id: `${idOf(line)}.effort`, time: timeOf(line), body, rest: [] }, []);
+    }
+    this.#model = model ?? this.#model;
+    this.#effort = thinkingLevel ?? this.#effort;
+  }
+
+  #compaction(line: ForeignLine, payload: JsonObject, marks: JsonObject | null, log: ForeignLogSink): void {
+    this.#release();
+    const message = textIn(payload.message) ?? "";
+    const summary = marks === null ? historyOf(payload) || message || "(nothing)" : message;
+    const { firstKeptEntryId, tokensBefore, details } = marks ?? {};
+    const body: ForeignBody = {
+      type: "compaction",
+      summary,
+      // What Codex keeps of the time before is in its summary.
+      firstKeptEntryId: textIn(firstKeptEntryId) ?? idOf(line),
+      tokensBefore: typeof tokensBefore === "number" ? tokensBefore : this.#tokens,
+      ...(details === undefined ? {} : { details }),
+    };
+    this.#add(line, body, marks, log);
+  }
+
+  /** The user took back turns: the session goes on from before them. */
+  #back(line: ForeignLine, { num_turns: count }: JsonObject, log: ForeignLogSink): void {
+    this.#release();
+    const from = Math.max(0, this.#turns.length - (typeof count === "number" ? count : 0));
+    const place = this.#turns[from];
+    if (place === undefined) log.keep(line, { time: timeOf(line) });
+    else log.move(idOf(line), place, line);
+    this.#turns.length = from;
+  }
+
+  #add(line: ForeignLine, body: ForeignBody, marks: JsonObject | null, log: ForeignLogSink): void {
+    const rest = marks === null ? restOfLines([line], body) : undefined;
+    log.add({ id: textIn(marks?.id) ?? idOf(line), time: timeOf(line), body, rest }, [line]);
+  }
+
+  /** Lets the open answer go, and what came after it. The last `counted` of its lines say what it spent. */
+  #release(counted = 0): void {
+    const [answer, after, log] = [this.#answer, this.#after, this.#log];
+    this.#answer = null;
+    this.#after = [];
+    if (answer === null || log === null) return;
+    const last = counted > 0 ? answer.lines.length : Math.max(...answer.items.keys()) + 1;
+    const lines = answer.lines.slice(0, last);
+    const message = this.#messageOf(answer);
+    const [first] = lines as [ForeignLine];
+    const id = textIn(answer.marks?.id) ?? idOf(first);
+    if (message === null) for (const line of lines) log.keep(line, { time: timeOf(line) });
+    else {
+      const body: ForeignBody = { type: "message", message };
+      const rest = answer.marks === null ? restOfLines(lines, body, answer.items) : undefined;
+      log.add({ id, time: timeOf(first), body, rest }, lines);
+    }
+    for (const line of answer.lines.slice(last)) log.keep(line, { time: timeOf(line) });
+    for (const act of after) act();
+  }
+
+  #messageOf({ items, marks, usage }: OpenAnswer): AssistantMessage | null {
+    const answer = answerOfItems([...items.values()]);
+    if (answer === null) return null;
+    const model = this.#model === undefined ? {} : { model: this.#model };
+    const counts = usage === null || usage.totalTokens === 0 ? {} : { usage };
+    if (marks === null) return { ...answer, provider: this.#provider, ...model, ...counts };
+    return { ...answer, ...answerSettings(marks), ...counts };
+  }
+}
+
+/** The item that a line is; also thinking that Skein wrote as an event, so that Codex does not send it. */
+function itemIn(value: JsonObject, payload: JsonObject, marks: JsonObject | null): JsonObject | null {
+  if (value.type === "response_item") {
+    // What a model said while it made a summary is no answer to anybody.
+    const about = value.metadata;
+    return isFields(about) && about.compaction_output === true ? null : marked(payload, marks);
+  }
+  if (payload.type !== "agent_reasoning" || marks?.thinking !== true) return null;
+  const sealed = marks.signature === undefined ? {} : { encrypted_content: marks.signature };
+  return { type: "reasoning", content: [{ text: payload.text ?? "" }], ...sealed };
+}
+
+/** What Skein wrote is nothing that Codex says of its own, whatever its words and its role. */
+function marked(payload: JsonObject, marks: JsonObject | null): JsonObject {
+  if (marks === null || payload.type !== "message" || payload.role === "assistant") return payload;
+  return { ...payload, role: "user", internal_chat_message_metadata_passthrough: { content_item_kinds: ["user"] } };
+}
+
+function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null {
+  const parts = contentOfItem(item.content);
+  if (parts === null) return null;
+  const content = textOrParts(parts);
+  const spoken = spokenBody(marks ?? {}, content);
+  if (spoken !== null) return spoken;
+  return { type: "message", message: { role: marks?.role === "system" ? "system" : "user", content } };
+}
+
+/**
+ * What must be done to the plainest lines of an entry to get those that Codex wrote: a text for a line that stays as it
+ * was, and a change for each line that is an item.
+ */
+function restOfLines(
+  lines: readonly ForeignLine[],
+  body: ForeignBody,
+  items: ReadonlyMap<number, JsonObject> = new Map([[0, {}]]),
+): JsonValue {
+  const plain = body.type === "message" ? itemsOfMessage(body.message as Message, new WriteReport()) : [];
+  const found = [...items.values()];
+  const same =
+    plain.length === found.length && (lines.length === 1 || plain.every((item, at) => sameKind(item, found[at])));
+  if (!same) return lines.map(({ text }) => text);
+  let next = 0;
+  return lines.map(({ text, value }, index) => {
+    if (!items.has(index)) return text;
+    const line = { type: "response_item", payload: plain[next++] as JsonObject };
+    return (restOf(value, line) ?? {}) as unknown as JsonValue;
+  });
+}
+
+function sameKind(a: JsonObject, b: JsonObject | undefined): boolean {
+  return b !== undefined && kindOfItem(a) === kindOfItem(b);
+}
+
+/** What Codex goes on with after a compaction: the user's words and the summary, without its own instructions. */
+function historyOf({ replacement_history: history }: JsonObject): string {
+  const items = (Array.isArray(history) ? (history as readonly JsonValue[]) : []).filter(isFields);
+  const said = items.filter((item) => item.type === "message" && item.role !== "developer" && !isOfProgram(item));
+  return said
+    .map(textOfItem)
+    .filter((text) => text !== "")
+    .join("\n\n");
+}
+
+function spawnerOf(source: JsonValue | undefined): string | undefined {
+  const agent = isFields(source) ? source.subagent : undefined;
+  const spawn = isFields(agent) ? agent.thread_spawn : undefined;
+  return isFields(spawn) ? textIn(spawn.parent_thread_id) : undefined;
+}
+
+function effortIn({ collaboration_mode: mode }: JsonObject): string | undefined {
+  return isFields(mode) && isFields(mode.settings) ? textIn(mode.settings.reasoning_effort) : undefined;
+}
+
+/** The id that Codex gave an item; else one that is the same whenever the line is read. */
+function idOf({ value, text }: ForeignLine): string {
+  const payload = isFields(value) ? value.payload : undefined;
+  return (isFields(payload) ? textIn(payload.id) : undefined) ?? `line-${digest(text).slice(0, 24)}`;
+}
+
+function timeOf({ value }: ForeignLine): JsonValue | undefined {
+  return isFields(value) ? value.timestamp : undefined;
+}

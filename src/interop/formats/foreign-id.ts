@@ -1,0 +1,41 @@
+import { createHash } from "node:crypto";
+import type { FormatName } from "./foreign-format.ts";
+
+/** The id of an imported session here: the same user's same session always has the same one, and nobody else's has it. */
+export function foreignSessionId(userId: string | null, format: FormatName, foreignId: string): string {
+  return `${format}-${digest([userId, format, foreignId]).slice(0, 24)}`;
+}
+
+/** A UUID that is derived from a text: for programs that take no other ids. It is no secret, and quick to make. */
+export function uuidFrom(text: string): string {
+  const hex = SEEDS.map((seed) => mixed(text, seed)).join("");
+  const variant = ((Number.parseInt(hex[16] as string, 16) & 0x3) | 0x8).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+const SEEDS = [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35];
+
+/** Eight hexadecimal digits that depend on every character of a text. */
+function mixed(text: string, seed: number): string {
+  let hash = seed;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+    hash ^= hash >>> 15;
+  }
+  hash = Math.imul(hash ^ (hash >>> 13), 0x5bd1e995);
+  return ((hash ^ (hash >>> 16)) >>> 0).toString(16).padStart(8, "0");
+}
+
+/** The id as it is when it is a UUID, else one that is derived from it. */
+export function asUuid(id: string): string {
+  return UUID.test(id) ? id : uuidFrom(id);
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A short text that tells values apart. */
+export function digest(value: unknown): string {
+  return createHash("sha256")
+    .update(typeof value === "string" ? value : JSON.stringify(value))
+    .digest("hex");
+}

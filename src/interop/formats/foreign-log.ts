@@ -1,0 +1,205 @@
+import { JSON_DEPTH_MAX } from "../../internal/json.ts";
+import { isNode } from "../../session/entry.ts";
+import { bodyProblem, excessProblem } from "../../session/entry-check.ts";
+import { isTimestamp } from "../../session/header.ts";
+import { ENTRY_BYTES_MAX, ID_CHARACTERS_MAX } from "../../session/limits.ts";
+import type {
+  ForeignBody,
+  ForeignDraft,
+  ForeignEntry,
+  ForeignHeader,
+  ForeignLine,
+  ForeignLogSink,
+  FormatName,
+} from "./foreign-format.ts";
+import { digest } from "./foreign-id.ts";
+import type { ReadReport } from "./foreign-report.ts";
+import { keptBodies } from "./kept-line.ts";
+
+/** One session while it is read: hangs what a reader finds on one tree, and hands it on in pieces. */
+export class ForeignLog implements ForeignLogSink {
+  readonly header: ForeignHeader;
+  readonly createdAt: string;
+  readonly #format: FormatName;
+  readonly #report: ReadReport;
+  /** Foreign ids that mean the place of another one. */
+  readonly #aliases = new Map<string, string>();
+  /** Where the next child of each foreign id hangs: on its last kept line, if there is one. */
+  readonly #tips = new Map<string, string | null>();
+  /** The foreign id that the leaf belongs to; null while only lines without one were kept. */
+  #leafOwner: string | null = null;
+  /** Where a root hangs: on the lines that were kept before the first one. */
+  #rootTip: string | null = null;
+  /** How long the text of each id was. */
+  readonly #lengths = new Map<string, number>();
+  /** How often each text without an id was kept. */
+  readonly #repeated = new Map<string, number>();
+  #leafId: string | null = null;
+  #time: string;
+  #drafts: ForeignDraft[] = [];
+
+  constructor(format: FormatName, header: ForeignHeader, report: ReadReport) {
+    this.header = header;
+    this.#format = format;
+    this.#report = report;
+    this.#time = timestampOf(header.createdAt) ?? new Date(0).toISOString();
+    this.createdAt = this.#time;
+  }
+
+  get leafId(): string | null {
+    return this.#leafId;
+  }
+
+  has(foreignId: string): boolean {
+    return this.#tips.has(this.#named(foreignId));
+  }
+
+  /** Takes what was added since the last time. */
+  take(): ForeignDraft[] {
+    const drafts = this.#drafts;
+    this.#drafts = [];
+    return drafts;
+  }
+
+  add({ id, parentId, time, body: said, rest }: ForeignEntry, lines: readonly ForeignLine[]): void {
+    if (this.#repeats(id, lines)) return;
+    const body = rest === undefined ? said : { ...said, foreign: { [this.#format]: rest } };
+    if (!holds(body, id)) {
+      const place = { id, time, ...(parentId === undefined ? {} : { parentId }) };
+      for (const [index, line] of lines.entries()) this.keep(line, index === 0 ? place : { time });
+      return;
+    }
+    this.#report.mapped += lines.length;
+    this.#lengths.set(id, lengthOf(lines));
+    this.#push(id, parentId, time, body);
+  }
+
+  keep(line: ForeignLine, place: KeptPlace = {}): void {
+    const { parentId, time } = place;
+    const id = place.id !== undefined && isEntryId(place.id) ? place.id : this.#idOfText(line.text);
+    if (this.#repeats(id, [line])) return;
+    this.#report.kept++;
+    this.#lengths.set(id, line.text.length);
+    const bodies = keptBodies(this.#format, line.text);
+    if (bodies.length > 1) this.#report.tooLarge++;
+    bodies.forEach((body, index) => {
+      if (index === 0) this.#push(id, parentId, time, body, place.id === undefined);
+      else this.#push(`${id}.${index}`, undefined, time, body, true);
+    });
+  }
+
+  move(id: string, foreignId: string | null, line: ForeignLine): void {
+    if (this.#repeats(id, [line])) return;
+    this.#report.mapped++;
+    this.#lengths.set(id, line.text.length);
+    this.alias(id, foreignId);
+    this.#leafTo(id, this.place(foreignId));
+    this.#leafOwner = foreignId === null ? null : this.#named(foreignId);
+  }
+
+  alias(foreignId: string, knownId: string | null): void {
+    if (knownId === null) this.#tips.set(foreignId, this.#rootTip);
+    else if (this.#named(knownId) !== this.#named(foreignId))
+      this.#aliases.set(this.#named(foreignId), this.#named(knownId));
+  }
+
+  place(parentId: string | null | undefined): string | null {
+    if (parentId === null) return this.#rootTip;
+    // A parent that is not known counts as none named: the entry goes where the session stands.
+    const place = parentId === undefined ? undefined : this.#tips.get(this.#named(parentId));
+    return place === undefined ? this.#leafId : place;
+  }
+
+  /** Whether an id stands for an earlier line. The same id with another text is kept as a line without an id. */
+  #repeats(id: string, lines: readonly ForeignLine[]): boolean {
+    const length = this.#lengths.get(id);
+    if (length === undefined) return false;
+    if (length === lengthOf(lines)) this.#report.doubled += lines.length;
+    else for (const line of lines) this.keep(line);
+    return true;
+  }
+
+  /** `inside`: it lies between the entry before it and that one's children, as it has no foreign id of its own. */
+  #push(id: string, parentId: string | null | undefined, time: unknown, body: ForeignBody, inside = false): void {
+    this.#time = timestampOf(time) ?? this.#time;
+    const stamp = { id, timestamp: this.#time };
+    if (!isNode(body)) {
+      this.#drafts.push({ ...body, ...stamp, parentId: this.#leafId });
+      return;
+    }
+    const parent = this.place(parentId);
+    this.#leafTo(`${id}.leaf`, parent);
+    this.#drafts.push({ ...body, ...stamp, parentId: parent });
+    this.#leafId = id;
+    this.#tips.set(id, id);
+    if (!inside) this.#leafOwner = id;
+    else if (this.#leafOwner === null) this.#rootTip = id;
+    else this.#tips.set(this.#leafOwner, id);
+  }
+
+  #leafTo(id: string, targetId: string | null): void {
+    if (targetId === this.#leafId) return;
+    this.#drafts.push({ type: "leaf", targetId, id, timestamp: this.#time, parentId: this.#leafId });
+    this.#leafId = targetId;
+  }
+
+  /** The foreign id that this one is an alias of; itself where it is none. */
+  #named(foreignId: string): string {
+    let id = foreignId;
+    for (let next = this.#aliases.get(id); next !== undefined; next = this.#aliases.get(id)) id = next;
+    return id;
+  }
+
+  /** The same for the same text at its first, second, … occurrence. */
+  #idOfText(text: string): string {
+    const hash = digest(text).slice(0, 24);
+    const before = this.#repeated.get(hash) ?? 0;
+    this.#repeated.set(hash, before + 1);
+    return before === 0 ? `line.${hash}` : `line.${hash}.${before + 1}`;
+  }
+}
+
+/** Where a kept line hangs. */
+type KeptPlace = NonNullable<Parameters<ForeignLogSink["keep"]>[1]>;
+
+function lengthOf(lines: readonly ForeignLine[]): number {
+  return lines.reduce((sum, { text }) => sum + text.length, 0);
+}
+
+/** Whether a log can hold an entry. What was read as JSON needs no copy to find that out; the store makes one later. */
+function holds(body: ForeignBody, id: string): boolean {
+  const bound = boundOf(body, 0);
+  if (!isEntryId(id) || bound === Number.POSITIVE_INFINITY) return false;
+  if (bound > ENTRY_BYTES_MAX && Buffer.byteLength(JSON.stringify(body)) > ENTRY_BYTES_MAX) return false;
+  return bodyProblem(body) === null && excessProblem(body) === null;
+}
+
+/** An upper bound of the bytes of a value as JSON; infinite where a log could not hold it at any size. */
+function boundOf(value: unknown, depth: number): number {
+  // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
+  if (typeof value === "string") return value.length * 6 + 2;
+  if (typeof value !== "object" || value === null) return 32;
+  if (depth >= JSON_DEPTH_MAX - 1) return Number.POSITIVE_INFINITY;
+  let bytes = 2;
+  for (const key in value) {
+    if (key === "__proto__") return Number.POSITIVE_INFINITY;
+    bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key], depth + 1);
+  }
+  return bytes;
+}
+
+function isEntryId(id: string): boolean {
+  return id.length > 0 && id.length < ID_CHARACTERS_MAX - 16 && !/\p{Cc}|\p{Cs}/u.test(id);
+}
+
+const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
+
+/** A time as a log has it; null for what is none, or lies in the future and would be the latest for ever. */
+export function timestampOf(value: unknown): string | null {
+  if (isTimestamp(value)) return Date.parse(value) > Date.now() + AHEAD_MAX_MS ? null : value;
+  if (typeof value !== "string" && typeof value !== "number") return null;
+  const time = new Date(value);
+  if (Number.isNaN(time.getTime()) || time.getTime() > Date.now() + AHEAD_MAX_MS) return null;
+  const text = time.toISOString();
+  return isTimestamp(text) ? text : null;
+}

@@ -1,0 +1,22 @@
+import type { JsonObject } from "../../internal/json.ts";
+import type { SessionHeader } from "../../session/header.ts";
+import type { ForeignHeader, FormatName } from "./foreign-format.ts";
+
+/** What the header of an imported session says about where it comes from. */
+export interface ForeignNote {
+  readonly format: FormatName;
+  readonly id: string;
+  readonly version: string | null;
+  readonly rest?: JsonObject;
+}
+
+/** The metadata of an imported session's header. */
+export function noteFor(format: FormatName, { foreignId, version, rest }: ForeignHeader): JsonObject {
+  return { foreign: { format, id: foreignId, version, ...(rest === undefined ? {} : { rest }) } };
+}
+
+/** Where a session was imported from; null for one that was not, or from another format than this. */
+export function noteOf({ metadata }: Pick<SessionHeader, "metadata">, format: FormatName): ForeignNote | null {
+  const note = metadata.foreign as unknown as ForeignNote | undefined;
+  return note?.format === format ? note : null;
+}

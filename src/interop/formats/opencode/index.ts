@@ -1,0 +1,32 @@
+import { join } from "node:path";
+import type { ForeignFormat } from "../foreign-format.ts";
+import { programHome } from "../program-home.ts";
+import { opencodeSessionId } from "./opencode-id.ts";
+import { OpencodeReader } from "./read-opencode.ts";
+import { writeOpencode } from "./write-opencode.ts";
+
+/** The sessions of opencode, as it exports and imports them; it keeps them in a database. */
+export const opencode: ForeignFormat = {
+  name: "opencode",
+  title: "opencode",
+  unit: "document",
+  detects: (start) => /^\s*\{\s*"info"\s*:\s*\{\s*"(?:id"\s*:\s*"ses_|slug")/.test(start),
+  home,
+  isSessionFile: (path) => path.endsWith(".json"),
+  read: (sink) => new OpencodeReader(sink),
+  write: writeOpencode,
+  handoff({ foreignId }) {
+    const id = opencodeSessionId(foreignId);
+    const path = join(home(), `${id}.json`);
+    const commands = [
+      ["opencode", "import", path],
+      ["opencode", "--session", id],
+    ];
+    return { path, commands };
+  },
+};
+
+/** Where exports are put for it. */
+function home(): string {
+  return join(programHome("XDG_DATA_HOME", ".local", "share"), "opencode", "exports");
+}

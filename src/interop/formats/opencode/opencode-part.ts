@@ -1,0 +1,133 @@
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
+import type { Usage } from "../../../session/usage.ts";
+import type { WriteReport } from "../foreign-report.ts";
+import { isFields, parseArguments, textIn } from "../foreign-values.ts";
+
+/** What a part of a message says; null for one that has no counterpart, as the beginning of a step. */
+export function contentOfPart(part: JsonObject): ContentPart | null {
+  const text = textIn(part.text);
+  if (part.type === "text" && text !== undefined && part.ignored !== true) return { type: "text", text };
+  if (part.type === "reasoning" && text !== undefined) return { type: "thinking", text, ...signatureIn(part.metadata) };
+  const file = /^data:[^;,]*;base64,(.*)$/s.exec(textIn(part.url) ?? "");
+  const mediaType = textIn(part.mime);
+  if (part.type !== "file" || file === null || mediaType === undefined) return null;
+  const name = textIn(part.filename);
+  const type = mediaType.startsWith("image/") ? "image" : "file";
+  return { type, mediaType, data: file[1] ?? "", ...(name === undefined ? {} : { name }) };
+}
+
+/** The call that a part is; null for one that is none. */
+export function callOfPart(part: JsonObject): ToolCall | null {
+  const [id, name] = [textIn(part.callID), textIn(part.tool)];
+  if (part.type !== "tool" || id === undefined || name === undefined || !isFields(part.state)) return null;
+  return { id, name, arguments: JSON.stringify(part.state.input ?? {}) };
+}
+
+/** What a tool answered, of the part of its call; null where it has not. */
+export function resultOfPart(part: JsonObject, { id, name }: ToolCall): ToolMessage | null {
+  const state = isFields(part.state) ? part.state : {};
+  const { status, output, error } = state;
+  if (status === "error") return { role: "tool", toolCallId: id, name, content: textIn(error) ?? "", isError: true };
+  return status === "completed" ? { role: "tool", toolCallId: id, name, content: textIn(output) ?? "" } : null;
+}
+
+/** What is said, as a part without its ids. Thinking carries what its provider wants to see again. */
+export function partOfContent(part: ContentPart, time: number, provider = ""): JsonObject {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text };
+    case "thinking": {
+      const { text, signature } = part;
+      const sealed = signature === undefined ? {} : { metadata: { [provider]: { [sealOf(provider)]: signature } } };
+      return { type: "reasoning", text, time: { start: time, end: time }, ...sealed };
+    }
+    default: {
+      const name = part.name === undefined ? {} : { filename: part.name };
+      return { type: "file", mime: part.mediaType, ...name, url: `data:${part.mediaType};base64,${part.data}` };
+    }
+  }
+}
+
+function sealOf(provider: string): string {
+  return provider === "openai" ? "reasoningEncryptedContent" : "signature";
+}
+
+function signatureIn(metadata: JsonValue | undefined): { readonly signature?: string } {
+  const [provider, about] = Object.entries(isFields(metadata) ? metadata : {})[0] ?? ["", undefined];
+  const signature = isFields(about) ? textIn(about[sealOf(provider)]) : undefined;
+  return signature === undefined ? {} : { signature };
+}
+
+/** A call with what its tool answered, as a part without its ids. */
+export function partOfCall(
+  call: ToolCall,
+  result: ToolMessage | undefined,
+  time: number,
+  report: WriteReport,
+): JsonObject {
+  const input = parseArguments(call.arguments);
+  if (input === null) report.leave("arguments that are no JSON");
+  const [said, when] = [{ input: input ?? {} }, { start: time, end: time }];
+  const answer = result === undefined ? "The call was interrupted." : wordsOf(result.content, report);
+  const state: JsonObject =
+    result === undefined || result.isError === true
+      ? { status: "error", ...said, error: answer, time: when }
+      : { status: "completed", ...said, output: answer, title: call.name, metadata: {}, time: when };
+  return { type: "tool", callID: call.id, tool: call.name, state };
+}
+
+/** The parts of an answer, those of its calls last. */
+export function partsOfAnswer({ content }: AssistantMessage): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+}
+
+/** The counts of opencode; undefined where there are none. */
+export function usageOfOpencode(value: JsonValue | undefined): Usage | undefined {
+  if (!isFields(value)) return undefined;
+  const cache = isFields(value.cache) ? value.cache : {};
+  const [input, output, reasoning, read, write, total] = [
+    value.input,
+    value.output,
+    value.reasoning,
+    cache.read,
+    cache.write,
+    value.total,
+  ].map((count) => (typeof count === "number" && count >= 0 ? count : 0)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const [inputTokens, outputTokens] = [input + read + write, output + reasoning];
+  if (inputTokens + outputTokens + total === 0) return undefined;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: total > 0 ? total : inputTokens + outputTokens,
+    ...(read > 0 ? { cacheReadTokens: read } : {}),
+    ...(write > 0 ? { cacheWriteTokens: write } : {}),
+    ...(reasoning > 0 ? { reasoningTokens: reasoning } : {}),
+  };
+}
+
+/** Counts as opencode has them. */
+export function opencodeOfUsage(usage: Usage | undefined): JsonObject {
+  const { inputTokens = 0, outputTokens = 0, totalTokens = 0 } = usage ?? {};
+  const { cacheReadTokens: read = 0, cacheWriteTokens: write = 0, reasoningTokens: reasoning = 0 } = usage ?? {};
+  return {
+    total: totalTokens,
+    input: Math.max(0, inputTokens - read - write),
+    output: Math.max(0, outputTokens - reasoning),
+    reasoning,
+    cache: { read, write },
+  };
+}
+
+function wordsOf(content: Content, report: WriteReport): string {
+  if (typeof content === "string") return content;
+  for (const { type } of content) if (type !== "text") report.leave(`${type} part`);
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}

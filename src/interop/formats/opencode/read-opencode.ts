@@ -1,0 +1,201 @@
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../../session/message.ts";
+import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import { WriteReport } from "../foreign-report.ts";
+import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { answerSettings, spokenBody } from "../own-marks.ts";
+import { restOf } from "../rest-of.ts";
+import {
+  callOfPart,
+  contentOfPart,
+  partOfCall,
+  partOfContent,
+  resultOfPart,
+  usageOfOpencode,
+} from "./opencode-part.ts";
+
+/** How opencode and Skein say why an answer ended. */
+export const FINISHES: readonly (readonly [string, StopReason])[] = [
+  ["stop", "stop"],
+  ["tool-calls", "tool_calls"],
+  ["length", "length"],
+  ["content-filter", "content_filter"],
+  ["error", "error"],
+];
+
+/** What lies beside an entry of opencode's: all of its message, or its parts, each as it is or as a change. */
+export type OpencodeRest =
+  | { readonly message: JsonObject }
+  | { readonly info: JsonObject; readonly parts: readonly PartRest[] };
+
+/** A part that has no counterpart, or what a part says beyond its counterpart. */
+export type PartRest = { readonly as: JsonValue } | { readonly said: JsonValue } | { readonly call: JsonValue };
+
+/** The title of a session that has none. */
+const UNNAMED = /^(?:New|Child) session - \d{4}-\d{2}-\d{2}T/;
+
+/** A message of an export. */
+interface Spoken {
+  readonly line: ForeignLine;
+  readonly info: JsonObject;
+  readonly parts: readonly JsonObject[];
+  readonly id: string;
+  readonly time: JsonValue | undefined;
+  /** What Skein wrote beside it. */
+  readonly marks: JsonObject | null;
+}
+
+/** Reads an export of opencode: one document with a session and its messages. */
+export class OpencodeReader implements ForeignReader {
+  readonly #sink: ForeignSink;
+
+  constructor(sink: ForeignSink) {
+    this.#sink = sink;
+  }
+
+  line(line: ForeignLine): void {
+    const { info, messages } = isFields(line.value) ? line.value : {};
+    const id = isFields(info) ? textIn(info.id) : undefined;
+    if (!isFields(info) || id === undefined || !Array.isArray(messages)) {
+      this.#sink.report.lose(line.number, "it is no export of opencode's");
+      return;
+    }
+    const parent = textIn(info.parentID);
+    const time = isFields(info.time) ? info.time.created : undefined;
+    const log = this.#sink.begin({
+      foreignId: id,
+      ...(parent === undefined ? {} : { parentForeignId: parent }),
+      createdAt: typeof time === "number" ? new Date(time).toISOString() : null,
+      cwd: textIn(info.directory) ?? null,
+      version: textIn(info.version) ?? null,
+      rest: info,
+    });
+    const title = textIn(info.title);
+    if (title !== undefined && !UNNAMED.test(title))
+      log.add({ id: "title", time, body: { type: "session_info", name: title } }, []);
+    const spoken = (messages as readonly JsonValue[]).map(spokenOf);
+    for (const [index, message] of spoken.entries()) readMessage(message, spoken[index - 1], spoken[index + 1], log);
+  }
+
+  rest(): void {}
+}
+
+function readMessage(
+  message: Spoken,
+  before: Spoken | undefined,
+  after: Spoken | undefined,
+  log: ForeignLogSink,
+): void {
+  const { line, id, time, marks } = message;
+  const asked = message.parts.some((part) => part.type === "compaction");
+  const body = asked ? null : bodyOf(message, before);
+  // Skein's compactions are made of two messages, of which the second says all.
+  if (asked && after?.marks?.type === "compaction") log.alias(id, log.leafId);
+  else if (body === null) log.keep(line, { id, time });
+  else {
+    const rest = marks === null ? restIn(message, body) : undefined;
+    log.add({ id: textIn(marks?.id) ?? id, time, body, rest }, [line]);
+    if (body.type === "message" && body.message.role === "assistant") readResults(message, log);
+  }
+}
+
+/** What tools answered stands in the parts of their calls. */
+function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): void {
+  for (const part of parts) {
+    const call = callOfPart(part);
+    const result = call === null ? null : resultOfPart(part, call);
+    if (result === null) continue;
+    const own = isFields(part.metadata) && isFields(part.metadata.skeinResult) ? part.metadata.skeinResult : {};
+    const place = { id: textIn(own.id) ?? `${id}.${result.toolCallId}`, time: own.time ?? time };
+    log.add({ ...place, body: { type: "message", message: result }, ...(marks === null ? { rest: {} } : {}) }, []);
+  }
+}
+
+function spokenOf(value: JsonValue, index: number): Spoken {
+  const { info, parts } = isFields(value) ? value : {};
+  const about = isFields(info) ? info : {};
+  const said = Array.isArray(parts) ? (parts as readonly JsonValue[]).filter(isFields) : [];
+  const metadata = said.map((part) => part.metadata).find((each) => isFields(each) && isFields(each.skein));
+  return {
+    line: { number: index + 1, text: JSON.stringify(value), value },
+    info: about,
+    parts: said,
+    id: textIn(about.id) ?? `message-${index}`,
+    time: isFields(about.time) ? about.time.created : undefined,
+    marks: isFields(metadata) && isFields(metadata.skein) ? metadata.skein : null,
+  };
+}
+
+function bodyOf(message: Spoken, before: Spoken | undefined): ForeignBody | null {
+  const { info, parts, marks } = message;
+  const content = parts.map(contentOfPart).filter((part) => part !== null);
+  if (info.role === "user") return content.length === 0 ? null : inputOf(content, marks);
+  if (info.role !== "assistant") return null;
+  if (info.summary === true) return compactionOf(message, before, content);
+  const toolCalls = parts.map(callOfPart).filter((call) => call !== null);
+  if (content.length === 0 && toolCalls.length === 0) return null;
+  return { type: "message", message: answerOf(info, content, toolCalls, marks) };
+}
+
+function inputOf(parts: readonly ContentPart[], marks: JsonObject | null): ForeignBody {
+  const content = textOrParts(parts);
+  return spokenBody(marks ?? {}, content) ?? { type: "message", message: { role: "user", content } };
+}
+
+function answerOf(
+  info: JsonObject,
+  parts: readonly ContentPart[],
+  toolCalls: readonly ToolCall[],
+  marks: JsonObject | null,
+): AssistantMessage {
+  const [provider, model] = [textIn(info.providerID), textIn(info.modelID)];
+  const usage = usageOfOpencode(info.tokens);
+  const failed = isFields(info.error) ? (info.error.name === "MessageAbortedError" ? "aborted" : "error") : undefined;
+  const stopReason = failed ?? FINISHES.find(([finish]) => finish === info.finish)?.[1];
+  return {
+    role: "assistant",
+    content: parts.length === 0 ? null : textOrParts(parts),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(model === undefined ? {} : { model }),
+    ...(usage === undefined ? {} : { usage }),
+    ...(typeof info.cost === "number" && info.cost > 0 ? { cost: info.cost } : {}),
+    ...(stopReason === undefined ? {} : { stopReason }),
+    ...answerSettings(marks ?? {}),
+  };
+}
+
+function compactionOf(
+  { info, id, marks }: Spoken,
+  before: Spoken | undefined,
+  content: readonly ContentPart[],
+): ForeignBody {
+  const asked = before?.parts.find((part) => part.type === "compaction");
+  const { firstKeptEntryId, tokensBefore, details } = marks ?? {};
+  const usage = usageOfOpencode(info.tokens);
+  return {
+    type: "compaction",
+    summary: content.map((part) => (part.type === "text" ? part.text : "")).join("\n") || "(nothing)",
+    firstKeptEntryId: textIn(firstKeptEntryId) ?? textIn(asked?.tail_start_id) ?? id,
+    tokensBefore: typeof tokensBefore === "number" ? tokensBefore : (usage?.inputTokens ?? 0),
+    ...(details === undefined ? {} : { details }),
+  };
+}
+
+/** What the entry does not say of the message. */
+function restIn({ info, parts, time }: Spoken, body: ForeignBody): JsonValue {
+  if (body.type !== "message") return { message: { info, parts } } as unknown as JsonValue;
+  const at = typeof time === "number" ? time : 0;
+  const changes = parts.map((part): PartRest => {
+    const [content, call] = [contentOfPart(part), callOfPart(part)];
+    if (content !== null) return { said: changeOf(part, partOfContent(content, at, textIn(info.providerID))) };
+    if (call === null) return { as: part };
+    const result = resultOfPart(part, call) ?? undefined;
+    return { call: changeOf(part, partOfCall(call, result, at, new WriteReport())) };
+  });
+  return { info, parts: changes } as unknown as JsonValue;
+}
+
+function changeOf(part: JsonObject, plain: JsonObject): JsonValue {
+  return (restOf(part, plain) ?? {}) as unknown as JsonValue;
+}

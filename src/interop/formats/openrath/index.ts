@@ -1,0 +1,26 @@
+import { join } from "node:path";
+import type { ForeignFormat } from "../foreign-format.ts";
+import { asUuid } from "../foreign-id.ts";
+import { firstObjects } from "../foreign-values.ts";
+import { programHome } from "../program-home.ts";
+import { OpenRathReader } from "./read-openrath.ts";
+import { writeOpenRath } from "./write-openrath.ts";
+
+/** The sessions of OpenRath. */
+export const openrath: ForeignFormat = {
+  name: "openrath",
+  title: "OpenRath",
+  unit: "lines",
+  detects: (start) => firstObjects(start, 1).some((value) => value.record_type === "header" && "lineage_kind" in value),
+  home,
+  // A file whose writer is at work, or was ended, has a name of its own.
+  isSessionFile: (path) => /\.jsonl(?:\.__partial__)?$/.test(path),
+  read: (sink) => new OpenRathReader(sink),
+  write: writeOpenRath,
+  // It is a library: there is no command that goes on with a session.
+  handoff: ({ foreignId }) => ({ path: join(home(), `${asUuid(foreignId)}.jsonl`), commands: [] }),
+};
+
+function home(): string {
+  return join(programHome("OPENRATH_HOME", ".openrath"), "sessions");
+}

@@ -1,0 +1,184 @@
+import { basename } from "node:path";
+import type { JsonObject, JsonValue } from "../../../internal/json.ts";
+import type { ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import { WriteReport } from "../foreign-report.ts";
+import { digest } from "../foreign-id.ts";
+import { timestampOf } from "../foreign-log.ts";
+import { isFields, textIn } from "../foreign-values.ts";
+import { restOf } from "../rest-of.ts";
+import { bodyOfPi, piOfEntry } from "./pi-entry.ts";
+import type { Entry } from "../../../session/entry.ts";
+
+/** The `custom` entry that says where a session stands when that is not its last entry. */
+export const LEAF_MARK = "skein.leaf";
+
+/** Reads a session of pi: versions 1 to 3 as its coding agent writes them, and 4 as its newer core does. */
+export class PiReader implements ForeignReader {
+  readonly #sink: ForeignSink;
+  #log: ForeignLogSink | null = null;
+  #version = 3;
+  /** The ids that entries of version 1 got, by their place in the file. */
+  readonly #ids: (string | null)[] = [];
+  /** The ids of the messages of version 4, whose compactions say only how many they keep. */
+  readonly #messages: string[] = [];
+
+  constructor(sink: ForeignSink) {
+    this.#sink = sink;
+  }
+
+  line(line: ForeignLine): void {
+    if (this.#log === null) this.#begin(line);
+    else if (isFields(line.value) && isPiHeader(line.value)) this.#sink.report.doubled++;
+    else if (this.#version === 4) this.#transaction(line, this.#log);
+    else if (isFields(line.value)) this.#entry(line, line.value, this.#log);
+    else this.#log.keep(line);
+  }
+
+  rest(): void {}
+
+  #begin(line: ForeignLine): void {
+    const { value } = line;
+    const id = isFields(value) ? textIn(value.id) : undefined;
+    if (!isFields(value) || id === undefined || !isPiHeader(value)) {
+      this.#sink.report.lose(line.number, "it stands before the header of the session");
+      return;
+    }
+    this.#sink.report.mapped++;
+    this.#ids.push(null);
+    this.#version = value.kind === "header" ? 4 : typeof value.version === "number" ? value.version : 1;
+    const parent = textIn(value.parentSessionId) ?? parentOf(textIn(value.parentSession));
+    const { timestamp, createdAt } = value;
+    const time = timestamp ?? createdAt;
+    this.#log = this.#sink.begin({
+      foreignId: id,
+      ...(parent === undefined ? {} : { parentForeignId: parent }),
+      createdAt: typeof time === "number" ? new Date(time).toISOString() : (textIn(time) ?? null),
+      cwd: textIn(value.cwd) ?? null,
+      version: String(this.#version),
+      rest: value,
+    });
+  }
+
+  #entry(line: ForeignLine, given: JsonObject, log: ForeignLogSink): void {
+    const value = this.#version < 3 ? this.#migrated(line, given) : given;
+    const [id, parentId] = [textIn(value.id), value.parentId === null ? null : textIn(value.parentId)];
+    if (id === undefined) {
+      log.keep(line);
+      return;
+    }
+    this.#add(line, value, { id, ...(parentId === undefined ? {} : { parentId }) }, log);
+  }
+
+  #add(
+    line: ForeignLine,
+    value: JsonObject,
+    place: { id: string; parentId?: string | null },
+    log: ForeignLogSink,
+  ): void {
+    const { id, parentId } = place;
+    const time = value.timestamp;
+    if (value.type === "custom" && value.customType === LEAF_MARK) {
+      log.move(id, parentId ?? null, line);
+      return;
+    }
+    const body = value.type === "label" ? labelOf(value, log) : bodyOfPi(value, id);
+    if (body === null) {
+      log.keep(line, { ...place, time });
+      return;
+    }
+    log.add({ ...place, time, body, rest: restIn(value, { ...body, ...stampOf(place, time) } as unknown as Entry) }, [
+      line,
+    ]);
+    // What pi hangs on the tree and a log does not: its children hang on its parent.
+    if (body.type === "label" || body.type === "session_info") log.alias(id, parentId ?? log.leafId);
+  }
+
+  /** What version 3 says of an entry of version 1, which has no ids, or of 2, which has another name for a role. */
+  #migrated(line: ForeignLine, value: JsonObject): JsonObject {
+    if (this.#version === 1) {
+      const id = `line.${digest(line.text).slice(0, 24)}`;
+      const parentId = this.#ids.at(-1) ?? null;
+      if (parentId !== id) this.#ids.push(id);
+      const { firstKeptEntryIndex: kept, ...rest } = value;
+      const named = typeof kept === "number" ? { firstKeptEntryId: this.#ids[kept] ?? id } : {};
+      return renamed({ ...rest, ...named, id, parentId });
+    }
+    return renamed(value);
+  }
+
+  /** Version 4: a line is one write, or a list of writes that belong together. */
+  #transaction(line: ForeignLine, log: ForeignLogSink): void {
+    const writes = (Array.isArray(line.value) ? line.value : [line.value]) as readonly JsonValue[];
+    for (const write of writes) {
+      const one = writes.length === 1 ? line : { ...line, value: write, text: JSON.stringify(write) };
+      if (!isFields(write)) log.keep(one);
+      else if (write.kind === "entry") this.#entry(one, this.#withoutStamps(write), log);
+      else if (!this.#value(one, write, log)) log.keep(one);
+    }
+  }
+
+  /** An entry of version 4 as version 3 has it. */
+  #withoutStamps({ kind: _kind, seq: _seq, ...entry }: JsonObject): JsonObject {
+    const timestamp = timestampOf(entry.timestamp) ?? "";
+    if (entry.type === "message" && typeof entry.id === "string") this.#messages.push(entry.id);
+    if (entry.type !== "compaction" || !Array.isArray(entry.retainedTail)) return { ...entry, timestamp };
+    const kept = this.#messages.at(-entry.retainedTail.length);
+    const named = entry.retainedTail.length === 0 || kept === undefined ? {} : { firstKeptEntryId: kept };
+    return { ...entry, ...named, timestamp };
+  }
+
+  /** Whether a value of version 4 says something that a log can say. */
+  #value(line: ForeignLine, write: JsonObject, log: ForeignLogSink): boolean {
+    const { namespace, key, value } = write;
+    if (write.kind !== "value" || typeof key !== "string") return false;
+    const id = `write-${String(write.seq)}`;
+    if (namespace === "pi.branch.tip" && key === "main") {
+      const known = value === null || (typeof value === "string" && log.has(value));
+      if (known) log.move(id, value, line);
+      return known;
+    }
+    if (namespace === "pi.session.name" && typeof value === "string") {
+      log.add({ id, body: { type: "session_info", name: value } }, [line]);
+      return true;
+    }
+    if (namespace !== "pi.entry.label" || !log.has(key)) return false;
+    log.add({ id, body: { type: "label", targetId: key, label: textIn(value) ?? null } }, [line]);
+    return true;
+  }
+}
+
+/** Whether the first line of a file is the header of a session of pi, and not one of Skein's own. */
+export function isPiHeader(value: JsonObject): boolean {
+  if (value.kind === "header" && value.v === 4) return typeof value.id === "string";
+  return value.type === "session" && typeof value.id === "string" && value.lineage === undefined;
+}
+
+function labelOf(
+  value: JsonObject,
+  log: ForeignLogSink,
+): { type: "label"; targetId: string; label: string | null } | null {
+  const targetId = textIn(value.targetId);
+  if (targetId === undefined || !log.has(targetId)) return null;
+  return { type: "label", targetId, label: textIn(value.label) ?? null };
+}
+
+function stampOf({ id, parentId }: { id: string; parentId?: string | null }, time: unknown): JsonObject {
+  return { id, parentId: parentId ?? null, timestamp: typeof time === "string" ? time : "" };
+}
+
+/** What the entry does not say of pi's own. */
+function restIn(value: JsonObject, entry: Entry): JsonValue | undefined {
+  const { id, parentId, timestamp } = entry;
+  const translated = { ...piOfEntry(entry, new WriteReport()), id, parentId, timestamp };
+  return restOf(value, translated as unknown as JsonObject) as unknown as JsonValue | undefined;
+}
+
+function renamed(value: JsonObject): JsonObject {
+  if (value.type !== "message" || !isFields(value.message) || value.message.role !== "hookMessage") return value;
+  return { ...value, message: { ...value.message, role: "custom" } };
+}
+
+/** The id of the session that a file is named after: `<time>_<id>.jsonl`. */
+function parentOf(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : /_([^_/\\]+)\.jsonl$/.exec(basename(path.replaceAll("\\", "/")))?.[1];
+}

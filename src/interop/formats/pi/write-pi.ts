@@ -1,0 +1,78 @@
+import type { JsonObject } from "../../../internal/json.ts";
+import { type Entry, isNode } from "../../../session/entry.ts";
+import type { ForeignSource } from "../foreign-format.ts";
+import { noteOf } from "../foreign-note.ts";
+import type { WriteReport } from "../foreign-report.ts";
+import { ForeignTree } from "../foreign-tree.ts";
+import { isFields, textIn } from "../foreign-values.ts";
+import { KeptLines } from "../kept-line.ts";
+import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { piOfEntry } from "./pi-entry.ts";
+import { LEAF_MARK } from "./read-pi.ts";
+
+/** The version that is written; every pi reads it. */
+const VERSION = 3;
+
+/** A session as a file of pi, line by line. */
+export async function* writePi(source: ForeignSource, report: WriteReport): AsyncGenerator<string, void, undefined> {
+  const { header, leafId, cwd, foreignId } = source;
+  const note = noteOf(header, "pi");
+  const own = note === null || note.version === "4" ? {} : note.rest;
+  yield lineOf({ ...own, type: "session", version: VERSION, id: foreignId, timestamp: header.createdAt, cwd });
+  const tree = new ForeignTree();
+  const kept = new KeptLines("pi");
+  let last: string | null = null;
+  for await (const entry of source.entries()) {
+    const line = kept.take(entry);
+    if (line !== undefined) {
+      const verbatim = line === null ? null : verbatimOf(line);
+      if (verbatim === null) {
+        tree.skip(entry);
+        if (line !== null) report.leave("line of another version of pi");
+      } else {
+        report.verbatim++;
+        yield `${line}\n`;
+        tree.put(entry, verbatim);
+        last = entry.id;
+      }
+      continue;
+    }
+    const written = writtenEntry(entry, tree, report);
+    if (written === null) {
+      if (isNode(entry)) tree.skip(entry);
+      if (entry.type !== "leaf") report.leave(entry.type);
+      continue;
+    }
+    report.written++;
+    yield lineOf(written);
+    if (!isNode(entry)) continue;
+    tree.put(entry, entry.id);
+    last = entry.id;
+  }
+  // pi goes on after the last entry of its file.
+  if (last === leafId || last === null) return;
+  const mark = { type: "custom", id: "skein-leaf", parentId: leafId === null ? null : (tree.idOf(leafId) ?? null) };
+  yield lineOf({ ...mark, timestamp: new Date(header.createdAt).toISOString(), customType: LEAF_MARK });
+}
+
+function writtenEntry(entry: Entry, tree: ForeignTree, report: WriteReport): JsonObject | null {
+  const body = piOfEntry(entry, report);
+  if (body === null) return null;
+  const parentId = tree.parentOf(entry);
+  const rest = foreignRest(entry, "pi") as Rest | undefined;
+  const { id, timestamp } = entry;
+  const whole = withRest<JsonObject>({ ...body, id, parentId, timestamp }, rest);
+  return { ...whole, parentId };
+}
+
+/** The id of a line of pi's own that was kept; null for one that no version of the file that is written could hold. */
+function verbatimOf(line: string): string | null {
+  const value: unknown = JSON.parse(line);
+  return isFields(value) && typeof value.type === "string" && value.kind === undefined
+    ? (textIn(value.id) ?? null)
+    : null;
+}
+
+function lineOf(value: JsonObject): string {
+  return `${JSON.stringify(value)}\n`;
+}

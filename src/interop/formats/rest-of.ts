@@ -1,0 +1,71 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import { sameJson } from "../../internal/json.ts";
+import type { Entry } from "../../session/entry.ts";
+import type { FormatName } from "./foreign-format.ts";
+
+/**
+ * What must be done to one JSON object to get another: fields to set, to remove, and to change inside. Lists of the same
+ * length are compared item by item.
+ */
+export interface Rest {
+  readonly set?: JsonObject;
+  readonly unset?: readonly string[];
+  readonly inside?: { readonly [key: string]: Rest };
+}
+
+/** What of a foreign object its translation does not say; undefined where it says all. `withRest` brings it back. */
+export function restOf(original: JsonValue, translated: JsonValue): Rest | undefined {
+  const [from, to] = [fieldsOf(translated), fieldsOf(original)];
+  let set: Record<string, JsonValue> | undefined;
+  let inside: Record<string, Rest> | undefined;
+  let unset: string[] | undefined;
+  for (const key in to) {
+    const [value, other] = [to[key] as JsonValue, from[key]];
+    if (other === value) continue;
+    if (other === undefined || !canPatch(value, other)) {
+      if (other !== undefined && sameJson(value, other)) continue;
+      set ??= {};
+      set[key] = value;
+      continue;
+    }
+    const rest = restOf(value, other);
+    if (rest === undefined) continue;
+    inside ??= {};
+    inside[key] = rest;
+  }
+  for (const key in from) {
+    if (Object.hasOwn(to, key)) continue;
+    unset ??= [];
+    unset.push(key);
+  }
+  if (set === undefined && inside === undefined && unset === undefined) return undefined;
+  return { ...(set && { set }), ...(unset && { unset }), ...(inside && { inside }) };
+}
+
+/** A translated object with what its translation did not say. */
+export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefined): T {
+  if (rest === undefined) return translated;
+  const { set = {}, unset = [], inside = {} } = rest;
+  const fields: Record<string, JsonValue> = { ...fieldsOf(translated), ...set };
+  for (const key of unset) delete fields[key];
+  for (const key in inside) {
+    const value = fields[key];
+    if (typeof value === "object" && value !== null) fields[key] = withRest(value, inside[key]);
+  }
+  return (Array.isArray(translated) ? Object.values(fields) : fields) as unknown as T;
+}
+
+/** What an import kept beside an entry for its format. */
+export function foreignRest(entry: Entry, format: FormatName): JsonValue | undefined {
+  return (entry as { readonly foreign?: { readonly [key: string]: JsonValue } }).foreign?.[format];
+}
+
+function canPatch(a: JsonValue, b: JsonValue): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  return !Array.isArray(a) || a.length === (b as readonly JsonValue[]).length;
+}
+
+function fieldsOf(value: JsonValue): JsonObject {
+  return value as unknown as JsonObject;
+}

@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import { foreignFormat } from "../../src/interop/formats/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { entriesOf, goldenText, importText, linesOf, readText, toldIn, writtenText } from "./foreign-samples.ts";
+
+const format = foreignFormat("claude-code");
+const sessionId = "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0001";
+let seconds = 0;
+
+/** A line that hangs on another one. */
+function line(uuid: string, parentUuid: string | null, own: object): string {
+  seconds += 1;
+  const timestamp = new Date(Date.UTC(2025, 0, 1) + seconds * 1000).toISOString();
+  return JSON.stringify({
+    parentUuid,
+    isSidechain: false,
+    ...own,
+    uuid,
+    timestamp,
+    cwd: "/srv/shop",
+    sessionId,
+    version: "2",
+  });
+}
+
+const said = (content: unknown) => ({ type: "user", message: { role: "user", content } });
+const result = (id: string, content: string) => said([{ type: "tool_result", tool_use_id: id, content }]);
+const answer = (id: string, ...content: object[]) => ({
+  type: "assistant",
+  message: { id, role: "assistant", model: "m", content, usage: { input_tokens: 5, output_tokens: 7 } },
+});
+const call = (id: string) => ({ type: "tool_use", id, name: "Read", input: { file: id } });
+const text = (words: string) => ({ type: "text", text: words });
+
+test("a recorded session comes out line by line as it was", async () => {
+  await using store = openMemoryStore();
+  const golden = goldenText("claude-code-2.1.197.jsonl");
+  const written = await writtenText(format, store, await importText(store, format, golden));
+  expect(linesOf(written).map((each) => JSON.parse(each))).toEqual(linesOf(golden).map((each) => JSON.parse(each)));
+});
+
+test("an answer of several lines is one entry that is paid for once, and its results are all on the path", async () => {
+  await using store = openMemoryStore();
+  const lines = [
+    line("u1", null, said("Read both.")),
+    line("a1", "u1", answer("msg", text("Reading."))),
+    line("a2", "a1", answer("msg", call("one"))),
+    line("r1", "a2", result("one", "first")),
+    line("a3", "a2", answer("msg", call("two"))),
+    line("r2", "a3", result("two", "second")),
+    line("a4", "r1", answer("next", text("Done."))),
+  ];
+  const id = await importText(store, format, lines.join("\n"));
+  expect(await toldIn(store, id)).toMatchObject([
+    { role: "user" },
+    { content: "Reading.", toolCalls: [{ id: "one" }, { id: "two" }] },
+    { toolCallId: "one", content: "first" },
+    { toolCallId: "two", content: "second" },
+    { content: "Done." },
+  ]);
+  expect((await store.head(id))?.usage).toMatchObject({ inputTokens: 10, outputTokens: 14 });
+});
+
+test("a message that was edited is a branch, and the session stands where the file ends", async () => {
+  await using store = openMemoryStore();
+  const lines = [
+    line("u1", null, said("Begin.")),
+    line("a1", "u1", answer("m1", text("Begun."))),
+    line("u2", "a1", said("Left.")),
+    line("a2", "u2", answer("m2", text("Went left."))),
+    line("u3", "a1", said("Right.")),
+    line("a3", "u3", answer("m3", text("Went right."))),
+  ];
+  const id = await importText(store, format, lines.join("\n"));
+  expect((await toldIn(store, id)).map(({ content }) => content)).toEqual([
+    "Begin.",
+    "Begun.",
+    "Right.",
+    "Went right.",
+  ]);
+  expect((await entriesOf(store, id)).filter(({ parentId }) => parentId === "a1").map((entry) => entry.id)).toEqual([
+    "u2",
+    "u3",
+  ]);
+});
+
+test("lines of a sub-agent among those of a session become a session of their own", async () => {
+  const lines = [
+    line("u1", null, said("Ask someone.")),
+    line("s1", null, { ...said("Count."), isSidechain: true }),
+    line("a1", "u1", answer("m1", text("Asking."))),
+    line("s2", "s1", { ...answer("m2", text("Three.")), isSidechain: true }),
+  ];
+  const { entries, others, header } = await readText(format, lines.join("\n"));
+  expect(entries.map((entry) => entry.id)).toEqual(["u1", "a1"]);
+  expect(others.map((other) => [other.header.parentForeignId, other.entries.map((entry) => entry.id)])).toEqual([
+    [header.foreignId, ["s1", "s2"]],
+  ]);
+});
+
+test("a compaction hangs where the talk went on, and keeps what the program has kept", async () => {
+  await using store = openMemoryStore();
+  const id = await importText(store, format, goldenText("claude-code-2.1.197.jsonl"));
+  const told = await toldIn(store, id);
+  expect(told[0]?.content).toContain("Someone asked how many files there are.");
+  expect(told[1]?.content).toBe("There is one file, and it says hello.");
+});
+
+test("titles name the session, and one that is only said again adds nothing", async () => {
+  await using store = openMemoryStore();
+  const title = (words: string) => JSON.stringify({ type: "custom-title", customTitle: words, sessionId });
+  const lines = [line("u1", null, said("Begin.")), title("One"), title("One"), title("Two"), title("One")];
+  const id = await importText(store, format, lines.join("\n"));
+  const names = (await entriesOf(store, id)).flatMap((entry) => (entry.type === "session_info" ? [entry.name] : []));
+  expect(names).toEqual(["One", "Two", "One"]);
+});

@@ -1,0 +1,99 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { exportCommand } from "../../src/cli/commands/export.ts";
+import { handoff } from "../../src/cli/commands/handoff.ts";
+import { importCommand } from "../../src/cli/commands/import.ts";
+import { runProgram } from "../../src/cli/run-program.ts";
+import { goldenText, linesOf } from "./foreign-samples.ts";
+
+let directory: string;
+let store: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "formats-"));
+  store = `jsonl:${join(directory, "store")}`;
+  vi.stubEnv("SKEIN_HOME", join(directory, "home"));
+  vi.stubEnv("PI_CODING_AGENT_DIR", join(directory, "pi"));
+  vi.stubEnv("CLAUDE_CONFIG_DIR", join(directory, "claude"));
+  await mkdir(join(directory, "pi", "sessions", "--srv-shop--"), { recursive: true });
+  await writeFile(join(directory, "pi", "sessions", "--srv-shop--", "one.jsonl"), goldenText("pi-0.73.1.jsonl"));
+});
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function skein(...args: readonly string[]) {
+  const output = { out: "", err: "" };
+  const code = await runProgram([exportCommand, importCommand, handoff], [...args, "--store", store], {
+    out: (text) => void (output.out += text),
+    err: (text) => void (output.err += text),
+    ...{ colours: false, watched: false, signal: new AbortController().signal },
+  });
+  return { code, ...output };
+}
+
+test("import --from takes in all sessions of a program, and a second time only what is new", async () => {
+  expect(await skein("import", "--from", "pi", "--dry-run")).toMatchObject({
+    code: 0,
+    out: expect.stringContaining("9 entries would be added"),
+  });
+  expect(JSON.parse((await skein("import", "--from", "pi", "--json")).out)).toMatchObject({
+    ...{ files: 1, entries: 9, sessions: { new: 1, same: 0 } },
+    lines: { mapped: 10, kept: 0, lost: 0 },
+  });
+  expect(JSON.parse((await skein("import", "--from", "pi", "--json")).out)).toMatchObject({
+    ...{ entries: 0, sessions: { new: 0, same: 1 }, lines: { mapped: 0 } },
+  });
+});
+
+test("import finds out who wrote a file, and names the lines that it could not read", async () => {
+  const file = join(directory, "talk.jsonl");
+  const lines = linesOf(goldenText("claude-code-2.1.197.jsonl"));
+  await writeFile(file, [...lines.slice(0, 5), "{broken", ...lines.slice(5)].join("\n"));
+  const { code, out, err } = await skein("import", file);
+  expect([code, out]).toEqual([1, expect.stringContaining("1 new")]);
+  expect(err).toContain(`${file}, line 6, could not be read: it is cut off or not JSON.`);
+});
+
+test("export --to writes a session as another program would have, and says what that program cannot hold", async () => {
+  await skein("import", "--from", "pi");
+  const output = join(directory, "talk.jsonl");
+  const { code, out } = await skein("export", "last", "--to", "claude-code", "--output", output, "--json");
+  expect([code, JSON.parse(out).report]).toEqual([
+    0,
+    { written: 7, verbatim: 0, secrets: 0, left: { model_change: 1, thinking_level_change: 1 } },
+  ]);
+  expect(JSON.parse((await skein("import", output, "--json")).out)).toMatchObject({
+    sessions: { new: 1 },
+    lines: { lost: 0 },
+  });
+});
+
+test("handoff puts a session where the program looks, never in the place of another, and says the command", async () => {
+  await skein("import", "--from", "pi");
+  const first = JSON.parse((await skein("handoff", "last", "--to", "pi", "--json")).out);
+  expect(linesOf(await readFile(first.path, "utf8")).map((line) => JSON.parse(line))).toEqual(
+    linesOf(goldenText("pi-0.73.1.jsonl")).map((line) => JSON.parse(line)),
+  );
+  const second = JSON.parse((await skein("handoff", "last", "--to", "pi", "--json")).out);
+  expect(second.path).not.toBe(first.path);
+  expect((await readdir(join(directory, "pi", "sessions", "--srv-shop--"))).length).toBe(3);
+  const { out } = await skein("handoff", "last", "--to", "claude-code", "--cwd", "/srv/a shop");
+  expect(out).toMatch(/cd '\/srv\/a shop'\s+claude --resume [0-9a-f-]{36}/);
+});
+
+test("secrets of an imported file do not go out again without a word", async () => {
+  const file = join(directory, "talk.jsonl");
+  const secret = "q7x-4411-zz9";
+  await writeFile(file, goldenText("pi-0.73.1.jsonl").replace("Thank you", `API_KEY=${secret}`));
+  await skein("import", file);
+  const output = join(directory, "out.jsonl");
+  const { out } = await skein("export", "last", "--to", "pi", "--output", output);
+  expect(out).toContain("It holds 1 text that looks like a secret; --sanitize takes them out.");
+  await skein("export", "last", "--to", "pi", "--output", output, "--force", "--sanitize");
+  expect(await readFile(output, "utf8")).not.toContain(secret);
+});

@@ -1,0 +1,152 @@
+import { expect, test } from "vitest";
+import type { JsonObject } from "../../src/internal/json.ts";
+import { foreignFormat } from "../../src/interop/formats/index.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { entriesOf, goldenFiles, importText, readText, toldIn, writtenText } from "./foreign-samples.ts";
+
+const opencode = foreignFormat("opencode");
+const sessionID = "ses_e1ceb7b0dffe00000000000000";
+const start = Date.UTC(2026, 0, 2, 3, 4);
+
+let made = 0;
+
+function message(info: JsonObject, parts: readonly JsonObject[]): JsonObject {
+  const id = `msg_${String(++made).padStart(12, "0")}00000000000000`;
+  const time = { created: start + made * 1000 };
+  return {
+    info: { id, sessionID, time, ...info },
+    parts: parts.map((part) => ({ id: `prt_${++made}`, sessionID, ...part })),
+  };
+}
+
+const user = (text: string): JsonObject => message({ role: "user" }, [{ type: "text", text }]);
+const answer = (parts: readonly JsonObject[], info: JsonObject = {}): JsonObject =>
+  message({ role: "assistant", providerID: "p", modelID: "m", ...info }, parts);
+
+function exported(messages: readonly JsonObject[], info: JsonObject = {}): string {
+  const about = {
+    id: sessionID,
+    directory: "/tmp/project",
+    title: "Kettle",
+    version: "1.18.33",
+    time: { created: start },
+  };
+  return JSON.stringify({ info: { ...about, ...info }, messages });
+}
+
+const recorded = goldenFiles().filter(({ format }) => format === opencode);
+
+test.for(recorded)("$name comes out as opencode exported it", async ({ text }) => {
+  await using store = openMemoryStore();
+  const written = await writtenText(opencode, store, await importText(store, opencode, text));
+  expect(JSON.parse(written)).toEqual(JSON.parse(text));
+});
+
+test("a part that is a call becomes a call and what its tool answered, with what it cost", async () => {
+  const tool = (callID: string, state: JsonObject): JsonObject => ({ type: "tool", tool: "bash", callID, state });
+  const tokens = { input: 10, output: 5, reasoning: 2, cache: { read: 3, write: 1 } };
+  const text = exported([
+    user("Look."),
+    answer(
+      [
+        { type: "step-start" },
+        { type: "reasoning", text: "I look.", metadata: { anthropic: { signature: "sealed" } } },
+        { type: "text", text: "Wait." },
+        tool("c1", { status: "completed", input: { command: "ls" }, output: "kettle" }),
+        tool("c2", { status: "error", input: {}, error: "no such file" }),
+        tool("c3", { status: "running", input: {} }),
+      ],
+      { finish: "tool-calls", cost: 0.5, tokens },
+    ),
+  ]);
+  await using store = openMemoryStore();
+  const entries = await entriesOf(store, await importText(store, opencode, text));
+  expect(entries.flatMap((entry) => (entry.type === "message" ? [entry.message] : []))).toEqual([
+    { role: "user", content: "Look." },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", text: "I look.", signature: "sealed" },
+        { type: "text", text: "Wait." },
+      ],
+      toolCalls: [
+        { id: "c1", name: "bash", arguments: '{"command":"ls"}' },
+        { id: "c2", name: "bash", arguments: "{}" },
+        { id: "c3", name: "bash", arguments: "{}" },
+      ],
+      provider: "p",
+      model: "m",
+      usage: {
+        inputTokens: 14,
+        outputTokens: 7,
+        totalTokens: 21,
+        cacheReadTokens: 3,
+        cacheWriteTokens: 1,
+        reasoningTokens: 2,
+      },
+      cost: 0.5,
+      stopReason: "tool_calls",
+    },
+    { role: "tool", toolCallId: "c1", name: "bash", content: "kettle" },
+    { role: "tool", toolCallId: "c2", name: "bash", content: "no such file", isError: true },
+  ]);
+});
+
+test("a compaction keeps the messages that opencode keeps, and comes out as it was", async () => {
+  const kept = user("And the key?");
+  const asked = message({ role: "user" }, [
+    { type: "compaction", auto: true, tail_start_id: (kept.info as JsonObject).id ?? "" },
+  ]);
+  const summary = answer([{ type: "text", text: "The kettle is in the shed." }], { summary: true, finish: "stop" });
+  const text = exported([user("Where is the kettle?"), kept, asked, summary, user("Thanks.")]);
+  await using store = openMemoryStore();
+  const sessionId = await importText(store, opencode, text);
+  const told = (await toldIn(store, sessionId)).map(({ content }) => content);
+  expect(told[0]).toContain("The kettle is in the shed.");
+  expect(told.slice(1)).toEqual(["And the key?", "Thanks."]);
+  expect(JSON.parse(await writtenText(opencode, store, sessionId))).toMatchObject(JSON.parse(text));
+});
+
+test("a session of a sub-agent names the one that it was started in", async () => {
+  await using store = openMemoryStore();
+  const parent = await importText(store, opencode, exported([user("Hello.")]));
+  const child = exported([user("Read the notes.")], { id: "ses_child", parentID: sessionID });
+  const head = await store.head(await importText(store, opencode, child));
+  expect(head?.header.lineage).toMatchObject({ parents: [parent], kind: "op_fork" });
+  expect(head?.name).toBe("Kettle");
+});
+
+test("messages that Skein adds come after those of opencode, by which it sorts them", async () => {
+  const [golden] = recorded;
+  await using store = openMemoryStore();
+  const sessionId = await importText(store, opencode, golden?.text ?? "");
+  // All in one append, and so at the same time.
+  const more = ["One", "more", "and", "one", "more"];
+  await store.append(
+    sessionId,
+    more.map((content) => ({ type: "message", message: { role: "user", content } })),
+  );
+  const { messages } = JSON.parse(await writtenText(opencode, store, sessionId));
+  const ids = messages.map(({ info }: { info: { id: string } }) => info.id);
+  expect(ids).toHaveLength(13);
+  expect(ids.toSorted()).toEqual(ids);
+});
+
+test("a call of another program's has its result, though a line of that program lies between them", async () => {
+  const codex = goldenFiles().find(({ name }) => name === "codex-0.166.0-conversation.jsonl");
+  if (codex === undefined) throw new Error("There is no recording of Codex.");
+  await using store = openMemoryStore();
+  const { messages } = JSON.parse(
+    await writtenText(opencode, store, await importText(store, codex.format, codex.text)),
+  );
+  const parts = messages.flatMap(({ parts }: { parts: { type: string; state?: { status: string } }[] }) => parts);
+  const states = parts.flatMap(({ state }: { state?: { status: string } }) => state?.status ?? []);
+  expect(states).toEqual(["completed", "completed", "completed"]);
+});
+
+test.for(["{}", '{"info":{"id":"ses_1"}}', '{"info":{"id":"ses_1"},"messages":', "[]"])(
+  "%s is one loss, and no session",
+  async (text) => {
+    await expect(readText(opencode, text)).rejects.toThrow("There is no session in it.");
+  },
+);

@@ -1,0 +1,147 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/**
+ * A program whose sessions Skein reads and writes, and how it is led to a stand-in for its model.
+ * @typedef {object} Program
+ * @property {"claude-code" | "codex" | "opencode" | "pi"} format
+ * @property {string} title
+ * @property {string} packageName
+ * @property {string} version
+ * @property {string} bin the file to run, inside its package
+ * @property {boolean} [onNode24] whether it is a script for a newer Node than Skein needs; otherwise it starts by itself
+ * @property {(url: string) => Record<string, string>} env
+ * @property {(home: string, url: string) => void} prepare writes its settings
+ * @property {(words: string) => string[]} begin the arguments that start a session
+ * @property {(id: string, words: string) => string[]} resume the arguments that go on with one
+ * @property {string} sessions the folder below its home that holds its session files
+ * @property {(id: string) => { args: string[], talk?: import("./program-place.mjs").Talk }} [compact] what makes it compact a session
+ */
+
+const model = "claude-sonnet-4-5";
+
+/** @type {Program} */
+const claudeCode = {
+  format: "claude-code",
+  title: "Claude Code",
+  packageName: "@anthropic-ai/claude-code",
+  version: "2.1.197",
+  bin: "bin/claude.exe",
+  env: (url) => ({
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: "none",
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    DISABLE_TELEMETRY: "1",
+  }),
+  prepare: () => {},
+  begin: (words) => ["-p", words, "--model", model, "--allowedTools", "Bash,Agent"],
+  resume: (id, words) => ["-p", words, "--model", model, "--allowedTools", "Bash,Agent", "--resume", id],
+  sessions: ".claude/projects",
+  compact: (id) => ({ args: ["-p", "/compact", "--model", model, "--resume", id] }),
+};
+
+/** @type {Program} */
+const codex = {
+  format: "codex",
+  title: "Codex",
+  packageName: "@openai/codex",
+  version: "0.166.0",
+  bin: "bin/codex.js",
+  env: () => ({ LOCAL_KEY: "none" }),
+  prepare: (home, url) =>
+    write(
+      join(home, ".codex/config.toml"),
+      `model = "stand-in"
+model_provider = "local"
+[model_providers.local]
+name = "local"
+base_url = "${url}/v1"
+wire_api = "responses"
+env_key = "LOCAL_KEY"
+[analytics]
+enabled = false
+`,
+    ),
+  begin: (words) => ["exec", "--skip-git-repo-check", "-s", "danger-full-access", words],
+  resume: (id, words) => ["exec", "--skip-git-repo-check", "-s", "danger-full-access", "resume", id, words],
+  sessions: ".codex/sessions",
+  compact: (id) => ({
+    args: [
+      "exec",
+      "--skip-git-repo-check",
+      "-c",
+      "model_auto_compact_token_limit=100",
+      "resume",
+      id,
+      "Remember it well.",
+    ],
+  }),
+};
+
+/** @type {Program} */
+const pi = {
+  format: "pi",
+  title: "pi",
+  packageName: "@mariozechner/pi-coding-agent",
+  version: "0.73.1",
+  bin: "dist/cli.js",
+  env: () => ({ PI_OFFLINE: "1", PI_TELEMETRY: "0" }),
+  prepare: (home, url) => {
+    const models = [{ id: "stand-in", reasoning: true, cost: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 } }];
+    const local = { baseUrl: `${url}/v1`, api: "openai-completions", apiKey: "none", models };
+    write(join(home, ".pi/agent/models.json"), JSON.stringify({ providers: { local } }));
+    write(join(home, ".pi/agent/settings.json"), JSON.stringify({ compaction: { keepRecentTokens: 10 } }));
+  },
+  begin: (words) => ["-p", "--provider", "local", "--model", "stand-in", words],
+  resume: (id, words) => ["-p", "--provider", "local", "--model", "stand-in", "--session", id, words],
+  sessions: ".pi/agent/sessions",
+  compact: (id) => ({
+    args: ["--mode", "rpc", "--provider", "local", "--model", "stand-in", "--session", id],
+    talk: { input: '{"type":"compact"}\n', until: '"command":"compact"' },
+  }),
+};
+
+/** @type {Program} */
+const opencode = {
+  format: "opencode",
+  title: "opencode",
+  packageName: "opencode-ai",
+  version: "1.18.33",
+  bin: "bin/opencode.exe",
+  env: () => ({
+    OPENCODE_DISABLE_MODELS_FETCH: "1",
+    OPENCODE_DISABLE_AUTOUPDATE: "1",
+    OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+  }),
+  prepare: (home, url) => {
+    const models = {
+      "stand-in": { name: "stand-in", cost: { input: 1, output: 2 }, limit: { context: 100_000, output: 4096 } },
+    };
+    const local = { npm: "@ai-sdk/openai-compatible", options: { baseURL: `${url}/v1`, apiKey: "none" }, models };
+    const settings = { autoupdate: false, share: "disabled", model: "local/stand-in", provider: { local } };
+    write(join(home, ".config/opencode/opencode.json"), JSON.stringify(settings));
+  },
+  // It puts an argument that holds a space into quotes.
+  begin: (words) => ["run", "--title", "Where the kettle is", ...words.split(" ")],
+  // The model of the turn before is one that another program had.
+  resume: (id, words) => ["run", "--model", "local/stand-in", "--session", id, ...words.split(" ")],
+  sessions: "",
+};
+
+/** @type {readonly Program[]} */
+export const programs = [
+  claudeCode,
+  codex,
+  pi,
+  { ...pi, packageName: "@earendil-works/pi-coding-agent", version: "0.87.1", onNode24: true },
+  opencode,
+];
+
+/**
+ * @param {string} path
+ * @param {string} text
+ */
+function write(path, text) {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}

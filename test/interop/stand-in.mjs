@@ -1,0 +1,112 @@
+import { createServer } from "node:http";
+import { LLMock } from "@copilotkit/aimock";
+
+/** @typedef {import("@copilotkit/aimock").ChatCompletionRequest} Request */
+
+/**
+ * A model's API on this machine, without a model: it speaks the wires of OpenAI and Anthropic, and remembers what it was
+ * asked.
+ * @typedef {object} StandIn
+ * @property {string} url
+ * @property {{ path: string, body: string }[]} asked every request that carried a body, oldest first
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * What each program's own tool for commands takes, by the tool's name.
+ * @type {Readonly<Record<string, (command: string) => object>>}
+ */
+const commandTools = {
+  Bash: (command) => ({ command, description: "Read the notes" }),
+  bash: (command) => ({ command, description: "Read the notes" }),
+  exec_command: (command) => ({ cmd: command }),
+};
+
+const helper = { description: "Look for the kettle", prompt: "Read the notes.", subagent_type: "general-purpose" };
+
+const usage = { prompt_tokens: 120, completion_tokens: 12, total_tokens: 132, input_tokens: 120, output_tokens: 12 };
+
+/**
+ * Starts a stand-in. It calls the program's tool for commands when it is asked to look into the notes, and answers with
+ * the notes' words when it has read them.
+ * @returns {Promise<StandIn>}
+ */
+export async function openStandIn() {
+  const mock = new LLMock({ host: "127.0.0.1", port: 0, logLevel: "silent" });
+  mock.addFixture({ match: { predicate: () => true }, response: answerTo });
+  await mock.start();
+  /** @type {StandIn["asked"]} */
+  const asked = [];
+  const server = createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString("utf8");
+    if (body !== "") asked.push({ path: request.url ?? "", body });
+    try {
+      const answer = await fetch(`${mock.url}${request.url}`, {
+        method: request.method ?? "GET",
+        headers: { "content-type": "application/json", authorization: "Bearer none", "x-api-key": "none" },
+        ...(body === "" ? {} : { body }),
+      });
+      response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
+      for await (const chunk of answer.body ?? []) response.write(chunk);
+      response.end();
+    } catch {
+      response.destroy();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(null)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await mock.stop();
+    },
+  };
+}
+
+/**
+ * @param {Request} request
+ * @returns {import("@copilotkit/aimock").FixtureResponse}
+ */
+function answerTo({ messages, tools = [] }) {
+  const last = messages.at(-1);
+  const text = wordsOf(last?.content);
+  if (last?.role === "tool") return { content: "The notes say: the blue kettle is in the shed.", usage };
+  const names = tools.map((tool) => tool.function.name);
+  const command = names.find((name) => Object.hasOwn(commandTools, name));
+  if (command !== undefined && text.includes("Look into notes.txt"))
+    return {
+      ...callsOf(command, ["cat notes.txt"]),
+      reasoning: "The kettle may be in the notes, so I read them.",
+      usage,
+    };
+  if (command !== undefined && text.includes("Look into both files"))
+    return { ...callsOf(command, ["cat notes.txt", "cat more.txt"]), usage };
+  if (names.includes("Agent") && text.includes("Let a helper look"))
+    return { toolCalls: [{ id: "call_helper", name: "Agent", arguments: JSON.stringify(helper) }], usage };
+  return { content: "Understood, I keep that in mind.", usage };
+}
+
+/**
+ * @param {string} tool
+ * @param {readonly string[]} commands
+ */
+function callsOf(tool, commands) {
+  return {
+    toolCalls: commands.map((command, index) => ({
+      id: `call_${commands.length}_${index + 1}`,
+      name: tool,
+      arguments: JSON.stringify(commandTools[tool]?.(command)),
+    })),
+  };
+}
+
+/** @param {Request["messages"][number]["content"] | undefined} content */
+function wordsOf(content) {
+  if (typeof content === "string") return content;
+  return (content ?? []).map((part) => part.text ?? "").join("\n");
+}

@@ -1,0 +1,115 @@
+import { spawnSync } from "node:child_process";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openPlace } from "./program-place.mjs";
+import { recordSession } from "./record.mjs";
+
+/** @typedef {import("./programs.mjs").Program} Program */
+/** @typedef {import("./program-place.mjs").Place} Place */
+/** @typedef {import("./stand-in.mjs").StandIn} StandIn */
+/** @typedef {{ program: Program, command: readonly string[] }} Installed */
+
+const golden = fileURLToPath(new URL("../formats/golden/", import.meta.url));
+const skein = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
+
+const question = "Look into notes.txt and tell me where the kettle is.";
+
+const fromTool = "The key of the shed is under the third pot.";
+const last = "What did I ask first?";
+
+/** What must be in the request of a program that goes on with the conversation: words of the user, of tools and of the model. */
+export const conversation = {
+  present: [
+    question,
+    "The blue kettle is in the shed.",
+    "Look into both files at once.",
+    fromTool,
+    "Understood, I keep",
+    last,
+  ],
+  absent: [],
+};
+
+/** What must be in it, and what must not, when the program has compacted the conversation before. */
+export const compacted = { present: ["Remember the word marmalade.", last], absent: [fromTool] };
+
+/**
+ * Has a conversation with a program: a call with thoughts before it, two calls at once, and a sub-agent where it has any.
+ * @param {Installed} installed
+ * @param {StandIn} standIn
+ * @param {{ record: boolean }} options
+ * @returns {Promise<{ program: Program, place: Place, id: string, path: string }>}
+ */
+export async function converse({ program, command }, standIn, { record }) {
+  const place = openPlace(program, command, standIn.url);
+  await place.run(program.begin(question));
+  const { id } = await place.newest();
+  await place.run(program.resume(id, "Look into both files at once."));
+  await place.run(program.resume(id, "Let a helper look for the kettle."));
+  const { path } = await place.newest();
+  if (record) recordSession(path, `${fixtureOf(program)}-conversation${extname(path)}`, place);
+  return { program, place, id, path };
+}
+
+/**
+ * Lets a program compact its conversation, and goes on with it.
+ * @param {{ program: Program, place: Place, id: string, path: string }} said
+ * @param {{ record: boolean }} options
+ */
+export async function compact({ program, place, id, path }, { record }) {
+  if (program.compact === undefined) throw new Error(`${program.title} has no command that compacts a session.`);
+  const { args, talk } = program.compact(id);
+  await place.run(args, talk);
+  await place.run(program.resume(id, "Remember the word marmalade."));
+  if (record) recordSession(path, `${fixtureOf(program)}-compacted${extname(path)}`, place);
+}
+
+/**
+ * Imports a program's conversation into a store of its own, and hands it to a program that has never heard of it.
+ * @param {{ program: Program, path: string }} said
+ * @param {Installed} installed
+ * @param {StandIn} standIn
+ * @param {{ present: readonly string[], absent: readonly string[] }} words
+ * @returns {Promise<string | null>} what was wrong with the request of the program that went on, or null
+ */
+export async function goOn({ program, path }, { program: other, command }, standIn, { present, absent }) {
+  const target = openPlace(other, command, standIn.url);
+  try {
+    const store = `sqlite:${join(target.folder, "skein.db")}`;
+    runSkein(target, ["import", "--from", program.format, path, "--store", store, "--json"]);
+    const handoff = ["handoff", "last", "--to", other.format, "--cwd", target.project, "--store", store, "--json"];
+    const { commands } = JSON.parse(runSkein(target, handoff));
+    for (const [, ...args] of commands.slice(0, -1)) await target.run(args);
+    const before = standIn.asked.length;
+    await target.run(other.resume(commands.at(-1).at(-1), last));
+    // A program may ask for other things as well, as a title.
+    const body = standIn.asked.slice(before).find(({ body }) => body.includes(present[0] ?? ""))?.body;
+    if (body === undefined) return `no request of its holds "${present[0]}"`;
+    const missing = present.filter((each) => !body.includes(each));
+    const left = absent.filter((each) => body.includes(each));
+    if (missing.length > 0) return `its request lacks "${missing.join('", "')}"`;
+    return left.length > 0 ? `its request still holds "${left.join('", "')}"` : null;
+  } finally {
+    target.remove();
+  }
+}
+
+/**
+ * @param {Place} place
+ * @param {readonly string[]} args
+ */
+function runSkein({ home, project }, args) {
+  const env = { PATH: process.env.PATH, HOME: home };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [skein, ...args], {
+    cwd: project,
+    env,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`skein ${args[0]} ended with ${status}: ${stderr}`);
+  return stdout;
+}
+
+/** @param {Program} program */
+function fixtureOf({ format, version }) {
+  return join(golden, `${format}-${version}`);
+}
