@@ -124,8 +124,8 @@ test("the client is small in a browser, and its types need neither Node's nor a 
   await expect(compile("client.ts", options)).resolves.toBe("");
 });
 
-// These are written in a framework, and whoever imports them has it. What skein/hono takes of its own are types.
-const framework = { "skein/nest": "@nestjs/common", "skein/hono": "hono" };
+// These are for a framework, and whoever imports them has it. What skein/hono and skein/ui take of its own are types.
+const framework = { "skein/nest": "@nestjs/common", "skein/hono": "hono", "skein/ui": "ai" };
 const withoutFramework = subpaths.filter((subpath) => !Object.hasOwn(framework, subpath));
 
 test("skein/nest, which only a Nest application needs, names what is missing elsewhere", async () => {
@@ -133,7 +133,7 @@ test("skein/nest, which only a Nest application needs, names what is missing els
   await expect(imported).rejects.toThrow(/Cannot find package '@nestjs\/common'/);
 });
 
-test.for([...withoutFramework, "skein/hono"])(
+test.for([...withoutFramework, "skein/hono", "skein/ui"])(
   "%s can be imported where no optional peer is installed",
   async (subpath) => {
     const program = `import * as all from "${subpath}"; console.log(Object.keys(all).length > 0);`;
