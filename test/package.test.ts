@@ -124,12 +124,13 @@ test("the client is small in a browser, and its types need neither Node's nor a 
   await expect(compile("client.ts", options)).resolves.toBe("");
 });
 
-// These are written in a framework, and whoever imports them has it. What the last two take of theirs are types.
+// These are written in a framework, and whoever imports them has it. What the last three take of theirs are types.
 const framework = {
   "skein/nest": "@nestjs/common",
   "skein/langgraph": "@langchain/langgraph-checkpoint",
   "skein/hono": "hono",
   "skein/openai-agents": "@openai/agents",
+  "skein/ui": "ai",
 };
 const withoutFramework = subpaths.filter((subpath) => !Object.hasOwn(framework, subpath));
 
@@ -141,7 +142,7 @@ test.for(["skein/nest", "skein/langgraph"] as const)(
   },
 );
 
-test.for([...withoutFramework, "skein/hono", "skein/openai-agents"])(
+test.for([...withoutFramework, "skein/hono", "skein/openai-agents", "skein/ui"])(
   "%s can be imported where no optional peer is installed",
   async (subpath) => {
     const program = `import * as all from "${subpath}"; console.log(Object.keys(all).length > 0);`;

@@ -54,6 +54,7 @@ export class GraphThread {
   readonly #namespaces = new LruCache<string, true>(NAMESPACES_REMEMBERED);
   /** The first writes to checkpoints that are not stored yet, by the checkpoints' entries. */
   readonly #early = new LruCache<string, string>(CHECKPOINTS_REMEMBERED);
+  /** Checkpoints that tasks wrote to. */
   readonly #written = new LruCache<string, true>(CHECKPOINTS_REMEMBERED);
   /** Appends follow each other, since each hangs on the one before. */
   #queue: Promise<unknown> = Promise.resolve();

@@ -41,7 +41,7 @@ export class ThreadLog {
     return log;
   }
 
-  /** The next checkpoint, going back, with its entries' position; null at the beginning of the log. */
+  /** The next checkpoint, going back; null at the beginning of the log. */
   async next(): Promise<CheckpointRecord | null> {
     for (let entry = await this.#read(); entry !== null; entry = await this.#read()) {
       const record = checkpointOf(entry);
