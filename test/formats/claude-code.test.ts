@@ -43,12 +43,12 @@ test("an answer of several lines is one entry that is paid for once, and its res
   await using store = openMemoryStore();
   const lines = [
     line("u1", null, said("Read both.")),
-    line("a1", "u1", answer("msg", text("Reading."))),
-    line("a2", "a1", answer("msg", call("one"))),
-    line("r1", "a2", result("one", "first")),
-    line("a3", "a2", answer("msg", call("two"))),
-    line("r2", "a3", result("two", "second")),
-    line("a4", "r1", answer("next", text("Done."))),
+    line("a1", "u1", answer("msg", call("one"))),
+    line("a2", "a1", answer("msg", call("two"))),
+    line("r2", "a2", result("two", "second")),
+    line("a3", "a1", answer("msg", text("Reading."))),
+    line("r1", "a1", result("one", "first")),
+    line("a4", "r2", answer("next", text("Done."))),
   ];
   const id = await importText(store, format, lines.join("\n"));
   expect(await toldIn(store, id)).toMatchObject([

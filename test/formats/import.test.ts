@@ -62,7 +62,10 @@ test("the leaf stays where someone has gone on here, and new lines hang on their
   await using store = openMemoryStore();
   const sessionId = await importText(store, pi, begun(piText, 8));
   await store.append(sessionId, [{ type: "message", id: "own", message: { role: "user", content: "I go on here." } }]);
-  await importText(store, pi, piText);
+  const stamp = { id: "elsewhere", parentId: "bc8f4a77", timestamp: "2025-11-16T07:10:00.000Z" };
+  const branch = { type: "message", ...stamp, message: { role: "user", content: "Another way." } };
+  await importText(store, pi, `${piText}${JSON.stringify(branch)}\n`);
+  expect((await store.getEntry(sessionId, "elsewhere"))?.parentId).toBe("bc8f4a77");
   expect((await store.head(sessionId))?.leafId).toBe("own");
   expect((await store.getEntry(sessionId, "f3004042"))?.parentId).toBe("d3de9b99");
 });
