@@ -40,7 +40,7 @@ export interface SqlEraserParts<Session extends SqlSession> {
 }
 
 /** How many sessions are looked through for what a user caused before others have their turn. */
-const KEYS_AT_ONCE = 200;
+const KEYS_AT_ONCE = 50;
 
 /** Replaces logs and keeps marks in the tables of an SQL database. */
 export class SqlEraser<Session extends SqlSession> implements StoreEraser {
