@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { withLock } from "./lock.mjs";
 import { main, root, runNpm, SetupError } from "./run.mjs";
@@ -10,8 +11,10 @@ const usage = `Usage: npm run interop [-- --only format] [--record]
 Runs the real programs whose sessions Skein reads and writes, offline, against a stand-in for the model's API: each has a
 conversation with tools, Skein imports and exports it, and the program goes on with what Skein wrote.
 
-  --only format  only this one: claude-code, codex, pi or opencode
+  --only format  only this one: claude-code, codex, pi, opencode, or claude-agent for the Claude Agent SDK on our store
   --record       keeps what the programs wrote as the fixtures of npm test, too`;
+
+const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.325" };
 
 await main(async () => {
   const options = readOptions();
@@ -21,6 +24,10 @@ await main(async () => {
   const { programs } = await import("../test/interop/programs.mjs");
   const { openStandIn } = await import("../test/interop/stand-in.mjs");
   const { compact, compacted, conversation, converse, goOn } = await import("../test/interop/try-program.mjs");
+  if (options.only === undefined || options.only === agentSdk.format) {
+    await tryAgentSdk(openStandIn);
+    if (options.only !== undefined) return 0;
+  }
   const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);
   if (chosen.length === 0) throw new SetupError(`--only is "${options.only}", which is no program.\n\n${usage}`);
   const standIn = await openStandIn();
@@ -111,11 +118,32 @@ function nameOf({ title, version }) {
 }
 
 /**
- * Installs a program beside the project, never into it, and resolves to the command that starts it.
+ * The Claude Agent SDK has a conversation and goes on with it from our store alone.
+ * @param {() => Promise<import("../test/interop/stand-in.mjs").StandIn>} openStandIn
+ */
+async function tryAgentSdk(openStandIn) {
+  const { tryClaudeAgent } = await import("../test/interop/try-claude-agent.mjs");
+  const sdk = await import(pathToFileURL(join(await install(agentSdk), "sdk.mjs")).href);
+  const { lines, turns } = await tryClaudeAgent(sdk, openStandIn);
+  console.log(`Claude Agent SDK ${agentSdk.version} on skein/claude-agent: goes on (${lines} lines, ${turns} turns)`);
+}
+
+/**
+ * The command that starts a program.
  * @param {Program} program
  * @returns {Promise<string[]>}
  */
-async function commandOf({ packageName, version, bin, onNode24 }) {
+async function commandOf(program) {
+  const file = join(await install(program), program.bin);
+  if (program.onNode24) return [await ensureNode24(), file];
+  return file.endsWith(".js") ? [process.execPath, file] : [file];
+}
+
+/**
+ * Installs a package beside the project, never into it, and resolves to its folder.
+ * @param {{ packageName: string, version: string }} wanted
+ */
+async function install({ packageName, version }) {
   const folder = join(root, ".cache/interop", `${packageName.replace("/", "+")}@${version}`);
   await withLock("interop", async () => {
     if (existsSync(folder)) return;
@@ -128,9 +156,7 @@ async function commandOf({ packageName, version, bin, onNode24 }) {
       throw new SetupError(`npm could not install ${packageName} ${version}; its output is above.`);
     renameSync(made, folder);
   });
-  const file = join(folder, "node_modules", packageName, bin);
-  if (onNode24) return [await ensureNode24(), file];
-  return file.endsWith(".js") ? [process.execPath, file] : [file];
+  return join(folder, "node_modules", packageName);
 }
 
 function readOptions() {

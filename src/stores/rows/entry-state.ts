@@ -177,13 +177,7 @@ export function freezeHead(head: SessionHead, before: SessionHead): void {
   Object.freeze(head);
 }
 
-/** The fields of a state that tell the path which ends at `seq`. */
-function pathState(path: PathSummary, seq: number): Omit<EntryState, "at"> {
-  const state = {};
-  addPath(state, path, seq);
-  return state;
-}
-
+/** Adds the fields that tell the path which ends at `seq`. */
 function addPath(state: Partial<MutableState>, path: PathSummary, seq: number): void {
   const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
   state.depth = depth;
