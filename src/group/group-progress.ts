@@ -39,8 +39,9 @@ export function stepProgress(progress: GroupProgress | null, entry: Entry): Grou
   return { ...progress, moves: [...progress.moves, { agent, kind }] };
 }
 
-/** The mark of a group on an entry; null where there is none. */
+/** The mark of a group on an entry; null where there is none. One that came from elsewhere is words. */
 export function groupMarkOf(entry: Entry): JsonObject | null {
+  if (entry.inherited === true) return null;
   if (entry.type === "message") return objectOf(entry.message.metadata?.[GROUP_KEY]);
   return entry.type === "custom" && entry.customType === GROUP_KEY ? objectOf(entry.data) : null;
 }

@@ -20,7 +20,7 @@ export interface RunOrigin {
 export async function readRunOrigin(store: SessionStore, { header }: SessionHead): Promise<RunOrigin> {
   const own = { after: inheritedCount(header) - 1, reverse: true, limit: ENTRIES_MAX };
   for await (const entry of store.read(header.id, own)) {
-    if (entry.type !== "message" || entry.message.role !== "user") continue;
+    if (entry.type !== "message" || entry.message.role !== "user" || entry.inherited === true) continue;
     const { metadata = {} } = entry.message;
     const asked = objectOf(metadata[RUN_KEY]);
     const [agent, group] = [textOf(asked.agent), textOf(asked.group)];

@@ -212,6 +212,16 @@ test("a group does not go on with a message that was imported", async () => {
   expect((await store.head("g"))?.messageCount).toBeGreaterThan(1);
 });
 
+test("a group does not go on with a message that a followed file has added", async () => {
+  const store = openMemoryStore();
+  const manager = new SessionManager({ store });
+  await store.create(createHeader({ id: "g" }));
+  const message = { role: "user", content: "Go on.", metadata: { group: { kind: "message", maxRounds: 3 } } } as const;
+  await store.append("g", [{ type: "message", message, inherited: true }], { verbatim: true });
+  const group = new GroupSession({ manager }).addAgent(answering(["Hello."], [], "one"));
+  await expect(group.resume("g")).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});
+
 test("what a session made of one path has from an import is what that path has of it", async () => {
   await using store = openMemoryStore();
   await importSession(store, forgedLines(), { counts: false });
