@@ -161,12 +161,13 @@ export class JsonlDriver implements StoreDriver {
       let count = 0;
       for (const name of names) {
         const deletedAt = trashedName(name)?.deletedAt;
-        const file = trash.fileOf(name);
         if (deletedAt === undefined || deletedAt >= before) continue;
-        if (userId !== undefined && !(await isOf(file, userId))) continue;
-        await removeFromTrash(file);
+        const file = trash.fileOf(name);
+        const purged = userId === undefined || (await isOf(file, userId));
+        if (purged) await removeFromTrash(file);
+        if (purged) count += 1;
+        // One that stays is found anew, by whoever looks for its session.
         trash.forget(file);
-        count += 1;
       }
       this.#files.trash.changed();
       return count;

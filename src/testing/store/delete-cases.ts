@@ -96,6 +96,28 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "purges one session, or those of one user, and leaves the others in the trash",
+    async run({ store }) {
+      for (const [id, userId] of [
+        ["a", "ann"],
+        ["b", "ann"],
+        ["c", "bob"],
+      ] as const) {
+        await store.create(createHeader({ id, userId }));
+        await store.delete(id);
+      }
+      assert.equal(await store.purge({ sessionId: "a", before: OLD }), 0);
+      assert.equal(await store.purge({ sessionId: "a" }), 1);
+      assert.equal(await store.purge({ userId: "ann" }), 1);
+      assert.deepEqual(
+        [await store.undelete("a"), await store.undelete("b"), await store.undelete("c")],
+        [false, false, true],
+      );
+      assert.equal(await store.purge({ sessionId: "c" }), 0);
+      await refuses(store.purge({}), "INVALID_OPTION");
+    },
+  },
+  {
     name: "keeps what forks took over when their source is deleted",
     async run({ store }) {
       await makeThree(store);
