@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
+import { SessionManager } from "../src/lifecycle/index.ts";
 import { erasedEntry } from "../src/session/erased-entry.ts";
 import { createHeader, type Entry, type SessionStore } from "../src/session/index.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
@@ -205,6 +206,36 @@ test("a purge removes what a repair has set aside of a session's file, and nothi
   expect(await store.purge({ userId: ADA })).toBe(1);
   const left = (await readdir(directory)).filter((name) => name.includes(".damaged-"));
   expect(left).toEqual([expect.stringContaining("other")]);
+});
+
+test("a deleted session of someone else that an erasure was killed over is deleted again by the next one", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "hers", userId: ADA }), { entries: [said("first", word)] });
+  await store.fork("hers", createHeader({ id: "his", userId: BOB }));
+  await store.append("his", [said("second", "words of his own")]);
+  await store.delete("his");
+  let killed = false;
+  const dying = new Proxy(store, {
+    get(target, name) {
+      if (name === "head" && killed) return () => Promise.reject(new Error("killed"));
+      const value = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      if (name !== "undelete") return value.bind(target);
+      return (id: string) => {
+        killed = true;
+        return target.undelete(id);
+      };
+    },
+  });
+  const options = { forks: "erase" } as const;
+  await expect(new SessionManager({ store: dying }).erase({ userId: ADA }, options)).rejects.toThrow("killed");
+  expect(await store.head("his")).not.toBeNull();
+  await new SessionManager({ store }).erase({ userId: ADA }, options);
+  expect(await store.head("his")).toBeNull();
+  await store.undelete("his");
+  const kinds: string[] = [];
+  for await (const { type } of store.read("his")) kinds.push(type);
+  expect(kinds).toEqual(["erased", "message"]);
 });
 
 function linesOf(text: string): string[] {

@@ -38,18 +38,18 @@ export interface ErasePlan {
 
 /** Reads the plan of an erasure that was begun; null where none was. */
 export async function readPlan(eraser: StoreEraser, target: EraseTarget): Promise<ErasePlan | null> {
-  const key = keyOf(target);
+  const key = erasureKey(target);
   const text = (await eraser.readMarks([key])).get(key);
   return text === undefined ? null : (JSON.parse(text) as ErasePlan);
 }
 
 /** Puts the plan of an erasure on record. */
 export async function writePlan(eraser: StoreEraser, target: EraseTarget, plan: ErasePlan): Promise<void> {
-  await eraser.writeMarks(new Map([[keyOf(target), JSON.stringify(plan)]]));
+  await eraser.writeMarks(new Map([[erasureKey(target), JSON.stringify(plan)]]));
 }
 
-/** A user's name is about a person: what stays of it does not tell it. */
-function keyOf(target: EraseTarget): string {
+/** What an erasure is noted under. A user's name is about a person: what stays of it does not tell it. */
+export function erasureKey(target: EraseTarget): string {
   const { userId } = target;
   if (userId === undefined) return `erase/session/${target.sessionId}`;
   return `erase/user/${createHash("sha256").update(userId).digest("hex")}`;

@@ -7,9 +7,10 @@ import { requestIdOf } from "../../session/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
-import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
+import { type ErasePlan, erasureKey, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedEntry } from "../../session/erased-entry.ts";
+import { returnLent } from "./found-session.ts";
 import { Pace } from "./pace.ts";
 import { planErase } from "./plan-erase.ts";
 
@@ -58,6 +59,7 @@ class Erasure {
     const { eraser } = this.#store;
     const earlier = await readPlan(eraser, this.#target);
     if (this.#options.dryRun === true) return this.#reportOf(await this.#plan(earlier));
+    await returnLent(this.#store, erasureKey(this.#target));
     let plan = earlier;
     if (earlier === null || earlier.done) {
       plan = await this.#plan(earlier);

@@ -19,17 +19,44 @@ export async function* findSessions(
       for (const head of items) yield { head, deleted };
 }
 
-/** The log of a session. A deleted one is brought back for as long as it is read: nothing else can read it. */
-export async function readFound(store: SessionStore, { head, deleted }: FoundSession): Promise<readonly Entry[]> {
+/**
+ * The log of a session. A deleted one is brought back for as long as it is read, as nothing else can read it; a note under
+ * the reader's own key says so, for `returnLent`.
+ */
+export async function readFound(
+  store: SessionStore,
+  { head, deleted }: FoundSession,
+  reader: string,
+): Promise<readonly Entry[]> {
   const { id } = head.header;
-  if (deleted && !(await store.undelete(id))) return [];
+  if (!deleted) return readTo(store, head);
+  await store.eraser.writeMarks(new Map([[lentKey(reader), JSON.stringify({ id, version: head.version })]]));
   try {
-    const entries: Entry[] = [];
-    for await (const entry of store.read(id, { before: head.version })) entries.push(entry);
-    return entries;
+    return (await store.undelete(id)) ? await readTo(store, head) : [];
   } finally {
-    if (deleted) await store.delete(id);
+    await returnLent(store, reader);
   }
+}
+
+/** Puts back into the trash what a reader has taken out of it, if it was killed meanwhile. */
+export async function returnLent(store: SessionStore, reader: string): Promise<void> {
+  const key = lentKey(reader);
+  const note = (await store.eraser.readMarks([key])).get(key);
+  if (note === undefined) return;
+  const { id, version } = JSON.parse(note) as { readonly id: string; readonly version: number };
+  // Someone who has found it again and gone on with it wants to keep it.
+  if ((await store.head(id))?.version === version) await store.delete(id);
+  await store.eraser.writeMarks(new Map([[key, null]]));
+}
+
+function lentKey(reader: string): string {
+  return `${reader}/lent`;
+}
+
+async function readTo(store: SessionStore, { header, version }: SessionHead): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  for await (const entry of store.read(header.id, { before: version })) entries.push(entry);
+  return entries;
 }
 
 /** How a store is read through that cannot tell where a user has said something. */

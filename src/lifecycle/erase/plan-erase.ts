@@ -5,7 +5,13 @@ import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
-import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
+import {
+  type ErasePlan,
+  erasureKey,
+  type PlannedCleaning,
+  type PlannedKeeping,
+  type PlannedRemoval,
+} from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
 import { authoredBy, type FoundSession, findSessions, type ReadThrough, readFound } from "./found-session.ts";
 import type { Pace } from "./pace.ts";
@@ -218,6 +224,6 @@ class ErasePlanning {
 
   /** A dry run leaves the trash as it is. */
   async #read(found: FoundSession): Promise<readonly Entry[]> {
-    return found.deleted && this.#input.dryRun ? [] : readFound(this.#store, found);
+    return found.deleted && this.#input.dryRun ? [] : readFound(this.#store, found, erasureKey(this.#input.target));
   }
 }
