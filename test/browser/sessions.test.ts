@@ -157,19 +157,19 @@ browserTest(
   "administrators delete everything of someone, and see what goes before and after",
   async ({ open, server }) => {
     const { client } = server;
-    const { header } = await client.sessions.create({ name: "Of Zoe alone", userId: "zoe" });
+    const { header } = await client.sessions.create({ name: "Of Zora alone", userId: "zora" });
     await client.sessions.addTurn(header.id, { role: "user", content: "quetzalcoatlus" });
     const page = await open();
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByLabel("User").fill("zoe");
-    await rowOf(page, "Of Zoe alone").waitFor();
-    await page.getByRole("button", { name: "Delete everything of zoe" }).click();
+    await page.getByLabel("User").fill("zora");
+    await rowOf(page, "Of Zora alone").waitFor();
+    await page.getByRole("button", { name: "Delete everything of zora" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("list", { name: "What would be deleted" }).getByText("1 sessions").waitFor();
+    await dialog.getByRole("list", { name: "What would be deleted" }).getByText("sessions 1,").waitFor();
     await dialog.getByRole("button", { name: "Delete everything" }).click();
-    await dialog.getByRole("list", { name: "What was deleted" }).getByText("1 sessions").waitFor();
+    await dialog.getByRole("list", { name: "What was deleted" }).getByText("sessions 1,").waitFor();
     await dialog.getByRole("button", { name: "Done" }).click();
-    await rowOf(page, "Of Zoe alone").waitFor({ state: "detached" });
+    await rowOf(page, "Of Zora alone").waitFor({ state: "detached" });
     expect((await client.search("quetzalcoatlus")).items).toEqual([]);
   },
 );

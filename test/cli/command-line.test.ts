@@ -32,7 +32,7 @@ const mistakes: [args: string[], said: string][] = [
   [["list", "--limit", "0", "--store", "memory:"], '--limit is "0"; give a whole number of 1 or more.'],
   [["list", "--limit", "1e3", "--store", "memory:"], '--limit is "1e3"; give a whole number of 1 or more.'],
   [["prune", "--older-than", "30"], '--older-than is "30"; give a number and a unit (s, m, h, d, w), as in 30d.'],
-  [["prune", "--store", "memory:"], "prune needs --older-than, --purge or both; see skein prune --help."],
+  [["prune", "--store", "memory:"], "prune needs --older-than, --erase or --purge, or several of them; see skein prune --help."],
   [["list", "--store", "oracle://me:hush@host/x"], '"oracle://…@host/x" names no store; use memory:, '],
   [["copy", "--from", "memory:"], "copy needs --to with the URL of another store than --from."],
   [["copy", "--from", "memory:", "--to", "memory:"], "copy needs --to with the URL of another store than --from."],

@@ -16,6 +16,7 @@ const elsewhere = [
   "erase",
   "export",
   "export-user",
+  "handoff",
   "import",
   "serve",
   "worker",

@@ -4,7 +4,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { scripted } from "../../src/models/index.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import { ALL_RIGHTS } from "../../src/http/caller-init.ts";
-import { type Contract, type Operation, readContract } from "./server-contract.ts";
+import { type Contract, type Operation, readContract, statusOfForeign } from "./server-contract.ts";
 import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";
 
 const ann = { token: tokenOf("ann") };
@@ -73,7 +73,7 @@ test("another user's session is on no route to be told from one that is missing,
     };
     const refused = await ask({ session, checkpoint, run });
     expect(refused).toEqual(await ask(missing));
-    expect(refused.status, operation.operationId).toBe(404);
+    expect(refused.status, operation.operationId).toBe(statusOfForeign(operation));
     expect(refused.text).not.toContain("Secret");
   }
   expect((await api.call("GET", `/api/sessions/${session}/entries`, undefined, ann)).body).toEqual(before);

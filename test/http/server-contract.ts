@@ -15,6 +15,15 @@ export interface Operation {
   >;
 }
 
+/**
+ * What an operation answers whoever names what is another's, or nothing. Users are for administrators, whoever they are; and
+ * there is nothing to join in a chat that is not there.
+ */
+export function statusOfForeign({ operationId, path }: Operation): number {
+  if (operationId === "joinChat") return 204;
+  return path.startsWith("/api/users/") ? 403 : 404;
+}
+
 /** What a server says of itself, and a check of whether it is true. */
 export interface Contract {
   readonly document: JsonObject;

@@ -88,8 +88,8 @@ function Report({ report, done }: { readonly report: EraseReport; readonly done:
   return (
     <ul aria-label={done ? "What was deleted" : "What would be deleted"}>
       <li>
-        {sessions} sessions, {entries} entries, {checkpoints} checkpoints, {snapshots} snapshots
-        {done ? " are gone." : " would go."}
+        {done ? "Gone" : "Would go"}: sessions {sessions}, entries {entries}, checkpoints {checkpoints}, snapshots{" "}
+        {snapshots}.
       </li>
       {keptByForks.map(({ sessionId, forkId, userId }) => (
         <li key={`${sessionId} ${forkId}`}>
