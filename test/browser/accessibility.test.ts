@@ -34,19 +34,15 @@ async function look(page: Page, name: string, found: Record<string, string[]>): 
   }
 }
 
-browserTest(
-  "axe finds nothing serious in any view, light and dark",
-  async ({ open, server }) => {
-    const page = await open();
-    const found: Record<string, string[]> = {};
-    for (const [name, at] of await allPlaces(server)) {
-      await goTo(page, server, at);
-      await look(page, name, found);
-    }
-    expect(found).toEqual({});
-  },
-  { timeoutMs: 60_000 },
-);
+browserTest("axe finds nothing serious in any view, light and dark", async ({ open, server }) => {
+  const page = await open();
+  const found: Record<string, string[]> = {};
+  for (const [name, at] of await allPlaces(server)) {
+    await goTo(page, server, at);
+    await look(page, name, found);
+  }
+  expect(found).toEqual({});
+});
 
 browserTest(
   "axe finds nothing serious in what opens, light and dark, and the keyboard opens it",
@@ -102,19 +98,15 @@ browserTest(
   },
 );
 
-browserTest(
-  "no view is wider than its window, from 380 to 2,560 pixels",
-  async ({ open, server }) => {
-    const page = await open();
-    const wide: string[] = [];
-    for (const [name, at] of await allPlaces(server)) {
-      await goTo(page, server, at);
-      for (const width of [2560, 380]) {
-        await page.setViewportSize({ width, height: 800 });
-        wide.push(...(await page.evaluate<string[]>(OVERFLOWING)).map((found) => `${name} in ${width}: ${found}`));
-      }
+browserTest("no view is wider than its window, from 380 to 2,560 pixels", async ({ open, server }) => {
+  const page = await open();
+  const wide: string[] = [];
+  for (const [name, at] of await allPlaces(server)) {
+    await goTo(page, server, at);
+    for (const width of [2560, 380]) {
+      await page.setViewportSize({ width, height: 800 });
+      wide.push(...(await page.evaluate<string[]>(OVERFLOWING)).map((found) => `${name} in ${width}: ${found}`));
     }
-    expect(wide).toEqual([]);
-  },
-  { timeoutMs: 60_000 },
-);
+  }
+  expect(wide).toEqual([]);
+});

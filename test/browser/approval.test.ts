@@ -133,5 +133,5 @@ browserTest(
       }
     }
   },
-  { ...ASKING, timeoutMs: 90_000 },
+  ASKING,
 );

@@ -34,9 +34,9 @@ export interface BrowserTest {
 export function browserTest(
   name: string,
   body: (given: BrowserTest) => Promise<void>,
-  { server: kind = "serve", timeoutMs = 30_000 }: { readonly server?: ServerKind; readonly timeoutMs?: number } = {},
+  { server: kind = "serve" }: { readonly server?: ServerKind } = {},
 ): void {
-  test(name, { timeout: timeoutMs }, async (context) => {
+  test(name, async (context) => {
     const missing = chromiumMissing();
     if (missing !== null) skipBecause(context, missing);
     const started = servers.get(kind) ?? StudioServer.start(kind);

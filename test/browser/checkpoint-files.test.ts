@@ -66,7 +66,6 @@ browserTest(
     await bringBack(page, 'before going back to "by train"');
     expect(await plan()).toBe("boat");
   },
-  { timeoutMs: 60_000 },
 );
 
 browserTest(

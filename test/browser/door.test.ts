@@ -95,7 +95,7 @@ browserTest(
     await other.getByRole("button", { name: "Sign out" }).click();
     await other.getByLabel("API token").waitFor();
   },
-  { server: "own", timeoutMs: 60_000 },
+  { server: "own" },
 );
 
 browserTest(

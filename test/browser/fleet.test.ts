@@ -14,7 +14,7 @@ import { browserTest } from "./browser-test.ts";
 import { type StudioServer, TOKENS } from "./studio-server.ts";
 
 /** Its agent says a hundred words, ten a second. */
-const SLOW = { server: "slow", timeoutMs: 60_000 } as const;
+const SLOW = { server: "slow" } as const;
 const STUDIO = fileURLToPath(new URL("../../dist/studio", import.meta.url));
 
 /** A session with a run that goes on and some that wait behind it, for a minute at least unless the test ends before. */
@@ -156,5 +156,5 @@ browserTest(
     await waiting.getByText(/for bob since \d/).waitFor();
     await waiting.getByRole("link", { name: unpainted }).waitFor();
   },
-  { ...SLOW, timeoutMs: 120_000 },
+  SLOW,
 );

@@ -70,5 +70,5 @@ browserTest(
     await server.client.sessions.addTurn(header.id, { role: "user", content: "Said by a program." });
     await page.getByRole("main").getByText("Said by a program.").first().waitFor();
   },
-  { server: "slow", timeoutMs: 45_000 },
+  { server: "slow" },
 );

@@ -49,7 +49,7 @@ browserTest(
     await call.locator("summary").click();
     await call.getByText(/^Approved by local, .*: Looks right\.$/).waitFor();
   },
-  { ...PARKING, timeoutMs: 60_000 },
+  PARKING,
 );
 
 browserTest(

@@ -89,5 +89,4 @@ browserTest(
     const offline = await open({ at: `file://${file}` });
     await offline.getByText("write hello to a.txt").last().waitFor();
   },
-  { timeoutMs: 60_000 },
 );
