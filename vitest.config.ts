@@ -1,11 +1,20 @@
 import { defineConfig } from "vitest/config";
 
 const shared = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/http/*.test.ts"];
-/** What starts a database for its file, mocks a package or counts what a process has open needs a process of its own. */
+/**
+ * What starts a database for its file, mocks a package, counts what a process has open or adds to what all of a process share
+ * (backends, built-in tools, prices, the last id) needs a process of its own.
+ */
 const alone = [
   "test/http/limits-heap.test.ts",
   "src/**/*-missing.test.ts",
   "src/agent/persist/*.test.ts",
+  "src/agent/{check-options,run-parked}.test.ts",
+  "src/agent/tools/unasked.test.ts",
+  "src/internal/uuid.test.ts",
+  "src/models/{context-windows,model-providers,prices}.test.ts",
+  "src/session/{sandbox-backends,sandbox-opening,session-registry}.test.ts",
+  "src/tree/{session-writer,to-session}.test.ts",
   "src/lifecycle/{aggregate-analytics,read-state}.test.ts",
   "src/{stores,sandboxes,workers}/**/*.test.ts",
 ];

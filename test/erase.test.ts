@@ -61,10 +61,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(await rawTracesOf(backend.name, directory, word)).toEqual([]);
       }));
 
-    // What is the same code on every store is tried on two of them.
-    const once = test.skipIf(!/^(memory|sqlite)/.test(backend.name));
-
-    once("says what forks of others keep, and erases it there when it is asked to later", () =>
+    test("says what forks of others keep, and erases it there when it is asked to later", () =>
       inWorld(async ({ manager, forks }, store) => {
         const report = await manager.erase({ userId: ADA });
         expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
@@ -73,10 +70,9 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         await manager.erase({ userId: ADA }, { forks: "erase" });
         expect(await tracesOf(store, word)).toEqual([]);
         expect((await checkStore(store)).findings).toEqual([]);
-      }),
-    );
+      }));
 
-    once("says beforehand what it will do, and changes nothing", () =>
+    test("says beforehand what it will do, and changes nothing", () =>
       inWorld(async ({ manager, untouched, shared }, store) => {
         const digests = (): Promise<unknown> =>
           Promise.all([...untouched, "own", "trunk", "group"].map((id) => digestOf(store, id)));
@@ -88,17 +84,15 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(dry).toMatchObject({ sessions: report.sessions, checkpoints: 1, snapshots: 1 });
         expect(report.keptByForks).toEqual(expect.arrayContaining([...dry.keptByForks]));
         expect(shared).toEqual(expect.arrayContaining(report.notCovered.map(({ sessionId }) => sessionId)));
-      }),
-    );
+      }));
 
-    once("gives the same report when it is asked again", () =>
+    test("gives the same report when it is asked again", () =>
       inWorld(async ({ manager }) => {
         const report = await manager.erase({ userId: ADA });
         expect(await manager.erase({ userId: ADA })).toEqual(report);
-      }),
-    );
+      }));
 
-    once("goes on where it was stopped, and ends with the same report", () =>
+    test("goes on where it was stopped, and ends with the same report", () =>
       inWorld(async ({ manager }, store) => {
         const expected = await manager.erase({ userId: ADA }, { dryRun: true, forks: "erase" });
         const stop = new AbortController();
@@ -115,8 +109,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 1, snapshots: 1 });
         expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
         expect(await tracesOf(store, word)).toEqual([]);
-      }),
-    );
+      }));
 
     test("keeps copies and imports from bringing back what was erased", () =>
       inWorld(async ({ manager }, store) => {
@@ -137,17 +130,16 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect((await store.head("group"))?.version).toBeGreaterThan(5);
       }));
 
-    once("erases one session, and leaves the others of its user", () =>
+    test("erases one session, and leaves the others of its user", () =>
       inWorld(async ({ manager }, store) => {
         const before = await store.count({ userId: BOB });
         const report = await manager.erase({ sessionId: "branch" });
         expect(report).toMatchObject({ sessions: 1, keptByForks: [] });
         expect(await store.count({ userId: BOB })).toBe(before - 1);
         expect((await tracesOf(store, word)).filter((trace) => /^(branch|trunk)/.test(trace))).toEqual([]);
-      }),
-    );
+      }));
 
-    once("finds their words also where a session between theirs and a fork is gone", () =>
+    test("finds their words also where a session between theirs and a fork is gone", () =>
       inWorld(async ({ manager }, store) => {
         await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
         await store.fork("alone", createHeader({ id: "between", userId: ADA }));
@@ -163,8 +155,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
         const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set|alone/.test(trace));
         expect(traces).toEqual([]);
-      }),
-    );
+      }));
 
     test("takes what is appended right after a log was replaced, and has it when it is opened again", () =>
       inWorld(async (_, store) => {
@@ -182,7 +173,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         if (other !== store) await other.close();
       }));
 
-    once("lets others go on in a session that it has cleaned", () =>
+    test("lets others go on in a session that it has cleaned", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });
         for (const id of ["group", "fork", "trunk"]) {
@@ -191,8 +182,7 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
           expect((await store.head(id))?.version).toBe(version + 1);
         }
         expect((await checkStore(store)).findings).toEqual([]);
-      }),
-    );
+      }));
   });
 }
 

@@ -27,7 +27,12 @@ describe("an executor", () => {
   test("answers in the place of a model, which is not asked", async () => {
     const model = scripted([]);
     const { executor, requests } = executorOf([calling(callOf("a", "look")), saying("Done.")]);
-    const session = await runSessionLoop(asking(), someAgent(), { model, executor, tools: [toolOf("look")] });
+    const session = await runSessionLoop(asking(), someAgent(), {
+      model,
+      executor,
+      tools: [toolOf("look")],
+      builtInTools: false,
+    });
     expect(shortly(session.transcript)).toEqual([
       "user: Do it.",
       "assistant: [look]",
@@ -110,7 +115,7 @@ describe("an executor", () => {
 
   test("that tells of none leaves the loop its own", async () => {
     const { executor, requests } = executorOf([saying("Done.")], { toolSchemas: () => [] });
-    await runSessionLoop(asking(), someAgent(), { executor, tools: [toolOf("look")] });
+    await runSessionLoop(asking(), someAgent(), { executor, tools: [toolOf("look")], builtInTools: false });
     expect(requests[0]?.tools?.map(({ name }) => name)).toEqual(["look"]);
   });
 

@@ -23,7 +23,8 @@ import type { Tool } from "./tool.ts";
 
 /** Runs one round with these calls. */
 function runCalls(calls: readonly ToolCall[], tools: readonly Tool[]): Promise<Session> {
-  return runSessionLoop(asking(), someAgent(), { model: scripted([calling(...calls), "Done."]), tools }).synchronize();
+  const model = scripted([calling(...calls), "Done."]);
+  return runSessionLoop(asking(), someAgent(), { model, tools, builtInTools: false }).synchronize();
 }
 
 /** What one call of one tool comes to, as the model is told. */
