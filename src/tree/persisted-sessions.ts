@@ -47,7 +47,7 @@ export async function deleteSession(id: string, options: PersistedOptions = {}):
   const directory = directoryOf(options);
   if (!existsSync(directory)) return false;
   await using store = await openSessionFiles({ directory });
-  return store.delete(id);
+  return await store.delete(id);
 }
 
 /**

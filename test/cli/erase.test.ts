@@ -51,11 +51,12 @@ test("erase says what it will do and asks, and does nothing without a yes", asyn
 test("erase prints its report as JSON, and rewrites the file when it is told to", async () => {
   const args = ["erase", "--user", ADA, "--forks", "erase", "--rewrite", "--yes", "--store", url];
   expect(await jsonOf(...args)).toMatchObject({ dryRun: false, sessions: 3, keptByForks: [] });
-  for (const name of await readdir(directory)) {
-    if (name.startsWith("skein.db")) expect((await readFile(join(directory, name))).includes(WORD)).toBe(false);
-  }
+  expect((await readFile(join(directory, "skein.db"))).includes(WORD)).toBe(false);
+  // libsql closes a file when its statements are collected, and the last to close removes the log.
+  const log = await readFile(join(directory, "skein.db-wal")).catch(() => Buffer.alloc(0));
+  expect(log.includes(WORD)).toBe(false);
   expect(await runHere(["erase", "--store", url])).toMatchObject({ code: 2 });
-  expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0 });
+  expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0, stderr: "" });
 });
 
 test("erase tells how far it is", async () => {
@@ -88,7 +89,7 @@ test("export-user writes an archive that tar opens and whose sessions can be imp
 test("doctor finds snapshots that no checkpoint holds", async () => {
   const snapshots = join(directory, "home", "snapshots");
   expect(await readdir(snapshots)).toHaveLength(1);
-  expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0 });
+  expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0, stderr: "" });
   {
     await using store = await openSqliteStore({ path: join(directory, "skein.db") });
     const [checkpoint] = await store.listCheckpoints("own");

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { JsonObject } from "../../internal/json.ts";
-import { removeSnapshot, restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
+import { listSnapshots, removeSnapshot, restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
 
 let home: string;
 let root: string;
@@ -52,6 +52,23 @@ test("a snapshot without its record, which is written last, is none", async () =
   await writeFile(stored(snapshot, "snapshot.json"), `{"id":`);
   await expect(restoreSnapshot(root, snapshot)).rejects.toMatchObject({ kind: "file_not_found" });
   expect(await readdir(root)).toEqual(["kept.txt"]);
+});
+
+test("lists every whole snapshot, while others are removed and other files are opened", async () => {
+  const taken: JsonObject[] = [];
+  for (let index = 0; index < 20; index++) taken.push(await takeSnapshot(root));
+  const [broken, ...others] = taken as [JsonObject, ...JsonObject[]];
+  const removed = others.splice(0, 5);
+  await writeFile(stored(broken, "snapshot.json"), "{");
+  const listings = Array.from({ length: 20 }, async () => {
+    const listing = await listSnapshots();
+    // Takes the number of the descriptor that the listing has given back.
+    expect(await readFile(stored(others[0] as JsonObject, "snapshot.json"), "utf8")).not.toBe("");
+    return listing;
+  });
+  await Promise.all(removed.map(removeSnapshot));
+  for (const listing of await Promise.all(listings)) expect(listing).toEqual(expect.arrayContaining(others));
+  expect(await listSnapshots()).toEqual(others);
 });
 
 test("a restore that cannot copy leaves the present files, and one that was cut off can be repeated", async () => {

@@ -105,13 +105,14 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
 export async function listSnapshots(): Promise<readonly JsonObject[]> {
   return doing("list snapshots", async () => {
     await using store = await openStore();
-    const names = store === null ? [] : (await readdir(store.place)).filter((name) => ID.test(name));
-    return Promise.all(
-      names.map(async (name) => {
-        const text = await readFile(store?.at(join(name, RECORD)) ?? "", "utf8");
-        return JSON.parse(text) as JsonObject;
-      }),
-    );
+    if (store === null) return [];
+    const found: JsonObject[] = [];
+    for (const name of (await readdir(store.place)).filter((item) => ID.test(item))) {
+      // One that is removed meanwhile is not whole any more.
+      const record = await readRecord(store, name);
+      if (record !== null) found.push(record);
+    }
+    return found;
   });
 }
 
@@ -158,10 +159,22 @@ async function openFiles(store: PinnedDirectory | null, id: string): Promise<Pin
 
 /** The files of a snapshot; null when there is none of that id. */
 async function openWhole(store: PinnedDirectory, id: string): Promise<PinnedDirectory | null> {
+  if ((await readRecord(store, id)) === null) return null;
+  try {
+    await using snapshot = await store.child(id);
+    return await snapshot.child(FILES);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+/** What was written last of a snapshot, and says that it is whole; else null. */
+async function readRecord(store: PinnedDirectory, id: string): Promise<JsonObject | null> {
   try {
     await using snapshot = await store.child(id);
     const record: unknown = JSON.parse(await readFile(snapshot.at(RECORD), "utf8"));
-    return (record as { id?: unknown } | null)?.id === id ? await snapshot.child(FILES) : null;
+    return (record as JsonObject | null)?.["id"] === id ? (record as JsonObject) : null;
   } catch (error) {
     if (isMissing(error) || error instanceof SyntaxError) return null;
     throw error;
