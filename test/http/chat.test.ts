@@ -280,6 +280,20 @@ test("a request that is repeated is the same run, and one that was refused can b
   ]);
 });
 
+test("a message whose run was stopped before it began is answered by another try", async () => {
+  const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
+  const { sessionId, manager } = server;
+  // Nobody rings for it, so that it waits.
+  await manager.request(sessionId, { agent: "helper", input: "Hi.", runId: "m1" });
+  await manager.cancel(sessionId, { runId: "m1" });
+  const chat = chatOn(server, sessionId, {
+    messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "Hi." }] }],
+  });
+  await chat.regenerate();
+  expect(shown(chat.messages)).toEqual(["user: Hi.", "assistant: Hello!"]);
+  expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
+});
+
 test("what cannot be a message, or is nobody's chat, is refused in one sentence", async () => {
   const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
   const ask = async (body: object): Promise<unknown> => {

@@ -26,7 +26,6 @@ const chatRequest = named<ChatRequest>(
     messages: list(jsonObject, MESSAGES_MAX),
     trigger: z.enum(["submit-message", "regenerate-message"]).optional(),
     messageId: id.optional(),
-    runId: id.optional(),
     agent: id.optional(),
     model: id.optional(),
   }),
@@ -108,18 +107,18 @@ async function streamRun(
     if (services.drain.aborted) return;
     cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
   };
-  const join = (): (() => void) => left.join(JSON.stringify([sessionId, runId]), stop);
+  const join = () => left.join(JSON.stringify([sessionId, runId]), stop);
   const frames = framesOf(feed, write);
   const attach = (wake: () => void): (() => void) => {
     const [leave, detach] = [join(), frames.attach(wake)];
     return () => {
       detach();
-      if (!writer.ended) leave();
+      leave(!writer.ended);
     };
   };
   const response = streams.open({ ...frames, attach }, request, admission);
   // Who has left already did not begin to read.
-  if (request.signal.aborted) join()();
+  if (request.signal.aborted) join()(true);
   response.headers.set("x-vercel-ai-ui-message-stream", "v1");
   response.headers.set(RUN_HEADER, encodeURIComponent(runId));
   return response;
