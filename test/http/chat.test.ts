@@ -190,6 +190,27 @@ test("who loads a chat again in the middle has every word once, also of an answe
   expect(await chatOn(server, "aChatThatIsNew01").resumeStream()).toBeUndefined();
 });
 
+test("who joins far behind is not held up by a question that has its answer", async () => {
+  const pause = gate();
+  const server = await openRunServer({
+    agents: { helper: clerk(calls(call("pay")), pausing(["One ", "two."], pause)) },
+  });
+  const { sessionId, manager } = server;
+  const first = chatOn(server, sessionId);
+  await first.sendMessage({ text: "Pay." });
+  const part = first.lastMessage?.parts.at(-1);
+  if (part?.type !== "tool-pay" || part.state !== "approval-requested") throw new Error("Nothing is asked.");
+  // More than is read at once stands between the question and its answer.
+  await manager.steer(sessionId, "x".repeat(200_000));
+  await manager.approve(sessionId, part.approval.id);
+  const second = chatOn(server, sessionId, { messages: await stored(server, sessionId) });
+  const joined = second.resumeStream();
+  await expect.poll(() => shown(second.messages)[1]).toContain("[pay output-available]One ");
+  pause.open();
+  await joined;
+  expect(shown(second.messages)[1]).toBe("assistant: (Which tool?)[pay output-available]One two.");
+});
+
 test("stopping stops the run, keeps what was said, and lets the next message be answered at once", async () => {
   const never = gate();
   const helper = clerk(pausing(["One ", "two."], never), "Yes?");
