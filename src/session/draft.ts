@@ -180,6 +180,10 @@ function boundOf(value: unknown, depth: number): number {
   if (typeof value !== "object" || value === null) return 32;
   if (depth >= JSON_DEPTH_MAX) return Number.POSITIVE_INFINITY;
   let bytes = 2;
+  if (Array.isArray(value)) {
+    for (const item of value) bytes += 1 + boundOf(item, depth + 1);
+    return bytes;
+  }
   for (const key in value) {
     if (key === "__proto__") return Number.POSITIVE_INFINITY;
     bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key], depth + 1);
