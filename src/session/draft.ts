@@ -10,7 +10,7 @@ import { checkName, isName } from "./id.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "./limits.ts";
 import { answerIdOf, requestIdOf } from "./open-runs.ts";
 
-/** A draft that was checked and copied: nothing the caller does later can change it. */
+/** A draft that was checked, and copied unless it was given away: nothing the caller does later can change it. */
 export interface CheckedDraft {
   readonly id: string;
   /** The id was made here, so no entry can have it yet. */
