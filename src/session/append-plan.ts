@@ -92,7 +92,7 @@ export function planAppend(input: AppendInput, known: KnownLog = NOTHING_KNOWN):
 
 /** Plans the first entries of a session. */
 export function planFirst(head: SessionHead, drafts: readonly CheckedDraft[], now: string): AppendPlan {
-  return planNow({ head, drafts, options: { verbatim: true }, now }, () => NOTHING_FOUND).plan;
+  return planWith({ head, drafts, options: { verbatim: true }, now }, EMPTY_LOG);
 }
 
 /** Plans an append to a log that can be looked into at once. */
@@ -118,9 +118,10 @@ export async function planLater(input: AppendInput, look: (wanted: Wanted) => Pr
 /** What a plan knows of the log. */
 export class KnownLog {
   readonly found: Found;
-  readonly #asked: ReadonlySet<string>;
+  /** The ids that were looked for; null where all that there is has been found. */
+  readonly #asked: ReadonlySet<string> | null;
 
-  constructor(found: Found, asked: ReadonlySet<string>) {
+  constructor(found: Found, asked: ReadonlySet<string> | null) {
     this.found = found;
     this.#asked = asked;
   }
@@ -131,13 +132,13 @@ export class KnownLog {
       entries: new Map([...this.found.entries, ...entries]),
       settings: new Map([...this.found.settings, ...settings]),
     };
-    return new KnownLog(found, new Set([...this.#asked, ...ids]));
+    return new KnownLog(found, this.#asked === null ? null : new Set([...this.#asked, ...ids]));
   }
 
   /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
   find(id: string): StoredEntry | undefined {
     const stored = this.found.entries.get(id);
-    if (stored === undefined && !this.#asked.has(id)) throw new MissingPart({ ids: [id], settings: [] });
+    if (stored === undefined && this.#asked?.has(id) === false) throw new MissingPart({ ids: [id], settings: [] });
     return stored;
   }
 
@@ -150,6 +151,9 @@ export class KnownLog {
 
 /** What every plan begins with, and most end with. */
 export const NOTHING_KNOWN: KnownLog = new KnownLog(NOTHING_FOUND, new Set());
+
+/** What is known of a log without entries. */
+const EMPTY_LOG = new KnownLog(NOTHING_FOUND, null);
 
 /** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
 class MissingPart {

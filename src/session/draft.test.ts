@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { message, user } from "../../test/sample-log.ts";
-import { type CheckedDraft, checkDrafts } from "./draft.ts";
+import { type CheckedDraft, checkDrafts, giveDraft, type WholeDraft } from "./draft.ts";
 import type { EntryDraft } from "./entry.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "./limits.ts";
 
@@ -164,3 +164,30 @@ function said(text: string): EntryDraft {
 function checkOne(draft: EntryDraft, options = plain): CheckedDraft {
   return checkDrafts([draft], options)[0] as CheckedDraft;
 }
+
+describe("giveDraft", () => {
+  const stamp = { id: "a", parentId: null, timestamp: "2024-01-01T00:00:00.000Z" };
+
+  test("lets a copied log take a draft as it is, and all else take a copy", () => {
+    const draft: WholeDraft = { ...stamp, type: "message", message: user("hi") };
+    expect(giveDraft(draft)).toBe(true);
+    const [taken] = checkDrafts([draft], verbatim);
+    expect(taken).toMatchObject({ ...stamp, fresh: false, body: { type: "message", message: user("hi") } });
+    expect(Object.values(taken?.body ?? {})).toContain(draft.message);
+    const [copied] = checkDrafts([draft], plain);
+    expect(Object.values(copied?.body ?? {})).not.toContain(draft.message);
+  });
+
+  test.for<[string, object]>([
+    ["an id that is none", { id: "" }],
+    ["a time that is none", { timestamp: "today" }],
+    ["a field that is missing", { type: "custom" }],
+    ["a name that is too long", { type: "session_info", name: "n".repeat(1001) }],
+    ["more bytes than an entry may take", { data: "x".repeat(ENTRY_BYTES_MAX) }],
+    ["a key that is not allowed", { data: JSON.parse('{"__proto__":{}}') }],
+    ["too deep a nesting", { data: JSON.parse(`${"[".repeat(250)}${"]".repeat(250)}`) }],
+  ])("refuses a draft with %s", ([, own]) => {
+    const whole = { type: "custom", ...stamp, ...("type" in own ? {} : { customType: "note" }), ...own };
+    expect(giveDraft(whole as WholeDraft)).toBe(false);
+  });
+});

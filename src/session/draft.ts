@@ -1,15 +1,16 @@
-import { copyJsonWithout, NotJson } from "../internal/json.ts";
+import { createBrand } from "../internal/brand.ts";
+import { copyJsonWithout, JSON_DEPTH_MAX, type JsonObject, NotJson } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { isCheckedMessage } from "./checked-message.ts";
-import { type EntryBody, type EntryDraft, isKnownType, STAMP_FIELDS } from "./entry.ts";
+import { bodyOf, type EntryBody, type EntryDraft, isKnownType, STAMP_FIELDS } from "./entry.ts";
 import { bodyProblem, excessProblem } from "./entry-check.ts";
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
-import { checkName } from "./id.ts";
+import { checkName, isName } from "./id.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "./limits.ts";
 import { answerIdOf, requestIdOf } from "./open-runs.ts";
 
-/** A draft that was checked and copied: nothing the caller does later can change it. */
+/** A draft that was checked, and copied unless it was given away: nothing the caller does later can change it. */
 export interface CheckedDraft {
   readonly id: string;
   /** The id was made here, so no entry can have it yet. */
@@ -21,6 +22,27 @@ export interface CheckedDraft {
   readonly by: string | undefined;
   readonly inherited: true | undefined;
   readonly body: EntryBody;
+}
+
+/** A draft with all that a copied entry carries. */
+export type WholeDraft = EntryDraft & {
+  readonly id: string;
+  readonly parentId: string | null;
+  readonly timestamp: string;
+};
+
+/** Drafts that were checked and given away. */
+const given = createBrand();
+
+/**
+ * Gives a draft away that is made of JSON values which only the caller has, and lets go of: `create` takes it as it is
+ * instead of a copy. False where a log cannot hold it, or it says more than a new entry may.
+ */
+export function giveDraft(draft: WholeDraft): boolean {
+  if (!isName(draft.id) || !isTimestamp(draft.timestamp) || sizeOf(draft) > ENTRY_BYTES_MAX) return false;
+  if (bodyProblem(draft as unknown as JsonObject) !== null || excessProblem(draft) !== null) return false;
+  given.add(draft);
+  return true;
 }
 
 /**
@@ -57,6 +79,10 @@ function checkDraft(
     throw new SessionError("INVALID_ENTRY", `${what} is not an object.`);
   }
   const { id, timestamp, parentId, by } = draft;
+  if (verbatim && given.has(draft)) {
+    const stamp = { id: id as string, fresh: false, timestamp: timestamp as string, parentId };
+    return { ...stamp, by: byAll, inherited: draft.inherited, body: bodyOf(draft) };
+  }
   if (id !== undefined) checkName(id, "an entry");
   if (by !== undefined) checkName(by, "a user");
   if (timestamp !== undefined && !isTimestamp(timestamp)) {
@@ -138,8 +164,8 @@ function checkSize(body: EntryBody, what: string): void {
 
 /** An upper bound of the bytes of a value as JSON while it is small, the exact number once it could matter. */
 function sizeOf(body: EntryBody): number {
-  const bound = boundOf(body);
-  if (bound <= ENTRY_BYTES_MAX) return bound;
+  const bound = boundOf(body, 0);
+  if (bound <= ENTRY_BYTES_MAX || bound === Number.POSITIVE_INFINITY) return bound;
   try {
     return new TextEncoder().encode(JSON.stringify(body)).length;
   } catch {
@@ -147,11 +173,20 @@ function sizeOf(body: EntryBody): number {
   }
 }
 
-function boundOf(value: unknown): number {
+/** Infinite for what a log could not hold at any size; what was copied has none of it. */
+function boundOf(value: unknown, depth: number): number {
   // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
   if (typeof value === "string") return value.length * 6 + 2;
   if (typeof value !== "object" || value === null) return 32;
+  if (depth >= JSON_DEPTH_MAX) return Number.POSITIVE_INFINITY;
   let bytes = 2;
-  for (const key in value) bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key]);
+  if (Array.isArray(value)) {
+    for (const item of value) bytes += 1 + boundOf(item, depth + 1);
+    return bytes;
+  }
+  for (const key in value) {
+    if (key === "__proto__") return Number.POSITIVE_INFINITY;
+    bytes += key.length * 6 + 4 + boundOf((value as Record<string, unknown>)[key], depth + 1);
+  }
   return bytes;
 }

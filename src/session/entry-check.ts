@@ -1,6 +1,6 @@
 import { SessionError, show } from "./errors.ts";
 import { isTimestamp } from "./header.ts";
-import { checkName } from "./id.ts";
+import { isName } from "./id.ts";
 import { COST_MAX, MODEL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, TOKENS_MAX } from "./limits.ts";
 import { USAGE_FIELDS } from "./usage.ts";
 
@@ -34,14 +34,8 @@ const optional =
   (check: Check): Check =>
   (value) =>
     value === undefined ? null : check(value);
-const name: Check = (value) => {
-  try {
-    checkName(value, "an");
-    return null;
-  } catch {
-    return "is not an id of 1 to 512 characters without control characters";
-  }
-};
+const name: Check = (value) =>
+  isName(value) ? null : "is not an id of 1 to 512 characters without control characters";
 
 const usage: Check = (value) => {
   if (!isFields(value)) return "is not an object";

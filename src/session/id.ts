@@ -17,9 +17,14 @@ export function checkSessionId(id: unknown): asserts id is string {
   );
 }
 
+/** Whether a text may be the id of an entry, a user, a run or a checkpoint. */
+export function isName(id: unknown): id is string {
+  return typeof id === "string" && id.length > 0 && id.length <= ID_CHARACTERS_MAX && isClean(id);
+}
+
 /** @throws {SessionError} `INVALID_ID` unless the text may be the id of an entry, a user, a run or a checkpoint. */
 export function checkName(id: unknown, what: string): asserts id is string {
-  if (typeof id === "string" && id.length > 0 && id.length <= ID_CHARACTERS_MAX && isClean(id)) return;
+  if (isName(id)) return;
   throw new SessionError(
     "INVALID_ID",
     `${show(id)} is not ${what} id: use 1 to ${ID_CHARACTERS_MAX} characters, none of them a control character.`,

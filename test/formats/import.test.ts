@@ -9,9 +9,10 @@ import {
   importFiles,
   importForeign,
 } from "../../src/interop/formats/index.ts";
+import { createHeader } from "../../src/session/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { entriesOf, goldenText, importText, linesOf, toldIn } from "./foreign-samples.ts";
+import { entriesOf, goldenText, importText, linesOf, readText, toldIn } from "./foreign-samples.ts";
 
 const pi = foreignFormat("pi");
 const claudeCode = foreignFormat("claude-code");
@@ -42,6 +43,13 @@ test("the same file becomes a session of its own for each user", async () => {
   );
   const heads = await store.heads([ana?.sessions[0]?.sessionId ?? "", ben?.sessions[0]?.sessionId ?? ""]);
   expect(heads.map((head) => head?.header.userId)).toEqual(["ana", "ben"]);
+});
+
+test("what was read can be changed before it is stored, and is checked then", async () => {
+  await using store = openMemoryStore();
+  const { entries } = await readText(pi, piText);
+  for (const entry of entries) if (entry.type === "message") Object.assign(entry, { message: "hello" });
+  await expect(store.create(createHeader(), { entries })).rejects.toMatchObject({ code: "INVALID_ENTRY" });
 });
 
 test("a file that has grown adds what is new, as inherited, and the leaf follows it", async () => {

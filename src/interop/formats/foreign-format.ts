@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryDraft, FactBody, NodeBody } from "../../session/entry.ts";
+import type { WholeDraft } from "../../session/draft.ts";
+import type { Entry, FactBody, NodeBody } from "../../session/entry.ts";
 import type { Lineage, SessionHeader } from "../../session/header.ts";
 import type { ReadReport, WriteReport } from "./foreign-report.ts";
 
@@ -35,17 +36,20 @@ export interface ForeignHeader {
 /** What a foreign session may add to a log: words, and nothing that runs or approves. */
 export type ForeignBody = NodeBody | Extract<FactBody, { type: "label" | "session_info" | "trailer" }>;
 
+/** Finds what an entry does not say of its lines. The report is for whoever translates the entry back for that. */
+export type FindRest = (entry: Entry, report: WriteReport) => JsonValue | undefined;
+
 /** An entry that a reader found. */
 export interface ForeignEntry {
   /** Unique in the session and the same whenever the file is read; the foreign id where there is one. */
   readonly id: string;
   /** The foreign parent of a node (null: none); left out, the node goes where the session stands. Facts have none. */
-  readonly parentId?: string | null;
+  readonly parentId?: string | null | undefined;
   /** An ISO-8601 text or milliseconds; what is missing or no time becomes the time of the entry before. */
   readonly time?: unknown;
   readonly body: ForeignBody;
   /** What the body does not say of the lines; kept beside it, and found again by `foreignRest`. */
-  readonly rest?: JsonValue | undefined;
+  readonly rest?: FindRest | undefined;
 }
 
 /** One session while it is read; `ForeignLog` in foreign-log.ts is the only one there is. */
@@ -64,14 +68,16 @@ export interface ForeignLogSink {
   /** Keeps a line verbatim, in one or more `custom` entries after the leaf or after `parentId`. */
   keep(
     line: ForeignLine,
-    place?: { readonly id?: string; readonly parentId?: string | null; readonly time?: unknown },
+    place?: {
+      readonly id?: string | undefined;
+      readonly parentId?: string | null | undefined;
+      readonly time?: unknown;
+    },
   ): void;
   /** The session goes back to a known place without saying anything; `id` is that of the line that says so. */
   move(id: string, foreignId: string | null, line: ForeignLine): void;
   /** From here on a foreign id means whatever place another one that is known means. */
   alias(foreignId: string, knownId: string | null): void;
-  /** The id of the entry that a node with this parent would hang on. */
-  place(parentId: string | null | undefined): string | null;
   /** Whether a foreign id was added, kept or aliased. */
   has(foreignId: string): boolean;
 }
@@ -136,8 +142,4 @@ export interface ForeignFormat {
 }
 
 /** A draft with all that an import decides. */
-export type ForeignDraft = EntryDraft & {
-  readonly id: string;
-  readonly parentId: string | null;
-  readonly timestamp: string;
-};
+export type ForeignDraft = WholeDraft;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { FormatName } from "./foreign-format.ts";
 
 /** The id of an imported session here: the same user's same session always has the same one, and nobody else's has it. */
@@ -35,7 +35,5 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A short text that tells values apart. */
 export function digest(value: unknown): string {
-  return createHash("sha256")
-    .update(typeof value === "string" ? value : JSON.stringify(value))
-    .digest("hex");
+  return hash("sha256", typeof value === "string" ? value : JSON.stringify(value));
 }

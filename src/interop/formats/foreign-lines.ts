@@ -61,7 +61,8 @@ export class ForeignLines {
 
   #close(): ForeignLine | null {
     this.#number++;
-    const bytes = this.#open.length === 1 ? Buffer.from(this.#open[0] as Uint8Array) : Buffer.concat(this.#open);
+    const [only] = this.#open;
+    const bytes = only !== undefined && this.#open.length === 1 ? asBuffer(only) : Buffer.concat(this.#open);
     const tooLong = this.#openBytes > LINE_BYTES_MAX;
     this.#open = [];
     this.#openBytes = 0;
@@ -81,6 +82,11 @@ export function documentOf(bytes: Uint8Array, report: ReadReport): ForeignLine |
   if (typeof parsed !== "string") return { number: 1, ...parsed };
   report.lose(1, parsed);
   return null;
+}
+
+/** The same bytes, not a copy of them. */
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, length);
 }
 
 /** What a line says, what is wrong with it, or null when it is empty. */

@@ -69,6 +69,8 @@ export async function readForeign(
   const intake = new ForeignIntake(format, path);
   for await (const piece of source) intake.take(piece);
   intake.end();
-  const [main, ...others] = intake.logs.map((log) => ({ header: log.header, entries: log.take() }));
+  // Copies, as the drafts of a log were given away, and what a caller does to these is to be checked.
+  const entriesOf = (log: ForeignLog): ForeignDraft[] => log.take().map((draft) => ({ ...draft }));
+  const [main, ...others] = intake.logs.map((log) => ({ header: log.header, entries: entriesOf(log) }));
   return main === undefined ? null : { ...main, others, report: intake.report };
 }

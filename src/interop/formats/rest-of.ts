@@ -20,7 +20,8 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
   let inside: Record<string, Rest> | undefined;
   let unset: string[] | undefined;
   for (const key in to) {
-    const [value, other] = [to[key] as JsonValue, from[key]];
+    const value = to[key] as JsonValue;
+    const other = from[key];
     if (other === value) continue;
     if (other === undefined || !canPatch(value, other)) {
       if (other !== undefined && sameJson(value, other)) continue;
@@ -39,7 +40,11 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
     unset.push(key);
   }
   if (set === undefined && inside === undefined && unset === undefined) return undefined;
-  return { ...(set && { set }), ...(unset && { unset }), ...(inside && { inside }) };
+  const rest: { -readonly [Field in keyof Rest]: Rest[Field] } = {};
+  if (set !== undefined) rest.set = set;
+  if (unset !== undefined) rest.unset = unset;
+  if (inside !== undefined) rest.inside = inside;
+  return rest;
 }
 
 /** A translated object with what its translation did not say. */

@@ -154,7 +154,7 @@ export class StoredLog {
   }
 
   async #write(drafts: readonly ForeignDraft[], expectedVersion: number): Promise<SessionHead> {
-    const stamped = drafts.map((draft) => ({ ...draft, inherited: true as const }));
+    const stamped = drafts.map((draft) => ({ inherited: true as const, ...draft }));
     const { variablesBytesMax } = this.#target.limits ?? {};
     const guard = variablesBytesMax === undefined ? {} : { guard: { variablesBytesMax } };
     const options = { verbatim: true, expectedVersion, ...guard };

@@ -137,22 +137,20 @@ export class LogFile {
     this.#stamp = null;
   }
 
-  /** Takes over what another log adds up to, of which this file is a copy under another header. */
-  adopt({ point, identity }: LogState): void {
+  /** Takes over what the log adds up to that the file was just made with. The offset of its end is that after the header. */
+  adopt({ end, head, settings }: LogPoint): void {
     withFile(this.places.log, (fd) => {
       const stats = fstatSync(fd);
-      const first = this.#start(fd, stats.ino);
-      const { header } = first.head;
-      const { head, end } = point;
-      const offset = end.offset - identity.headerEnd + first.identity.headerEnd;
+      const { identity, head: empty } = this.#start(fd, stats.ino);
+      const { header } = empty;
       const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
-      const copy = {
-        ...point,
-        end: { seq: end.seq, offset },
-        // A run of the source goes on there, or not at all.
-        head: { ...head, header, modifiedAt, openRuns: [] },
+      const point = {
+        end: { seq: end.seq, offset: identity.headerEnd + end.offset },
+        head: { ...head, header, modifiedAt },
+        settings,
       };
-      this.#takeState(new LogState(first.identity, copy, NO_INDEX), fd, stats);
+      this.#takeState(new LogState(identity, point, NO_INDEX), fd, stats);
+      this.settle(fd);
     });
   }
 

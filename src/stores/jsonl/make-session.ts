@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { planFirst } from "../../session/append-plan.ts";
+import { type AppendPlan, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
@@ -7,6 +7,7 @@ import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { isOpen } from "../../session/query.ts";
+import type { SettingsNode } from "../../session/settings.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
@@ -26,12 +27,14 @@ export async function createSession(
 ): Promise<SessionHead> {
   await checkFree(files, header.id);
   await checkOpen(files, header.userId, maxOpenPerUser);
-  const { added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
-  const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
+  const plan = planFirst(emptyHead(header), drafts, files.now().toISOString());
+  const entries = plan.added.map(({ entry }) => formatEntry(entry));
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  await makeFile(target, (fd) => writeLines(fd, lines), files.options);
-  const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
-  await file.refresh();
+  await makeFile(target, (fd) => writeLines(fd, [JSON.stringify(presentHeader(header)), ...entries]), files.options);
+  if (path !== undefined) return (await files.live.open(target)).head;
+  const file = files.live.expect(target, header.id);
+  const offset = entries.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
+  file.adopt({ end: { seq: entries.length, offset }, head: plan.head, settings: settingsIn(plan) });
   return file.head;
 }
 
@@ -57,9 +60,23 @@ export async function forkSession(
   await makeFile(path, (fd) => copyLog(state.identity, part, forked, fd), files.options);
   const file = files.live.expect(path, header.id);
   // The source may have grown while it was copied.
-  if (whole && version === state.head.version) file.adopt(state);
-  else await file.refresh();
+  if (whole && version === state.head.version) {
+    const { end, head, settings } = state.point;
+    // A run of the source goes on there, or not at all.
+    const begun = { ...head, openRuns: [] };
+    file.adopt({ end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
+  } else await file.refresh();
   return file.head;
+}
+
+/** The settings on the path of a plan's leaf, the last first. */
+function settingsIn({ added, head }: AppendPlan): SettingsNode[] {
+  const nodes: SettingsNode[] = [];
+  for (let node = head.path.settings; node !== null; ) {
+    nodes.push(node);
+    node = node.before === null ? null : (added[node.before]?.path?.settings ?? null);
+  }
+  return nodes;
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */

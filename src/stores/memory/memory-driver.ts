@@ -78,6 +78,8 @@ export class MemoryDriver implements StoreDriver {
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
+    // Drafts that were given away were not copied.
+    for (const { entry } of plan.added) for (const value of Object.values(entry)) freezeDeep(value);
     const log = new MemoryLog();
     log.add(plan.added);
     return this.#table.add(plan.head, log).head;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { giveDraft, type WholeDraft } from "../../session/draft.ts";
 import type { EntryDraft } from "../../session/entry.ts";
 import { createHeader } from "../../session/header.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
@@ -16,6 +17,16 @@ test("holds a chain of a thousand forks that is quick to read anywhere", async (
   const head = await store.fork("s1000", createHeader({ id: "early" }), { at: "e500" });
   expect(head).toMatchObject({ version: 501, leafId: "e500", path: { turnCount: 501 } });
   await checkHeadIsFold(store, "early");
+});
+
+test("what it took over without a copy cannot be changed any more", async () => {
+  const store = openMemoryStore();
+  const said = { role: "user", content: [{ type: "text", text: "hi" }] } as const;
+  const timestamp = "2024-01-01T00:00:00.000Z";
+  const draft: WholeDraft = { id: "a", parentId: null, timestamp, type: "message", message: said };
+  giveDraft(draft);
+  await store.create(createHeader({ id: "s" }), { entries: [draft] });
+  expect(() => Object.assign(said.content[0], { text: "ho" })).toThrow(TypeError);
 });
 
 test("forks inside of a large append, and again inside of what was found then", async () => {

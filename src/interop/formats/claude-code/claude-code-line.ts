@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Entry } from "../../../session/entry.ts";
 import type { AssistantMessage } from "../../../session/message.ts";
+import type { ForeignLine } from "../foreign-format.ts";
 import { asUuid, uuidFrom } from "../foreign-id.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { foreignRest, type Rest, restOf, withRest } from "../rest-of.ts";
@@ -23,6 +24,9 @@ export interface LinePlace {
   readonly keptUuid?: string | null | undefined;
 }
 
+/** A line that says something, by default with the uuid and the parent of its entry. */
+type MakeLine = (own: JsonObject, uuid?: string, parentUuid?: string | null) => JsonObject;
+
 /** The lines of an entry as the program would write them; null for one that it has no place for. */
 export function linesOfEntry(
   entry: Entry,
@@ -30,9 +34,8 @@ export function linesOfEntry(
   place: LinePlace,
   report: WriteReport,
 ): JsonObject[] | null {
-  const { parentUuid } = place;
-  const uuid = asUuid(entry.id);
-  const line = (own: JsonObject): JsonObject => ({
+  const entryUuid = asUuid(entry.id);
+  const line: MakeLine = (own, uuid = entryUuid, parentUuid = place.parentUuid) => ({
     parentUuid,
     isSidechain: false,
     ...own,
@@ -49,7 +52,7 @@ export function linesOfEntry(
       if (entry.message.role === "user") return said(blocksOfContent(entry.message.content, report));
       if (entry.message.role === "tool") return said([blockOfResult(entry.message, report)]);
       if (entry.message.role !== "assistant") return null;
-      return linesOfAnswer(entry.message, line({ type: "assistant" }), report);
+      return linesOfAnswer(entryUuid, entry.message, line, report);
     case "custom_message":
       return said(blocksOfContent(entry.content, report), { isMeta: true });
     case "branch_summary":
@@ -58,7 +61,7 @@ export function linesOfEntry(
         isMeta: true,
       });
     case "compaction":
-      return linesOfCompaction(entry, line, place);
+      return linesOfCompaction(entryUuid, entry, line, place);
     case "session_info":
       return [{ type: "custom-title", customTitle: entry.name, sessionId: context.sessionId }];
     default:
@@ -87,8 +90,8 @@ export function isLeafMark(value: JsonObject): boolean {
 const LEAF_MARK = "The session goes on from here.";
 
 /** What the lines of a file say that those of `linesOfEntry` do not. */
-export function restOfLines(originals: readonly JsonObject[], lines: readonly JsonObject[]): JsonValue | undefined {
-  const rests = originals.map((original, index) => restOf(original, lines[index] ?? {}) ?? null);
+export function restOfLines(originals: readonly ForeignLine[], lines: readonly JsonObject[]): JsonValue | undefined {
+  const rests = originals.map(({ value }, index) => restOf(value, lines[index] ?? {}) ?? null);
   if (originals.length === lines.length && rests.every((rest) => rest === null)) return undefined;
   return { lines: rests } as unknown as JsonValue;
 }
@@ -101,30 +104,31 @@ export function withRestOfLines(lines: readonly JsonObject[], entry: Entry): rea
 }
 
 /** The program writes a line for each block, all with the id and the usage of the whole answer. */
-function linesOfAnswer(message: AssistantMessage, line: JsonObject, report: WriteReport): JsonObject[] {
-  const uuid = line.uuid as string;
+function linesOfAnswer(uuid: string, message: AssistantMessage, line: MakeLine, report: WriteReport): JsonObject[] {
   const envelope = envelopeOfAnswer(message, `msg_${uuid.replaceAll("-", "").slice(0, 24)}`);
   const cost = message.cost === undefined ? {} : { costUSD: message.cost };
   const failed = message.stopReason === "error" ? { isApiErrorMessage: true } : {};
   const blocks = blocksOfAnswer(message, report);
-  let parentUuid = line.parentUuid as string | null;
+  let last: string | undefined;
   return (blocks.length === 0 ? [{ type: "text", text: "" }] : blocks).map((block, index) => {
     const own = index === 0 ? uuid : uuidFrom(`${uuid}.${index}`);
-    const whole = { ...line, parentUuid, uuid: own, message: { ...envelope, content: [block] }, ...cost, ...failed };
-    parentUuid = own;
+    const said = { type: "assistant", message: { content: [block], ...envelope }, ...cost, ...failed };
+    const whole = line(said, own, last);
+    last = own;
     return whole;
   });
 }
 
 function linesOfCompaction(
+  uuid: string,
   entry: Extract<Entry, { type: "compaction" }>,
-  line: (own: JsonObject) => JsonObject,
+  line: MakeLine,
   { parentUuid, keptUuid }: LinePlace,
 ): JsonObject[] {
-  const summaryUuid = uuidFrom(`${asUuid(entry.id)}.summary`);
+  const summaryUuid = uuidFrom(`${uuid}.summary`);
   const keeps = typeof keptUuid === "string" && parentUuid !== null;
   const segment = keeps ? { headUuid: keptUuid, anchorUuid: summaryUuid, tailUuid: parentUuid } : null;
-  const boundary = line({
+  const boundary = {
     logicalParentUuid: parentUuid,
     type: "system",
     subtype: "compact_boundary",
@@ -136,11 +140,8 @@ function linesOfCompaction(
       preTokens: entry.tokensBefore,
       ...(segment === null ? {} : { preservedSegment: segment }),
     },
-  });
+  };
   const message = { role: "user", content: entry.summary };
-  const summary = line({ type: "user", message, isVisibleInTranscriptOnly: true, isCompactSummary: true });
-  return [
-    { ...boundary, parentUuid: null },
-    { ...summary, parentUuid: boundary.uuid as string, uuid: summaryUuid },
-  ];
+  const summary = { type: "user", message, isVisibleInTranscriptOnly: true, isCompactSummary: true };
+  return [line(boundary, uuid, null), line(summary, summaryUuid, uuid)];
 }

@@ -1,11 +1,10 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry, NodeBody } from "../../../session/entry.ts";
-import type { ForeignBody, ForeignLine, ForeignLogSink } from "../foreign-format.ts";
+import type { NodeBody } from "../../../session/entry.ts";
+import type { FindRest, ForeignBody, ForeignLine, ForeignLogSink } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
-import { type ReadReport, WriteReport } from "../foreign-report.ts";
+import type { ReadReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { timestampOf } from "../foreign-log.ts";
 import { isLeafMark, type LineContext, linesOfEntry, META, restOfLines } from "./claude-code-line.ts";
 import { answerOfLines, contentOfBlocks, messageIdOf, resultOfBlock } from "./claude-code-message.ts";
 
@@ -40,8 +39,6 @@ export class ConversationReader {
   readonly #entryOf = new Map<string, string>();
   /** The lines of boundaries and of their summaries. */
   readonly #compacted = new Set<string>();
-  /** What the program could not say of an entry is of no interest when it comes from there. */
-  readonly #unsaid = new WriteReport();
   #name: string | null = null;
   #renames = 0;
   #answer: OpenAnswer | null = null;
@@ -146,7 +143,7 @@ export class ConversationReader {
     this.#add(line, first, [line], parentId);
     others.forEach((body, index) => {
       const id = `${idOf(line)}.${index + 1}`;
-      this.#log.add({ id, time: value.timestamp, body, rest: { lines: [] } }, []);
+      this.#log.add({ id, time: value.timestamp, body, rest: () => ({ lines: [] }) }, []);
       this.#tree.put({ id: this.#log.leafId ?? id }, idOf(line));
       this.#log.alias(idOf(line), id);
     });
@@ -216,15 +213,11 @@ export class ConversationReader {
     parentId: string | null | undefined,
     { id = idOf(first), keptUuid }: { readonly id?: string; readonly keptUuid?: string | undefined } = {},
   ): void {
-    const time = first.value.timestamp;
-    const parentUuid = this.#tree.parentOf({ parentId: this.#log.place(parentId) });
-    const entry = { ...body, id, timestamp: timestampOf(time) ?? "" } as Entry;
-    const written = linesOfEntry(entry, this.#context, { parentUuid, keptUuid }, this.#unsaid) ?? [];
-    const rest = restOfLines(
-      lines.map(({ value }) => value),
-      written,
-    );
-    this.#log.add({ id, ...(parentId === undefined ? {} : { parentId }), time, body, rest }, lines);
+    const rest: FindRest = (entry, report) => {
+      const written = linesOfEntry(entry, this.#context, { parentUuid: this.#tree.parentOf(entry), keptUuid }, report);
+      return restOfLines(lines, written ?? []);
+    };
+    this.#log.add({ id, parentId, time: first.value.timestamp, body, rest }, lines);
     if (this.#log.leafId !== null && body.type !== "session_info")
       this.#tree.put({ id: this.#log.leafId }, textIn(lines.at(-1)?.value.uuid) ?? id);
   }
@@ -233,8 +226,7 @@ export class ConversationReader {
     const { uuid, timestamp: time } = line.value;
     const before = this.#log.leafId;
     const id = textIn(uuid);
-    const own = id === undefined ? {} : { id, ...(parentId === undefined ? {} : { parentId }) };
-    this.#log.keep(line, { ...own, time });
+    this.#log.keep(line, { id, parentId: id === undefined ? undefined : parentId, time });
     const { leafId } = this.#log;
     if (leafId === null || leafId === before) return;
     if (id === undefined) this.#tree.skip({ id: leafId, parentId: before });

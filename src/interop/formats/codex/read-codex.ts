@@ -1,9 +1,15 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { AssistantMessage, Message } from "../../../session/message.ts";
+import type { AssistantMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
-import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import type {
+  FindRest,
+  ForeignBody,
+  ForeignLine,
+  ForeignLogSink,
+  ForeignReader,
+  ForeignSink,
+} from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
-import { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
 import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
@@ -181,7 +187,7 @@ export class CodexReader implements ForeignReader {
     } else log.keep(line, { time: timeOf(line) });
     if (marks === null && thinkingLevel !== undefined && thinkingLevel !== this.#effort) {
       const body = { type: "thinking_level_change", thinkingLevel } as const;
-      log.add({ id: `${idOf(line)}.effort`, time: timeOf(line), body, rest: [] }, []);
+      log.add({ id: `${idOf(line)}.effort`, time: timeOf(line), body, rest: () => [] }, []);
     }
     this.#model = model ?? this.#model;
     this.#effort = thinkingLevel ?? this.#effort;
@@ -214,7 +220,7 @@ export class CodexReader implements ForeignReader {
   }
 
   #add(line: ForeignLine, body: ForeignBody, marks: JsonObject | null, log: ForeignLogSink): void {
-    const rest = marks === null ? restOfLines([line], body) : undefined;
+    const rest = marks === null ? restOfLines([line]) : undefined;
     log.add({ id: textIn(marks?.id) ?? idOf(line), time: timeOf(line), body, rest }, [line]);
   }
 
@@ -232,7 +238,7 @@ export class CodexReader implements ForeignReader {
     if (message === null) for (const line of lines) log.keep(line, { time: timeOf(line) });
     else {
       const body: ForeignBody = { type: "message", message };
-      const rest = answer.marks === null ? restOfLines(lines, body, answer.items) : undefined;
+      const rest = answer.marks === null ? restOfLines(lines, answer.items) : undefined;
       log.add({ id, time: timeOf(first), body, rest }, lines);
     }
     for (const line of answer.lines.slice(last)) log.keep(line, { time: timeOf(line) });
@@ -244,7 +250,7 @@ export class CodexReader implements ForeignReader {
     if (answer === null) return null;
     const model = this.#model === undefined ? {} : { model: this.#model };
     const counts = usage === null || usage.totalTokens === 0 ? {} : { usage };
-    if (marks === null) return { ...answer, provider: this.#provider, ...model, ...counts };
+    if (marks === null) return { provider: this.#provider, ...answer, ...model, ...counts };
     return { ...answer, ...answerSettings(marks), ...counts };
   }
 }
@@ -282,20 +288,21 @@ function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null
  */
 function restOfLines(
   lines: readonly ForeignLine[],
-  body: ForeignBody,
   items: ReadonlyMap<number, JsonObject> = new Map([[0, {}]]),
-): JsonValue {
-  const plain = body.type === "message" ? itemsOfMessage(body.message as Message, new WriteReport()) : [];
-  const found = [...items.values()];
-  const same =
-    plain.length === found.length && (lines.length === 1 || plain.every((item, at) => sameKind(item, found[at])));
-  if (!same) return lines.map(({ text }) => text);
-  let next = 0;
-  return lines.map(({ text, value }, index) => {
-    if (!items.has(index)) return text;
-    const line = { type: "response_item", payload: plain[next++] as JsonObject };
-    return (restOf(value, line) ?? {}) as unknown as JsonValue;
-  });
+): FindRest {
+  return (entry, report) => {
+    const plain = entry.type === "message" ? itemsOfMessage(entry.message, report) : [];
+    const found = [...items.values()];
+    const same =
+      plain.length === found.length && (lines.length === 1 || plain.every((item, at) => sameKind(item, found[at])));
+    if (!same) return lines.map(({ text }) => text);
+    let next = 0;
+    return lines.map(({ text, value }, index) => {
+      if (!items.has(index)) return text;
+      const line = { type: "response_item", payload: plain[next++] as JsonObject };
+      return (restOf(value, line) ?? {}) as unknown as JsonValue;
+    });
+  };
 }
 
 function sameKind(a: JsonObject, b: JsonObject | undefined): boolean {

@@ -1,7 +1,13 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../../session/message.ts";
-import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
-import { WriteReport } from "../foreign-report.ts";
+import type {
+  FindRest,
+  ForeignBody,
+  ForeignLine,
+  ForeignLogSink,
+  ForeignReader,
+  ForeignSink,
+} from "../foreign-format.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
 import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
@@ -93,7 +99,7 @@ function readMessage(
   if (asked && after?.marks?.type === "compaction") log.alias(id, log.leafId);
   else if (body === null) log.keep(line, { id, time });
   else {
-    const rest = marks === null ? restIn(message, body) : undefined;
+    const rest = marks === null ? restIn(message) : undefined;
     log.add({ id: textIn(marks?.id) ?? id, time, body, rest }, [line]);
     if (body.type === "message" && body.message.role === "assistant") readResults(message, log);
   }
@@ -107,7 +113,10 @@ function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): v
     if (result === null) continue;
     const own = isFields(part.metadata) && isFields(part.metadata.skeinResult) ? part.metadata.skeinResult : {};
     const place = { id: textIn(own.id) ?? `${id}.${result.toolCallId}`, time: own.time ?? time };
-    log.add({ ...place, body: { type: "message", message: result }, ...(marks === null ? { rest: {} } : {}) }, []);
+    log.add(
+      { ...place, body: { type: "message", message: result }, ...(marks === null ? { rest: () => ({}) } : {}) },
+      [],
+    );
   }
 }
 
@@ -183,17 +192,19 @@ function compactionOf(
 }
 
 /** What the entry does not say of the message. */
-function restIn({ info, parts, time }: Spoken, body: ForeignBody): JsonValue {
-  if (body.type !== "message") return { message: { info, parts } } as unknown as JsonValue;
-  const at = typeof time === "number" ? time : 0;
-  const changes = parts.map((part): PartRest => {
-    const [content, call] = [contentOfPart(part), callOfPart(part)];
-    if (content !== null) return { said: changeOf(part, partOfContent(content, at, textIn(info.providerID))) };
-    if (call === null) return { as: part };
-    const result = resultOfPart(part, call) ?? undefined;
-    return { call: changeOf(part, partOfCall(call, result, at, new WriteReport())) };
-  });
-  return { info, parts: changes } as unknown as JsonValue;
+function restIn({ info, parts, time }: Spoken): FindRest {
+  return ({ type }, report) => {
+    if (type !== "message") return { message: { info, parts } } as unknown as JsonValue;
+    const at = typeof time === "number" ? time : 0;
+    const changes = parts.map((part): PartRest => {
+      const [content, call] = [contentOfPart(part), callOfPart(part)];
+      if (content !== null) return { said: changeOf(part, partOfContent(content, at, textIn(info.providerID))) };
+      if (call === null) return { as: part };
+      const result = resultOfPart(part, call) ?? undefined;
+      return { call: changeOf(part, partOfCall(call, result, at, report)) };
+    });
+    return { info, parts: changes } as unknown as JsonValue;
+  };
 }
 
 function changeOf(part: JsonObject, plain: JsonObject): JsonValue {

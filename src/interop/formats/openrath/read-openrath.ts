@@ -1,10 +1,8 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry } from "../../../session/entry.ts";
 import type { Lineage, LineageKind } from "../../../session/header.ts";
 import { NO_USAGE } from "../../../session/usage.ts";
-import type { ForeignBody, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import type { FindRest, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { timestampOf } from "../foreign-log.ts";
-import { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { restOf } from "../rest-of.ts";
 import { bodyOfRow, rowOfEntry, usageOfOpenRath } from "./openrath-row.ts";
@@ -66,7 +64,7 @@ export class OpenRathReader implements ForeignReader {
     }
     const marks = isFields(value.skein) ? value.skein : {};
     const own = textIn(marks.id);
-    const rest = own === undefined ? restIn(value, body) : undefined;
+    const rest = own === undefined ? restIn(value) : undefined;
     log.add({ id: own ?? id, time: marks.timestamp, body, rest }, [line]);
   }
 
@@ -79,16 +77,17 @@ export class OpenRathReader implements ForeignReader {
     }
     const usage = usageOfOpenRath(value.cumulative_usage) ?? NO_USAGE;
     const body = { type: "trailer", closedAt, entryCount: count, usage } as const;
-    log.add({ id: `trailer-${closedAt}`, time: closedAt, body, rest: value }, [line]);
+    log.add({ id: `trailer-${closedAt}`, time: closedAt, body, rest: () => value }, [line]);
   }
 }
 
 /** What the entry does not say of the row; an object also where that is nothing, as it says who wrote it. */
-function restIn(value: JsonObject, body: ForeignBody): JsonValue {
-  const row = rowOfEntry({ ...body, id: "", parentId: null, timestamp: "" } as unknown as Entry, new WriteReport());
+function restIn(value: JsonObject): FindRest {
   const { index = 0 } = value;
-  const translated = { record_type: "chunk", index, kind: row?.kind ?? "", payload: row?.payload ?? {} };
-  return (restOf(value, translated) ?? {}) as unknown as JsonValue;
+  return (entry, report) => {
+    const { kind = "", payload = {} } = rowOfEntry(entry, report) ?? {};
+    return (restOf(value, { record_type: "chunk", index, kind, payload }) ?? {}) as unknown as JsonValue;
+  };
 }
 
 const KINDS: readonly string[] = [

@@ -1,13 +1,11 @@
 import { basename } from "node:path";
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
-import { WriteReport } from "../foreign-report.ts";
+import type { FindRest, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
 import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { restOf } from "../rest-of.ts";
 import { bodyOfPi, piOfEntry } from "./pi-entry.ts";
-import type { Entry } from "../../../session/entry.ts";
 
 /** The `custom` entry that says where a session stands when that is not its last entry. */
 export const LEAF_MARK = "skein.leaf";
@@ -66,16 +64,6 @@ export class PiReader implements ForeignReader {
       log.keep(line);
       return;
     }
-    this.#add(line, value, { id, ...(parentId === undefined ? {} : { parentId }) }, log);
-  }
-
-  #add(
-    line: ForeignLine,
-    value: JsonObject,
-    place: { id: string; parentId?: string | null },
-    log: ForeignLogSink,
-  ): void {
-    const { id, parentId } = place;
     const time = value.timestamp;
     if (value.type === "custom" && value.customType === LEAF_MARK) {
       log.move(id, parentId ?? null, line);
@@ -83,12 +71,10 @@ export class PiReader implements ForeignReader {
     }
     const body = value.type === "label" ? labelOf(value, log) : bodyOfPi(value, id);
     if (body === null) {
-      log.keep(line, { ...place, time });
+      log.keep(line, { id, parentId, time });
       return;
     }
-    log.add({ ...place, time, body, rest: restIn(value, { ...body, ...stampOf(place, time) } as unknown as Entry) }, [
-      line,
-    ]);
+    log.add({ id, parentId, time, body, rest: restIn(value) }, [line]);
     // What pi hangs on the tree and a log does not: its children hang on its parent.
     if (body.type === "label" || body.type === "session_info") log.alias(id, parentId ?? log.leafId);
   }
@@ -162,15 +148,14 @@ function labelOf(
   return { type: "label", targetId, label: textIn(value.label) ?? null };
 }
 
-function stampOf({ id, parentId }: { id: string; parentId?: string | null }, time: unknown): JsonObject {
-  return { id, parentId: parentId ?? null, timestamp: typeof time === "string" ? time : "" };
-}
-
-/** What the entry does not say of pi's own. */
-function restIn(value: JsonObject, entry: Entry): JsonValue | undefined {
-  const { id, parentId, timestamp } = entry;
-  const translated = { ...piOfEntry(entry, new WriteReport()), id, parentId, timestamp };
-  return restOf(value, translated as unknown as JsonObject) as unknown as JsonValue | undefined;
+/** What the entry does not say of pi's own; its parent is found anew when it is written. */
+function restIn(value: JsonObject): FindRest {
+  const { parentId = null } = value;
+  return (entry, report) => {
+    const { id, timestamp } = entry;
+    const translated = { id, parentId, timestamp, ...piOfEntry(entry, report) };
+    return restOf(value, translated) as unknown as JsonValue | undefined;
+  };
 }
 
 function renamed(value: JsonObject): JsonObject {

@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import type { EntryDraft } from "../../session/entry.ts";
+import { createHeader } from "../../session/header.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { openJsonlStore } from "./jsonl-store.ts";
+
+const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: `é ${id}` } });
+const entries: readonly EntryDraft[] = [
+  said("a"),
+  ...Array.from(
+    { length: 7 },
+    (_, i): EntryDraft => ({ type: "variables", id: `v${i}`, set: { [`k${i}`]: i }, unset: [] }),
+  ),
+  said("b"),
+  { type: "leaf", id: "back", targetId: "v5" },
+  said("c"),
+  { type: "session_info", id: "name", name: "Talk" },
+  { type: "run", id: "run", runId: "r", phase: "started" },
+];
+
+/** What a store says of the session, and of the path to each of its entries. */
+async function told(store: SessionStore) {
+  const head = await store.head("s");
+  const paths = [];
+  for (const id of ["a", "v3", "b", "c", "name"]) paths.push(await store.path("s", id));
+  const settings = head === null ? null : await store.settings("s", head.path);
+  return { head, paths, settings };
+}
+
+test("a session that is made with entries is what its file says, for whoever made it and for whoever comes", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  await using store = await openJsonlStore({ directory });
+  const made = await store.create(createHeader({ id: "s" }), { entries });
+  const fork = await store.fork("s", createHeader({ id: "fork" }));
+  await using other = await openJsonlStore({ directory });
+  expect(await store.settings("fork", fork.path)).toEqual(await other.settings("s", made.path));
+  expect(made).toEqual(await other.head("s"));
+  expect(made.openRuns).toHaveLength(1);
+  expect(await told(store)).toEqual(await told(other));
+  await store.append("s", [{ type: "variables", id: "last", set: { k6: "new" }, unset: ["k0"] }, said("d")]);
+  await other.append("s", [said("e")], { onto: "b" });
+  expect(await told(store)).toEqual(await told(other));
+  expect((await told(store)).settings?.variables).toEqual({ k1: 1, k2: 2, k3: 3, k4: 4, k5: 5, k6: "new" });
+});
