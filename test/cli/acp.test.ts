@@ -368,7 +368,7 @@ test("tools of the editor's MCP servers ask each time, and a server that cannot 
   expect(await editor.say(sessionId, 'call shop_echo with {"text":"hello there"}')).toBe("end_turn");
   expect(editor.asked.map(({ toolCall }) => toolCall.rawInput)).toEqual([{ text: "hello there" }]);
   expect(JSON.stringify(editor.updates)).toContain('"hello there"');
-  const sse = { type: "sse", name: "old", url: "http://127.0.0.1:1", headers: [] } as const;
+  const sse = { type: "sse" as const, name: "old", url: "http://127.0.0.1:1", headers: [] };
   await expect(editor.ask("session/new", { cwd: home, mcpServers: [server, sse] })).rejects.toMatchObject({
     code: -32602,
     message: "The MCP server old is of the type sse; give a program, or one of the type http.",

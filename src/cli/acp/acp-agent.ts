@@ -1,8 +1,10 @@
 import { SessionError, type SessionHead, SessionNotFoundError } from "../../index.ts";
 import { defined } from "../../internal/defined.ts";
 import { versionOfPackage } from "../package-files.ts";
-import type { AcpSdk, AgentApp, Editor, Handlers, SessionInfo, SessionSetup } from "./acp-sdk.ts";
-import { type EditorChat, EditorSession } from "./editor-session.ts";
+import type { acp } from "./acp-sdk.ts";
+import { type EditorChat, EditorSession, type SessionSetup } from "./editor-session.ts";
+
+type Handlers = acp.AgentRequestHandlersByMethod;
 
 const LISTED_MAX = 50;
 const OF_PARAMETERS: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID", "NOT_SUPPORTED"]);
@@ -21,17 +23,17 @@ const HELLO = {
 
 /** The sessions of a store as an agent of one editor, by the Agent Client Protocol. */
 export class AcpAgent implements AsyncDisposable {
-  readonly #sdk: AcpSdk;
+  readonly #sdk: typeof acp;
   readonly #chat: EditorChat;
   readonly #open = new Map<string, EditorSession>();
 
-  constructor(sdk: AcpSdk, chat: EditorChat) {
+  constructor(sdk: typeof acp, chat: EditorChat) {
     this.#sdk = sdk;
     this.#chat = chat;
   }
 
   /** What answers an editor. Methods that are not here are refused as unknown. */
-  get app(): AgentApp {
+  get app(): acp.AgentApp {
     const app = this.#sdk.agent({ name: "skein" });
     for (const [method, handler] of Object.entries({ ...this.#sessions(), ...this.#turns() }))
       app.onRequest(method as "initialize", this.#refusing(handler as Handlers["initialize"]));
@@ -106,7 +108,7 @@ export class AcpAgent implements AsyncDisposable {
     } satisfies Partial<Handlers>;
   }
 
-  async #enter(editor: Editor, setup: SessionSetup, id?: string): Promise<EditorSession> {
+  async #enter(editor: acp.AgentContext, setup: SessionSetup, id?: string): Promise<EditorSession> {
     const session = await EditorSession.open(this.#chat, editor, setup, id);
     await this.#close(session.id);
     this.#open.set(session.id, session);
@@ -142,7 +144,7 @@ export class AcpAgent implements AsyncDisposable {
   }
 }
 
-function sessionInfo({ header, name, firstMessage, modifiedAt }: SessionHead): SessionInfo {
+function sessionInfo({ header, name, firstMessage, modifiedAt }: SessionHead): acp.SessionInfo {
   const cwd = header.cwd ?? process.cwd();
   return { sessionId: header.id, cwd, title: name ?? firstMessage, updatedAt: modifiedAt };
 }

@@ -2,37 +2,13 @@ import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { SessionError } from "../../index.ts";
 
 /* All that Skein knows of the package of the Agent Client Protocol, with the parts of it that may still change. */
-export type {
-  AgentApp,
-  AgentContext as Editor,
-  AgentRequestHandlersByMethod as Handlers,
-  ContentBlock,
-  McpServer,
-  PromptResponse,
-  RequestPermissionRequest,
-  SessionInfo,
-  SessionNotification,
-  SessionUpdate,
-  StopReason,
-  ToolCallContent,
-  ToolCallUpdate,
-  ToolKind,
-} from "@agentclientprotocol/sdk/unstable";
-
-/** The package itself. */
-export type AcpSdk = typeof acp;
-
-/** What a call is shown with. */
-export type CallFields = Omit<acp.ToolCall, "toolCallId">;
-
-/** Where an editor wants a session to work, and with which servers. */
-export type SessionSetup = Pick<acp.ForkSessionRequest, "cwd" | "mcpServers">;
+export type { acp };
 
 /** What can be set in a session. */
 export type SessionSettings = { modes: acp.SessionModeState; configOptions: acp.SessionConfigOption[] };
 
 /** Loads the package. @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old. */
-export async function loadAcpSdk(): Promise<AcpSdk> {
+export async function loadAcpSdk(): Promise<typeof acp> {
   try {
     return await import("@agentclientprotocol/sdk/unstable");
   } catch (cause) {

@@ -1,5 +1,6 @@
 import { isAbsolute } from "node:path";
-import { type Approval, type Content, SessionBusyError, SessionError, type SessionTree } from "../../index.ts";
+import { type Approval, type Content, SessionBusyError, SessionError } from "../../index.ts";
+import { type SessionTree, UNASKED, type Unasked } from "../../index.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { show } from "../../session/errors.ts";
 import type { McpTools } from "../../tools/mcp/index.ts";
@@ -10,17 +11,8 @@ import { REASONS } from "../chat/run-chat.ts";
 import { AT_TERMINAL } from "../open-manager.ts";
 import { approvalOf, questionsOf } from "../open-questions.ts";
 import { workspaceAt } from "../workspace-option.ts";
-import type {
-  ContentBlock,
-  Editor,
-  PromptResponse,
-  RequestPermissionRequest,
-  SessionNotification,
-  SessionSettings,
-  SessionSetup,
-  SessionUpdate,
-} from "./acp-sdk.ts";
-import { setOption, settingsOf } from "./editor-settings.ts";
+import type { acp, SessionSettings } from "./acp-sdk.ts";
+import { settingsOf } from "./editor-settings.ts";
 import { openServers } from "./open-servers.ts";
 import { contentOf } from "./prompt-content.ts";
 import { SessionUpdates, spoken, stopReasonAfter } from "./session-updates.ts";
@@ -34,16 +26,19 @@ const COMMANDS: readonly string[] = [
 /** The part of a chat that the command line says. */
 export type EditorChat = Pick<ChatInit, "manager" | "models" | "unasked" | "model" | "system">;
 
+/** Where an editor wants a session to work, and with which servers. */
+export type SessionSetup = Pick<acp.ForkSessionRequest, "cwd" | "mcpServers">;
+
 /** A session that an editor has open: a chat whose lines are the editor's prompts. */
 export class EditorSession implements AsyncDisposable {
-  readonly #editor: Editor;
+  readonly #editor: acp.AgentContext;
   readonly #chat: ChatSession;
   readonly #servers: readonly McpTools[];
   readonly #updates: SessionUpdates;
-  #answering: Promise<PromptResponse> | null = null;
+  #answering: Promise<acp.PromptResponse> | null = null;
   #cancelled = false;
 
-  private constructor(editor: Editor, chat: ChatSession, servers: readonly McpTools[]) {
+  private constructor(editor: acp.AgentContext, chat: ChatSession, servers: readonly McpTools[]) {
     this.#editor = editor;
     this.#chat = chat;
     this.#servers = servers;
@@ -55,7 +50,12 @@ export class EditorSession implements AsyncDisposable {
    *
    * @throws {SessionError} `INVALID_OPTION` for a directory that is not there, `SESSION_NOT_FOUND`, and as `openServers` does.
    */
-  static async open(init: EditorChat, editor: Editor, setup: SessionSetup, id?: string): Promise<EditorSession> {
+  static async open(
+    init: EditorChat,
+    editor: acp.AgentContext,
+    setup: SessionSetup,
+    id?: string,
+  ): Promise<EditorSession> {
     const { cwd, mcpServers = [] } = setup;
     if (!isAbsolute(cwd)) throw new SessionError("INVALID_OPTION", `cwd is ${show(cwd)}; give an absolute path.`);
     const workspace = await workspaceAt(cwd, "cwd");
@@ -83,7 +83,9 @@ export class EditorSession implements AsyncDisposable {
 
   /** Sets an option for the turns to come. @throws {SessionError} `INVALID_OPTION` for one that is not there. */
   async set(option: string, value: unknown): Promise<void> {
-    await setOption(this.#chat, option, value);
+    if (option === "model" && typeof value === "string") await this.#chat.useModel(value);
+    else if (option === "mode" && UNASKED.includes(value as Unasked)) this.#chat.unasked = value as Unasked;
+    else throw new SessionError("INVALID_OPTION", `A session cannot set ${show(option)} to ${show(value)}.`);
     const { modes, configOptions } = this.settings;
     await this.#tell({ sessionUpdate: "current_mode_update", currentModeId: modes.currentModeId });
     await this.#tell({ sessionUpdate: "config_option_update", configOptions });
@@ -107,7 +109,7 @@ export class EditorSession implements AsyncDisposable {
   }
 
   /** Says something, and tells the editor what comes of it. @throws {SessionError} `SESSION_BUSY` while it is answered. */
-  async prompt(blocks: readonly ContentBlock[]): Promise<PromptResponse> {
+  async prompt(blocks: readonly acp.ContentBlock[]): Promise<acp.PromptResponse> {
     if (this.#answering !== null) throw new SessionBusyError(this.id, "another prompt of this editor");
     this.#cancelled = false;
     this.#answering = this.#answer(contentOf(blocks)).finally(() => {
@@ -133,8 +135,8 @@ export class EditorSession implements AsyncDisposable {
     return this.#chat.tree as SessionTree;
   }
 
-  async #answer(content: Content): Promise<PromptResponse> {
-    let stopReason: PromptResponse["stopReason"] = "end_turn";
+  async #answer(content: Content): Promise<acp.PromptResponse> {
+    let stopReason: acp.PromptResponse["stopReason"] = "end_turn";
     try {
       for await (const output of this.#outputs(content)) {
         // Whoever cancelled may have done so before there was anything to stop.
@@ -188,14 +190,15 @@ export class EditorSession implements AsyncDisposable {
 
   async #ask(approval: Approval): Promise<void> {
     const word = await this.#permission(approval);
-    if (word === null) this.cancel();
-    else await this.#chat.decide(approval.question, word);
+    if (word !== null) await this.#chat.decide(approval.question, word);
+    // A word on a turn that is over stops no other one.
+    else if (this.#chat.pendingApprovals.some(({ question }) => question === approval.question)) this.cancel();
   }
 
   /** A person's word on a call; null where they stop the turn instead. */
   async #permission(approval: Approval): Promise<{ approved: true } | { approved: false; reason: string } | null> {
     await this.#tell(this.#updates.waits(approval));
-    const request: RequestPermissionRequest = {
+    const request: acp.RequestPermissionRequest = {
       sessionId: this.id,
       toolCall: this.#updates.asked(approval),
       options: [
@@ -209,9 +212,9 @@ export class EditorSession implements AsyncDisposable {
     return answer.outcome.optionId === "allow" ? { approved: true } : { approved: false, reason: REASONS.no };
   }
 
-  async #tell(...updates: readonly SessionUpdate[]): Promise<void> {
+  async #tell(...updates: readonly acp.SessionUpdate[]): Promise<void> {
     for (const update of updates) {
-      const notification: SessionNotification = { sessionId: this.id, update };
+      const notification: acp.SessionNotification = { sessionId: this.id, update };
       await this.#editor.notify("session/update", notification);
     }
   }

@@ -1,5 +1,4 @@
-import { SessionError, UNASKED, type Unasked } from "../../index.ts";
-import { show } from "../../session/errors.ts";
+import { UNASKED } from "../../index.ts";
 import type { ChatSession } from "../chat/chat-session.ts";
 import { modelName } from "../chat/model-name.ts";
 import { offeredModels } from "../offered-models.ts";
@@ -28,12 +27,4 @@ export function settingsOf({ unasked, model }: Pick<ChatSession, "unasked" | "mo
       ),
     ],
   };
-}
-
-/** Sets an option for the turns to come. @throws {SessionError} `INVALID_OPTION` for one that is not there. */
-export async function setOption(chat: ChatSession, option: string, value: unknown): Promise<void> {
-  if (option === "model" && typeof value === "string") return chat.useModel(value);
-  if (option !== "mode" || !UNASKED.includes(value as Unasked))
-    throw new SessionError("INVALID_OPTION", `A session cannot set ${show(option)} to ${show(value)}.`);
-  chat.unasked = value as Unasked;
 }

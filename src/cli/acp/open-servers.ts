@@ -1,6 +1,6 @@
 import { SessionError } from "../../index.ts";
-import { type McpServer as Address, type McpTools, openMcpTools } from "../../tools/mcp/index.ts";
-import type { McpServer } from "./acp-sdk.ts";
+import { type McpServer, type McpTools, openMcpTools } from "../../tools/mcp/index.ts";
+import type { acp } from "./acp-sdk.ts";
 
 /**
  * Connects to the MCP servers that an editor names. Their tools ask each time, as those of every server that nobody vouches
@@ -8,7 +8,7 @@ import type { McpServer } from "./acp-sdk.ts";
  *
  * @throws {SessionError} `INVALID_TOOL` or `DRIVER_MISSING` as `openMcpTools` does, `NOT_SUPPORTED` for a kind of server.
  */
-export async function openServers(servers: readonly McpServer[], cwd: string): Promise<readonly McpTools[]> {
+export async function openServers(servers: readonly acp.McpServer[], cwd: string): Promise<readonly McpTools[]> {
   const opened = await Promise.allSettled(
     servers.map(async (server) => openMcpTools(addressOf(server, cwd), { prefix: `${server.name}_` })),
   );
@@ -19,7 +19,7 @@ export async function openServers(servers: readonly McpServer[], cwd: string): P
   throw failed.reason;
 }
 
-function addressOf(server: McpServer, cwd: string): Address {
+function addressOf(server: acp.McpServer, cwd: string): McpServer {
   const valuesOf = (pairs: readonly { name: string; value: string }[]) =>
     Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
   if (!("type" in server)) return { command: server.command, args: server.args, env: valuesOf(server.env), cwd };

@@ -1,5 +1,5 @@
 import { type Content, type ContentPart, SessionError } from "../../index.ts";
-import type { ContentBlock } from "./acp-sdk.ts";
+import type { acp } from "./acp-sdk.ts";
 
 /**
  * What an editor says, as a message holds it. What it embeds keeps its address, and what it links to is named, for the
@@ -7,16 +7,16 @@ import type { ContentBlock } from "./acp-sdk.ts";
  *
  * @throws {SessionError} `INVALID_OPTION` for sound, and for an image that is only linked to.
  */
-export function contentOf(blocks: readonly ContentBlock[]): Content {
+export function contentOf(blocks: readonly acp.ContentBlock[]): Content {
   const parts = blocks.map(partOf);
   const [only] = parts;
   return parts.length === 1 && only?.type === "text" ? only.text : parts;
 }
 
 /** What a message says, as an editor shows it; thinking is left out. */
-export function blocksOf(content: Content | null): readonly ContentBlock[] {
+export function blocksOf(content: Content | null): readonly acp.ContentBlock[] {
   const parts = typeof content === "string" ? [{ type: "text", text: content } as const] : (content ?? []);
-  return parts.flatMap((part): ContentBlock[] => {
+  return parts.flatMap((part): acp.ContentBlock[] => {
     if (part.type === "thinking" || (part.type === "text" && part.text === "")) return [];
     if (part.type === "text") return [part];
     const { mediaType, data, name = "unnamed" } = part;
@@ -25,7 +25,7 @@ export function blocksOf(content: Content | null): readonly ContentBlock[] {
   });
 }
 
-function partOf(block: ContentBlock): ContentPart {
+function partOf(block: acp.ContentBlock): ContentPart {
   switch (block.type) {
     case "text":
       return { type: "text", text: block.text };

@@ -5,21 +5,15 @@ import type { Approval, Content, JsonObject, JsonValue, Message, RunEvent, ToolM
 import { approvalQuestion } from "../chat/approval-question.ts";
 import { asideOf } from "../chat/aside-of.ts";
 import { resultText } from "../chat/describe-result.ts";
-import type {
-  CallFields,
-  ContentBlock,
-  SessionUpdate,
-  StopReason,
-  ToolCallContent,
-  ToolCallUpdate,
-  ToolKind,
-} from "./acp-sdk.ts";
+import type { acp } from "./acp-sdk.ts";
 import { blocksOf } from "./prompt-content.ts";
 
+type CallFields = Omit<acp.ToolCall, "toolCallId">;
+
 const TITLE_CHARACTERS_MAX = 200;
-const STOP_REASONS: Readonly<Record<string, StopReason>> = { length: "max_tokens", content_filter: "refusal" };
+const STOP_REASONS: Readonly<Record<string, acp.StopReason>> = { length: "max_tokens", content_filter: "refusal" };
 /** What the workspace tools do that run no command. */
-const KINDS: Readonly<Record<string, ToolKind>> = {
+const KINDS: Readonly<Record<string, acp.ToolKind>> = {
   read_workspace_file: "read",
   write_workspace_file: "edit",
   edit_workspace_file: "edit",
@@ -39,18 +33,18 @@ export class SessionUpdates {
   }
 
   /** What was said. */
-  said(message: Message): SessionUpdate[] {
+  said(message: Message): acp.SessionUpdate[] {
     if (message.role === "user") return spoken("user_message_chunk", message.content);
     if (message.role === "tool") return [this.#call(message.toolCallId, resultOf(message), message.name)];
     if (message.role !== "assistant") return [];
     const calls = (message.toolCalls ?? []).map((call) =>
       this.waits({ callId: call.id, name: call.name, arguments: inputOf(call) as JsonValue }),
     );
-    return [...thoughts(message.content), ...spoken("agent_message_chunk", message.content), ...calls];
+    return [...answered(message.content), ...calls];
   }
 
   /** What happens in a run. */
-  happened(event: RunEvent): SessionUpdate[] {
+  happened(event: RunEvent): acp.SessionUpdate[] {
     switch (event.type) {
       case "round-started":
         this.#streamed = false;
@@ -73,19 +67,21 @@ export class SessionUpdates {
   }
 
   /** A call that has not begun. */
-  waits(call: Pick<Approval, "callId" | "name" | "arguments">): SessionUpdate {
+  waits(call: Pick<Approval, "callId" | "name" | "arguments">): acp.SessionUpdate {
     return this.#call(call.callId, { ...this.#card(call), status: "pending" }, call.name);
   }
 
   /** A call as whoever is asked about it sees it: all of it, where it would act, and what it could reach. */
-  asked(approval: Approval): ToolCallUpdate {
+  asked(approval: Approval): acp.ToolCallUpdate {
     const { text, question } = approvalQuestion(approval);
     const { content = [], ...card } = this.#card(approval);
-    const shown = content.length === 0 && text !== null ? blocksOf(text).map(asContent) : content;
-    return { toolCallId: approval.callId, ...card, title: question, content: shown };
+    // A change is shown as one; all else that a call says must be read before an answer.
+    const isShown = content.length > 0 && callParts(approval).rest === null;
+    const rest = isShown || text === null ? [] : blocksOf(text).map(asContent);
+    return { toolCallId: approval.callId, ...card, title: question, content: [...content, ...rest] };
   }
 
-  #call(toolCallId: string, fields: Partial<CallFields>, name: string): SessionUpdate {
+  #call(toolCallId: string, fields: Partial<CallFields>, name: string): acp.SessionUpdate {
     if (this.#calls.has(toolCallId)) return { sessionUpdate: "tool_call_update", toolCallId, ...fields };
     this.#calls.add(toolCallId);
     return { sessionUpdate: "tool_call", toolCallId, title: name, ...fields };
@@ -94,22 +90,10 @@ export class SessionUpdates {
   /** What a call is about, where, and what it would change. */
   #card({ name, arguments: given }: Pick<Approval, "name" | "arguments">): CallFields {
     const { kind, text } = callParts({ arguments: given });
-    const isObject = typeof given === "object" && given !== null && !Array.isArray(given);
-    const {
-      path,
-      start_line: line,
-      content,
-      old_text: oldText,
-      new_text: newText = content,
-    } = isObject ? (given as JsonObject) : {};
+    const { path, start_line: line, content, old_text: oldText = null, new_text: newText = content } = fieldsOf(given);
     const at = typeof path === "string" ? resolve(this.#workspace, path) : null;
     const about = kind === "command" ? text : at === null ? "" : String(path);
-    const change = {
-      type: "diff",
-      path: at ?? "",
-      oldText: kind === "edit" ? String(oldText) : null,
-      newText: String(newText),
-    } as const;
+    const change = { type: "diff", path: at, oldText, newText } as acp.ToolCallContent;
     return {
       title: shownText(`${name} ${about}`).replaceAll(/\s+/g, " ").trim().slice(0, TITLE_CHARACTERS_MAX),
       kind: KINDS[name] ?? (kind === "command" || kind === "program" ? "execute" : "other"),
@@ -121,7 +105,7 @@ export class SessionUpdates {
 }
 
 /** Why a turn has ended, as far as an event says it. */
-export function stopReasonAfter(event: RunEvent, before: StopReason): StopReason {
+export function stopReasonAfter(event: RunEvent, before: acp.StopReason): acp.StopReason {
   if (event.type === "round-finished") return STOP_REASONS[event.stopReason] ?? "end_turn";
   if (event.type === "run-finished" && event.truncated) return "max_turn_requests";
   return event.type === "run-failed" ? "cancelled" : before;
@@ -131,13 +115,16 @@ export function stopReasonAfter(event: RunEvent, before: StopReason): StopReason
 export function spoken(
   sessionUpdate: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk",
   content: Content | null,
-): SessionUpdate[] {
+): acp.SessionUpdate[] {
   return blocksOf(content).map((block) => ({ sessionUpdate, content: block }));
 }
 
-function thoughts(content: Content | null): SessionUpdate[] {
-  if (content === null || typeof content === "string") return [];
-  return content.flatMap((part) => (part.type === "thinking" ? spoken("agent_thought_chunk", part.text) : []));
+/** An answer with what the model thought. */
+function answered(content: Content | null): acp.SessionUpdate[] {
+  if (content === null || typeof content === "string") return spoken("agent_message_chunk", content);
+  return content.flatMap((part) =>
+    part.type === "thinking" ? spoken("agent_thought_chunk", part.text) : spoken("agent_message_chunk", [part]),
+  );
 }
 
 /** What came of a call. The change that a call has made stays in sight, unless it failed. */
@@ -148,6 +135,10 @@ function resultOf(message: ToolMessage): Partial<CallFields> {
   return { status: isError ? "failed" : "completed", content: shown.map(asContent) };
 }
 
-function asContent(content: ContentBlock): ToolCallContent {
+function asContent(content: acp.ContentBlock): acp.ToolCallContent {
   return { type: "content", content };
+}
+
+function fieldsOf(given: JsonValue): JsonObject {
+  return typeof given === "object" && given !== null && !Array.isArray(given) ? (given as JsonObject) : {};
 }
