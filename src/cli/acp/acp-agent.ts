@@ -10,7 +10,6 @@ const LISTED_MAX = 50;
 const OF_PARAMETERS: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID", "NOT_SUPPORTED"]);
 const HELLO = {
   protocolVersion: 1,
-  agentInfo: { name: "skein", title: "Skein", version: versionOfPackage() },
   agentCapabilities: {
     loadSession: true,
     promptCapabilities: { image: true, embeddedContext: true },
@@ -47,7 +46,7 @@ export class AcpAgent implements AsyncDisposable {
   #sessions() {
     const { manager } = this.#chat;
     return {
-      initialize: () => HELLO,
+      initialize: () => ({ ...HELLO, agentInfo: { name: "skein", title: "Skein", version: versionOfPackage() } }),
       "auth/status": () => ({ state: "not_required" }),
       authenticate: ({ params: { methodId } }) => {
         throw new SessionError("INVALID_OPTION", `There is no method ${methodId}: nobody has to sign in here.`);

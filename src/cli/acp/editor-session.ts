@@ -1,6 +1,13 @@
 import { isAbsolute } from "node:path";
-import { type Approval, type Content, SessionBusyError, SessionError } from "../../index.ts";
-import { type SessionTree, UNASKED, type Unasked } from "../../index.ts";
+import {
+  type Approval,
+  type Content,
+  SessionBusyError,
+  SessionError,
+  type SessionTree,
+  UNASKED,
+  type Unasked,
+} from "../../index.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { show } from "../../session/errors.ts";
 import type { McpTools } from "../../tools/mcp/index.ts";
