@@ -4,7 +4,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { type ClientContext, client, ndJsonStream, PROTOCOL_VERSION, type PromptRequest } from "@agentclientprotocol/sdk";
+import {
+  type ClientContext,
+  client,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+  type PromptRequest,
+} from "@agentclientprotocol/sdk";
 
 const program = fileURLToPath(new URL("cli/skein.js", import.meta.resolve("skein"))); // an editor's settings say "skein"
 
