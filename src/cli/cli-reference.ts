@@ -54,7 +54,7 @@ function section(command: Command): string {
     ...(given.length === 0 ? [] : [table("argument", given)]),
     ...(options.length === 0 ? [] : [table("option", options)]),
     ["```sh", ...examples.map(({ line, what }) => `${line}   # ${what}`), "```"].join("\n"),
-    table("field of `--json`", fields),
+    ...(fields.length === 0 ? [] : [table("field of `--json`", fields)]),
   ].join("\n\n");
 }
 

@@ -1,3 +1,4 @@
+import { acp } from "./acp/acp.ts";
 import type { Command } from "./command.ts";
 import { approvals } from "./commands/approvals.ts";
 import { approve } from "./commands/approve.ts";
@@ -51,7 +52,7 @@ const keeping: readonly Command[] = [
   doctor,
 ];
 const persons: readonly Command[] = [exportUser, erase];
-const serving: readonly Command[] = [serve, worker, open, token];
+const serving: readonly Command[] = [serve, worker, acp, open, token];
 const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...persons, ...serving];
 
 /** Every command of the program, in the order of its help. */

@@ -42,6 +42,7 @@ export const architecture: Architecture = {
     "@modelcontextprotocol/sdk": "src/tools/mcp/",
     "@alibaba-group/opensandbox": "src/sandboxes/opensandbox/",
     "@standard-schema/spec": "src/agent/",
+    "@agentclientprotocol/sdk": "src/cli/acp/",
     ai: "src/http/ui/",
   },
   frameworks: {

@@ -11,9 +11,8 @@ import { makeDirectory, say } from "../moving/sample-store.ts";
 import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
 
 /** Tried in files of their own. */
-const elsewhere = "chat erase export export-user handoff import serve worker open approve deny cancel recover".split(
-  " ",
-);
+const elsewhere =
+  "acp chat erase export export-user handoff import serve worker open approve deny cancel recover".split(" ");
 
 async function linesOf(...args: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runHere(args);

@@ -1,6 +1,7 @@
 import { type RunError, type RunEvent, textOf, type ToolMessage, type Usage } from "../../index.ts";
 import { addUsage, NO_USAGE } from "../../session/usage.ts";
 import { printable, printableText } from "../terminal.ts";
+import { asideOf } from "./aside-of.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { describeResult } from "./describe-result.ts";
 import { describeSpending } from "./describe-spending.ts";
@@ -85,21 +86,14 @@ export class ChatPrinter {
         // A model that does not stream says everything at once.
         if (!this.#answered) await this.#stream("answer", textOf(event.message.content));
         return this.endLine();
-      case "compaction":
-        return this.#aside(`The older part of the context, ${event.tokensBefore} tokens, was summarised.`);
-      case "model-retry":
-        return this.#aside(`${printable(event.error.message, 200)} Trying again.`);
-      case "leaf-moved":
-        return this.#aside("The session was moved elsewhere meanwhile; this run stays on its own branch.");
-      case "events-dropped":
-        return this.#aside(`${event.count} events came too fast to be shown.`);
-      case "run-parked":
-        return this.#aside("The run waits for an answer and goes on after it; skein approvals lists what it asks.");
       case "run-finished":
         return this.#finish(event.truncated);
       case "run-failed":
         return this.#fail(event.error);
-      default:
+      default: {
+        const aside = asideOf(event);
+        if (aside !== null) await this.#aside(aside);
+      }
     }
   }
 

@@ -1,10 +1,12 @@
 import {
   type Approval,
+  type Content,
   type Model,
   SessionError,
   type SessionHead,
   type SessionManager,
   type SessionTree,
+  type Tool,
   type Unasked,
 } from "../../index.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
@@ -31,6 +33,8 @@ export interface ChatInit {
   readonly unasked: Unasked;
   /** What becomes of calls that need a person's word. */
   readonly questions: ChatQuestions;
+  /** What the agent can call beside the workspace tools. */
+  readonly tools?: readonly Tool[];
   /** The model to ask (default: the session's last one, else one that needs no key). */
   readonly model?: string;
   /** The instructions (default: the session's own, else those of every chat). */
@@ -49,6 +53,8 @@ export class ChatSession implements AsyncDisposable {
   readonly manager: SessionManager;
   readonly turns: ChatTurns = new ChatTurns();
   readonly workspace: string;
+  /** Which calls of the next turns run without a question. */
+  unasked: Unasked;
   /** What the last listing showed, for commands that take a number of it. */
   readonly listed: { sessions: readonly string[]; checkpoints: readonly string[] } = { sessions: [], checkpoints: [] };
   readonly #init: ChatInit;
@@ -61,6 +67,7 @@ export class ChatSession implements AsyncDisposable {
     this.#init = init;
     this.manager = init.manager;
     this.workspace = init.workspace;
+    this.unasked = init.unasked;
     this.#model = init.models(init.model ?? DEFAULT_MODEL);
     this.#modelIsChosen = init.model !== undefined;
   }
@@ -99,7 +106,28 @@ export class ChatSession implements AsyncDisposable {
     this.#begun = [];
     if (text === "") return;
     const [, name, argument = ""] = /^\/(\w+)(?:\s+(.*))?$/s.exec(text) ?? [];
-    yield* this.#refusing(name === undefined ? this.#say(text) : this.#command(name, argument.trim()));
+    yield* this.refusing(name === undefined ? this.say(text) : this.#command(name, argument.trim()));
+  }
+
+  /** Says something to the model and tells what comes of it. */
+  async *say(content: Content): AsyncGenerator<ChatOutput> {
+    const isNew = this.#tree === null;
+    const tree = this.#tree ?? (await this.create());
+    if (isNew) yield this.#opened(tree);
+    yield* this.turns.answer(tree, content, await this.answererFor(tree));
+  }
+
+  /** Makes a session for the turns to come. */
+  async create(): Promise<SessionTree> {
+    const { workspace, system = DEFAULT_PROMPT } = this.#init;
+    const { sessionId } = await this.manager.create({
+      userId: LOCAL_USER,
+      cwd: workspace,
+      systemPrompt: system,
+      sandbox: { backend: "local", spec: { workingDir: workspace }, handleId: null },
+    });
+    this.#tree = await this.manager.open(sessionId);
+    return this.#tree;
   }
 
   /** Forgets the lines of an input that was not finished. */
@@ -142,7 +170,17 @@ export class ChatSession implements AsyncDisposable {
 
   /** Goes on with the run that is due in the session, or says why none is. */
   async *recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
-    yield* this.#refusing(this.#recover(tree));
+    const head = await tree.refresh();
+    if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
+    const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
+    const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
+    // All that is left to do then is to put the end of the run on record.
+    if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
+      yield notice("The last answer is whole; say what comes next.");
+    }
+    const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
+    const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
+    if (!went) yield* this.#tellHowLeft(await tree.refresh());
   }
 
   /** Asks another model from here on. */
@@ -155,23 +193,25 @@ export class ChatSession implements AsyncDisposable {
 
   /** What answers the next turn of the session. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
-    const { system, workspace, unasked, questions } = this.#init;
+    const { system, workspace, questions, tools = [] } = this.#init;
     const { systemPrompt } = await tree.store.settings(tree.id, (await tree.refresh()).path);
     const prompt = system ?? systemPrompt ?? DEFAULT_PROMPT;
-    return { model: this.#model, prompt, unasked, questions, workspace };
+    return { model: this.#model, prompt, unasked: this.unasked, questions, workspace, tools };
+  }
+
+  /** Tells a refusal as a problem, after which the chat goes on. */
+  async *refusing(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
+    try {
+      yield* outputs;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      yield { type: "problem", text: error.message };
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.interrupt();
     await this.#tree?.close();
-  }
-
-  async *#say(text: string): AsyncGenerator<ChatOutput> {
-    if (this.#tree === null) {
-      this.#tree = await this.#create();
-      yield this.#opened(this.#tree);
-    }
-    yield* this.turns.answer(this.#tree, text, await this.answererFor(this.#tree));
   }
 
   async *#command(name: string, argument: string): AsyncGenerator<ChatOutput> {
@@ -187,17 +227,6 @@ export class ChatSession implements AsyncDisposable {
     if (this.#tree === null)
       throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
     yield* command.run(this, argument, this.#tree);
-  }
-
-  async #create(): Promise<SessionTree> {
-    const { workspace, system = DEFAULT_PROMPT } = this.#init;
-    const { sessionId } = await this.manager.create({
-      userId: LOCAL_USER,
-      cwd: workspace,
-      systemPrompt: system,
-      sandbox: { backend: "local", spec: { workingDir: workspace }, handleId: null },
-    });
-    return this.manager.open(sessionId);
   }
 
   #opened({ id }: SessionTree): ChatOutput {
@@ -219,29 +248,6 @@ export class ChatSession implements AsyncDisposable {
   async *#tellHowLeft(head: SessionHead): AsyncGenerator<ChatOutput> {
     const text = describeOpenRuns(await openRunsOf(this.manager.store, head));
     if (text !== null) yield notice(text);
-  }
-
-  async *#recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
-    const head = await tree.refresh();
-    if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
-    const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
-    const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
-    // All that is left to do then is to put the end of the run on record.
-    if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
-      yield notice("The last answer is whole; say what comes next.");
-    }
-    const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
-    const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
-    if (!went) yield* this.#tellHowLeft(await tree.refresh());
-  }
-
-  async *#refusing(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
-    try {
-      yield* outputs;
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      yield { type: "problem", text: error.message };
-    }
   }
 }
 

@@ -1,5 +1,6 @@
 import {
   type Approval,
+  type Content,
   createAgent,
   type LoopOptions,
   type Model,
@@ -10,6 +11,7 @@ import {
   type SessionManager,
   type SessionRun,
   type SessionTree,
+  type Tool,
   type Unasked,
   workspaceTools,
 } from "../../index.ts";
@@ -33,6 +35,8 @@ export interface Answerer {
   readonly questions: ChatQuestions;
   /** The directory that the tools act in. */
   readonly workspace: string;
+  /** What it can call beside the workspace tools. */
+  readonly tools: readonly Tool[];
 }
 
 /** How far back the questions of a run are looked for. */
@@ -55,10 +59,10 @@ export class ChatTurns {
   }
 
   /** Says something and follows the answer. */
-  async *answer(tree: SessionTree, text: string, by: Answerer): AsyncGenerator<ChatOutput> {
+  async *answer(tree: SessionTree, content: Content, by: Answerer): AsyncGenerator<ChatOutput> {
     const { prompt, workspace } = by;
     yield* this.#follow(tree, async (signal) => {
-      const source = Session.fromUserMessage(text).to("local", workspace);
+      const source = Session.fromUserMessage(content).to("local", workspace);
       const agent = createAgent({ prompt, ...optionsOf(by) });
       return { source, run: agent.run(source, { persist: tree, signal }) };
     });
@@ -173,6 +177,6 @@ function placeOf({ workspace, questions }: Answerer): (session: Session) => Sess
   };
 }
 
-function optionsOf({ model, unasked }: Answerer): LoopOptions & { readonly model: Model } {
-  return { model, unasked, tools: workspaceTools, builtInTools: false };
+function optionsOf({ model, unasked, tools }: Answerer): LoopOptions & { readonly model: Model } {
+  return { model, unasked, tools: [...workspaceTools, ...tools], builtInTools: false };
 }

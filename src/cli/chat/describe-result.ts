@@ -5,9 +5,9 @@ const CHARACTERS_MAX = 80;
 
 /** What came of a call, in a few words on one line. */
 export function describeResult({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
+  if (isError === true) return `failed: ${printable(resultText({ content, isError }), CHARACTERS_MAX)}`;
   const text = textOf(content);
   const fields = objectOf(text);
-  if (isError === true) return `failed: ${printable(textField(fields, "message") ?? text, CHARACTERS_MAX)}`;
   if (typeof fields.exit_code === "number") {
     const printed = textField(fields, "stdout") || textField(fields, "stderr") || "nothing printed";
     return `exit ${fields.exit_code}: ${printable(printed, CHARACTERS_MAX)}`;
@@ -15,6 +15,16 @@ export function describeResult({ content, isError }: Pick<ToolMessage, "content"
   if (Array.isArray(fields.entries))
     return `${fields.entries.length} ${fields.entries.length === 1 ? "file" : "files"}`;
   return printable(text, CHARACTERS_MAX);
+}
+
+/** What came of a call, for a person to read: why it failed, what a command printed, else the result as it is. */
+export function resultText({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
+  const text = textOf(content);
+  const fields = objectOf(text);
+  if (isError === true) return textField(fields, "message") ?? text;
+  if (typeof fields.exit_code !== "number") return text;
+  const printed = [textField(fields, "stdout"), textField(fields, "stderr")].filter(Boolean).join("\n");
+  return fields.exit_code === 0 ? printed : `${printed}\nexit ${fields.exit_code}`;
 }
 
 function objectOf(text: string): Readonly<Record<string, unknown>> {

@@ -1,4 +1,5 @@
 import { createModel, type SessionStore } from "../../index.ts";
+import { defined } from "../../internal/defined.ts";
 import { type CommandContext, type CommandOption, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
 import { UNASKED_OPTIONS, unaskedOption } from "../unasked-option.ts";
@@ -7,7 +8,7 @@ import { chatJson } from "./chat-json.ts";
 import { ChatLines } from "./chat-lines.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { ChatPrinter } from "./chat-printer.ts";
-import { ChatSession } from "./chat-session.ts";
+import { type ChatInit, ChatSession } from "./chat-session.ts";
 import type { ChatQuestions } from "./chat-turns.ts";
 import type { ChatFrontEnd } from "./run-chat.ts";
 
@@ -31,6 +32,13 @@ export const CHAT_JSON: Readonly<Record<string, string>> = {
   error: "code, message and details, for run-failed and model-retry",
 };
 
+/** What a chat is made of that the command line says. */
+export function chatInit(context: CommandContext): Pick<ChatInit, "models" | "unasked" | "model" | "system"> {
+  const { values } = context;
+  const [model, system] = [textOption(values, "model"), textOption(values, "system")];
+  return { models: (name) => createModel(name), unasked: unaskedOption(context), ...defined({ model, system }) };
+}
+
 /** A chat at this program's terminal, or through its pipe. */
 export interface OpenedChat extends AsyncDisposable {
   readonly session: ChatSession;
@@ -46,20 +54,11 @@ export async function openChat(
   unattended: ChatQuestions,
 ): Promise<OpenedChat> {
   const { values, signal } = context;
-  const unasked = unaskedOption(context);
+  const init = chatInit(context);
   const workspace = await workspaceAt(textOption(values, "workspace") ?? ".");
-  const { model, system } = { model: textOption(values, "model"), system: textOption(values, "system") };
   const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
   const manager = openManager(store);
-  const session = new ChatSession({
-    manager,
-    models: (name) => createModel(name),
-    workspace,
-    unasked,
-    questions: atTerminal ? "asked" : unattended,
-    ...(model === undefined ? {} : { model }),
-    ...(system === undefined ? {} : { system }),
-  });
+  const session = new ChatSession({ ...init, manager, workspace, questions: atTerminal ? "asked" : unattended });
   const lines = new ChatLines({
     input: process.stdin,
     terminal: atTerminal ? process.stdout : null,

@@ -4,7 +4,8 @@ import type { ChatLines } from "./chat-lines.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 
-const REASONS = {
+/** What a model is told of a call that was not allowed. */
+export const REASONS = {
   no: "The user does not want that.",
   nobody: "Nobody is there to agree to it; --unasked says which calls run without a question.",
 } as const;

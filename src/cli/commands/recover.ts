@@ -39,7 +39,7 @@ export const recover: Command = {
 
 async function* goOn(session: ChatSession, id: string): AsyncGenerator<ChatOutput> {
   const tree = yield* session.enter(id);
-  yield* session.recover(tree);
+  yield* session.refusing(session.recover(tree));
 }
 
 async function sessionsFor(store: SessionStore, { positionals, values }: CommandContext): Promise<readonly string[]> {

@@ -1,0 +1,404 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { createAgent, type Session, SessionManager } from "../../src/index.ts";
+import { openStore } from "../../src/stores/open-store.ts";
+import { offline } from "../../src/models/offline.ts";
+import { openModelServer, type Replay } from "../model-server.ts";
+import { Editor, joined, type Word } from "./acp-editor.ts";
+import { makeWorkspace } from "./sample-chat.ts";
+
+const STORES = ["sqlite:skein.db", "jsonl:sessions"];
+const mcpServer = fileURLToPath(new URL("../mcp-server.mjs", import.meta.url));
+
+/** An answer as chat completions are streamed. */
+function streamed(delta: object, finish: string): Replay {
+  const chunk = (choice: object) =>
+    `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [choice] })}\n\n`;
+  return {
+    body: `${chunk({ index: 0, delta: { role: "assistant", ...delta } })}${chunk({ index: 0, delta: {}, finish_reason: finish })}data: [DONE]\n\n`,
+  };
+}
+
+/** The variables that send a program's questions to a model server. */
+function askingAt(url: string): Record<string, string> {
+  return { OPENAI_API_KEY: "none", OPENAI_BASE_URL: url };
+}
+
+test("says what it can do and that nobody has to sign in, and refuses methods that it does not have", async () => {
+  const editor = await Editor.start(await makeWorkspace());
+  const hello = await editor.ask("initialize", { protocolVersion: 99, clientCapabilities: {} });
+  expect(hello).toMatchObject({
+    protocolVersion: 1,
+    agentInfo: { name: "skein" },
+    authMethods: [],
+    agentCapabilities: { loadSession: true, sessionCapabilities: { list: {}, resume: {}, fork: {}, close: {} } },
+  });
+  expect(await editor.ask("auth/status", {})).toEqual({ state: "not_required" });
+  await expect(editor.ask("authenticate", { methodId: "key" })).rejects.toMatchObject({
+    code: -32602,
+    message: "There is no method key: nobody has to sign in here.",
+  });
+  for (const method of ["logout", "session/archive", "providers/list", "mcp/message", "example.com/extra"])
+    await expect(editor.askAnything(method, { sessionId: "x" })).rejects.toMatchObject({ code: -32601 });
+  expect([await editor.leave(), editor.complaints]).toEqual([0, ""]);
+});
+
+test.for(STORES)(
+  "%s: asks before a file is written, shows the change, and says nothing else on its output",
+  async (url) => {
+    const home = await makeWorkspace();
+    await writeFile(join(home, "notes.txt"), "Water the plants.");
+    const editor = await Editor.start(home, { args: ["--store", url] });
+    const sessionId = await editor.begin(home);
+    expect(await editor.say(sessionId, "read notes.txt, then write hi to a.txt")).toBe("end_turn");
+    const title = "read notes.txt, then write hi to a.txt";
+    expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "session_info_update", title }));
+    expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "usage_update", size: 128_000 }));
+    expect(editor.updates.find(({ sessionUpdate }) => sessionUpdate === "tool_call")).toMatchObject({
+      title: "read_workspace_file notes.txt",
+      kind: "read",
+      locations: [{ path: join(home, "notes.txt") }],
+    });
+    expect(joined(editor.told())).toEqual([
+      "tool_call call_1 in_progress read_workspace_file notes.txt",
+      "tool_call_update call_1 completed",
+      "tool_call call_2 pending write_workspace_file a.txt",
+      "tool_call_update call_2 in_progress write_workspace_file a.txt",
+      "tool_call_update call_2 completed",
+      "agent: notes.txt says: Water the plants.\nI wrote a.txt.",
+    ]);
+    expect(editor.asked).toMatchObject([
+      {
+        toolCall: {
+          toolCallId: "call_2",
+          title: `Allow write_workspace_file \`a.txt\` in ${home}?`,
+          kind: "edit",
+          content: [{ type: "diff", path: join(home, "a.txt"), oldText: null, newText: "hi" }],
+        },
+        options: [{ kind: "allow_once" }, { kind: "reject_once" }],
+      },
+    ]);
+    expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
+    for (const line of editor.output.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+  },
+);
+
+test("a call that is rejected does not run, one that is dismissed stops the turn, and each is told", async () => {
+  const home = await makeWorkspace();
+  let word: Word = "reject";
+  const editor = await Editor.start(home, { decide: () => word });
+  const sessionId = await editor.begin(home);
+  expect(await editor.say(sessionId, "write hi to a.txt")).toBe("end_turn");
+  expect(joined(editor.told())).toContain("tool_call_update call_1 failed");
+  word = "cancelled";
+  expect(await editor.say(sessionId, "run echo hi")).toBe("cancelled");
+  const [, asked] = editor.asked;
+  expect(asked?.toolCall.title).toMatch(/^Allow run_shell_command `echo hi` in .*(?:isolated, (?:no )?network)\)\?$/);
+  await expect(stat(join(home, "a.txt"))).rejects.toThrow("ENOENT");
+  word = "allow";
+  expect(await editor.say(sessionId, "run echo hi, then write hi to a.txt")).toBe("end_turn");
+  expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
+});
+
+test("stops a command in the middle, refuses a second prompt meanwhile, and goes on afterwards", async () => {
+  const home = await makeWorkspace();
+  const editor = await Editor.start(home, { args: ["--unasked", "all"] });
+  const sessionId = await editor.begin(home);
+  const turn = editor.say(sessionId, "run sleep 600");
+  await expect.poll(() => editor.told().join()).toContain("in_progress run_shell_command sleep 600");
+  await expect(editor.say(sessionId, "list the files")).rejects.toMatchObject({
+    code: -32603,
+    data: { code: "SESSION_BUSY", sessionId },
+  });
+  await editor.cancel(sessionId);
+  expect(await turn).toBe("cancelled");
+  const next = editor.say(sessionId, "list the files");
+  expect(await next).toBe("end_turn");
+  const hasty = editor.say(sessionId, "run sleep 600");
+  await editor.cancel(sessionId);
+  expect(await hasty).toBe("cancelled");
+});
+
+test.for(STORES)(
+  "%s: another process lists, loads, resumes, forks, names, closes and deletes what was said",
+  async (url) => {
+    const home = await makeWorkspace();
+    const elsewhere = await makeWorkspace();
+    const args = ["--store", url];
+    const first = await Editor.start(home, { args });
+    const sessionId = await first.begin(home);
+    await first.say(sessionId, "write hi to a.txt");
+    await first.begin(home);
+    await first.say(await first.begin(elsewhere), "list the files");
+    expect(await first.leave()).toBe(0);
+
+    const editor = await Editor.start(home, { args });
+    const here = await editor.ask("session/list", { cwd: home });
+    expect(here.sessions).toEqual([
+      { sessionId, cwd: home, title: "write hi to a.txt", updatedAt: expect.stringMatching(/^\d{4}-.*Z$/) },
+    ]);
+    expect((await editor.ask("session/list", {})).sessions.map(({ cwd }) => cwd)).toEqual([elsewhere, home]);
+    expect(await editor.ask("session/status", { sessionId })).toEqual({ status: "saved" });
+
+    const loaded = await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+    expect(loaded.modes?.currentModeId).toBe("reads");
+    expect(editor.told()).toEqual([
+      "user: write hi to a.txt",
+      "tool_call call_1 pending write_workspace_file a.txt",
+      "tool_call_update call_1 completed",
+      "agent: I wrote a.txt.",
+    ]);
+    expect(await editor.ask("session/status", { sessionId })).toEqual({ status: "open" });
+    expect(await editor.say(sessionId, "read a.txt")).toBe("end_turn");
+    expect(joined(editor.told()).at(-1)).toBe("agent: a.txt says: hi");
+
+    const fork = await editor.ask("session/fork", { sessionId, cwd: home });
+    await editor.say(fork.sessionId, "write bye to a.txt");
+    await editor.ask("session/resume", { sessionId: fork.sessionId, cwd: home });
+    editor.told();
+    await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+    expect(editor.told()).not.toContain("user: write bye to a.txt");
+
+    expect(await editor.ask("session/set_title", { sessionId, title: "Notes" })).toEqual({ title: "Notes" });
+    const listed = await editor.ask("session/list", { cwd: home });
+    expect(listed.sessions.map(({ title }) => title)).toEqual(["write hi to a.txt", "Notes"]);
+    await editor.ask("session/close", { sessionId });
+    await expect(editor.say(sessionId, "list the files")).rejects.toMatchObject({ code: -32002 });
+    await editor.ask("session/delete", { sessionId });
+    await expect(editor.ask("session/status", { sessionId })).rejects.toMatchObject({
+      code: -32002,
+      data: { sessionId },
+    });
+    expect((await editor.ask("session/list", { cwd: home })).sessions).toHaveLength(1);
+  },
+);
+
+test.for(STORES)(
+  "%s: goes on with a run that was killed, when the session is loaded and something is said",
+  async (url) => {
+    const home = await makeWorkspace();
+    const args = ["--store", url];
+    const killed = await Editor.start(home, { args, decide: () => new Promise(() => {}) });
+    const sessionId = await killed.begin(home);
+    const turn = killed.say(sessionId, "write hi to a.txt");
+    turn.catch(() => {});
+    await expect.poll(() => killed.asked.length).toBe(1);
+    await killed.kill();
+    await expect(turn).rejects.toThrow();
+
+    const editor = await Editor.start(home, { args });
+    await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+    editor.told();
+    expect(await editor.say(sessionId, "read a.txt")).toBe("end_turn");
+    expect(editor.asked).toHaveLength(1);
+    const told = joined(editor.told()).filter((line) => line.startsWith("agent: "));
+    expect(told).toEqual(["agent: I wrote a.txt.", "agent: a.txt says: hi"]);
+    await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+    expect(editor.told().map((line) => line.split(" ")[0])).toEqual([
+      ...["user:", "tool_call", "tool_call_update", "agent:"],
+      ...["user:", "tool_call", "tool_call_update", "agent:"],
+    ]);
+  },
+);
+
+test("asks in the editor what a parked run asks, and goes on with it before it says what is new", async () => {
+  const home = await makeWorkspace();
+  const url = `sqlite:${join(home, "skein.db")}`;
+  await using store = await openStore(url);
+  await using manager = new SessionManager({ store, config: { sessionTtl: 0 } });
+  const { sessionId } = await manager.create({ userId: "local", cwd: home });
+  const agent = createAgent({ prompt: "Help.", model: offline(), unasked: "reads" });
+  const place = (input: Session) => input.to("local", home);
+  const run = manager.run(sessionId, agent, "write hi to a.txt", { park: { afterMs: 0 }, place });
+  await run;
+  expect(run.status).toBe("parked");
+  const editor = await Editor.start(home);
+  await editor.ask("session/resume", { sessionId, cwd: home });
+  expect(await editor.say(sessionId, "read a.txt")).toBe("end_turn");
+  expect(editor.asked.map(({ toolCall }) => toolCall.title)).toEqual([
+    `Allow write_workspace_file \`a.txt\` in ${home}?`,
+  ]);
+  expect(joined(editor.told()).at(-1)).toBe("agent: a.txt says: hi");
+});
+
+test("two editors on one session: the second is refused while the first has a run, and then goes on", async () => {
+  const home = await makeWorkspace();
+  let allow = (): void => {};
+  const first = await Editor.start(home, {
+    decide: () => new Promise((resolve) => (allow = () => resolve("allow"))),
+  });
+  const sessionId = await first.begin(home);
+  const turn = first.say(sessionId, "write hi to a.txt");
+  await expect.poll(() => first.asked.length).toBe(1);
+  const second = await Editor.start(home);
+  await second.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+  await expect(second.say(sessionId, "read a.txt")).rejects.toMatchObject({
+    code: -32603,
+    message: expect.stringMatching(/^Session .* is in use by run .*; try again when it is done\.$/),
+    data: { code: "SESSION_BUSY" },
+  });
+  allow();
+  expect(await turn).toBe("end_turn");
+  expect(await second.say(sessionId, "read a.txt")).toBe("end_turn");
+  expect(joined(second.told()).at(-1)).toBe("agent: a.txt says: hi");
+});
+
+test("what runs unasked and the model are set as modes and options, and hold from then on", async () => {
+  const home = await makeWorkspace();
+  const editor = await Editor.start(home, { env: { OPENAI_API_KEY: "none" } });
+  const { sessionId, modes, configOptions } = await editor.ask("session/new", { cwd: home, mcpServers: [] });
+  expect(modes?.availableModes.map(({ id }) => id)).toEqual(["nothing", "reads", "writes", "all"]);
+  expect(configOptions).toMatchObject([
+    { id: "mode", category: "mode", currentValue: "reads" },
+    { id: "model", category: "model", currentValue: "offline/offline" },
+  ]);
+  expect(JSON.stringify(configOptions)).toContain('"openai/gpt-5.5"');
+  await editor.ask("session/set_mode", { sessionId, modeId: "writes" });
+  expect(editor.updates).toContainEqual({ sessionUpdate: "current_mode_update", currentModeId: "writes" });
+  expect(await editor.say(sessionId, "write hi to a.txt")).toBe("end_turn");
+  expect(editor.asked).toEqual([]);
+  const set = { sessionId, configId: "mode", value: "nothing" };
+  expect((await editor.ask("session/set_config_option", set)).configOptions[0]).toMatchObject({
+    currentValue: "nothing",
+  });
+  await editor.say(sessionId, "read a.txt");
+  expect(editor.asked).toHaveLength(1);
+  const model = { sessionId, configId: "model", value: "openai/gpt-5.5" };
+  await editor.ask("session/set_config_option", model);
+  await editor.ask("session/close", { sessionId });
+  const again = await editor.ask("session/resume", { sessionId, cwd: home });
+  expect(again.configOptions?.[1]).toMatchObject({ currentValue: "openai/gpt-5.5" });
+  for (const [configId, value] of [
+    ["model", "nobody/x"],
+    ["mode", "most"],
+    ["volume", "11"],
+  ] as const)
+    await expect(editor.ask("session/set_config_option", { sessionId, configId, value })).rejects.toMatchObject({
+      code: -32602,
+      data: { code: "INVALID_OPTION" },
+    });
+  await expect(editor.ask("session/set_mode", { sessionId, modeId: "most" })).rejects.toMatchObject({ code: -32602 });
+});
+
+test("a prompt carries images, embedded files and links to the model, and no sound", async () => {
+  const home = await makeWorkspace();
+  await using server = await openModelServer(streamed({ content: "I see." }, "stop"));
+  const editor = await Editor.start(home, { args: ["--model", "openai/gpt-4o"], env: askingAt(server.url) });
+  const sessionId = await editor.begin(home);
+  const prompt = [
+    { type: "text", text: "What is this?" },
+    { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" },
+    { type: "resource", resource: { uri: "file:///notes.txt", text: "Water the plants." } },
+    { type: "resource_link", name: "more.txt", uri: "file:///more.txt" },
+  ] as const;
+  expect(await editor.ask("session/prompt", { sessionId, prompt: [...prompt] })).toEqual({ stopReason: "end_turn" });
+  const asked = JSON.stringify(server.asked[0]?.body["messages"] ?? server.asked[0]?.body["input"]);
+  for (const part of [
+    "What is this?",
+    "data:image/png;base64,iVBORw0KGgo=",
+    "file:///notes.txt",
+    "Water the plants.",
+    "[more.txt](file:///more.txt)",
+  ])
+    expect(asked).toContain(part);
+  const sound = { type: "audio", mimeType: "audio/wav", data: "UklGRg==" } as const;
+  await expect(editor.ask("session/prompt", { sessionId, prompt: [sound] })).rejects.toMatchObject({
+    code: -32602,
+    message: "A prompt takes text, images and files here, and no audio.",
+  });
+  editor.told();
+  await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+  expect(editor.told().slice(0, 2)).toEqual(["user: What is this?", "user: image"]);
+});
+
+test("says why a turn ended: too long, refused, too many rounds, or an error with its sentence", async () => {
+  const home = await makeWorkspace();
+  const call = { index: 0, id: "c", type: "function", function: { name: "list_workspace_files", arguments: "{}" } };
+  await using server = await openModelServer(
+    streamed({ content: "And so" }, "length"),
+    streamed({ content: "No." }, "content_filter"),
+    { status: 401, body: '{"error":{"message":"no such key"}}' },
+    streamed({ tool_calls: [call] }, "tool_calls"),
+  );
+  const editor = await Editor.start(home, { args: ["--model", "openai/gpt-4o"], env: askingAt(server.url) });
+  const sessionId = await editor.begin(home);
+  expect(await editor.say(sessionId, "Tell a story.")).toBe("max_tokens");
+  expect(await editor.say(sessionId, "Go on.")).toBe("refusal");
+  await expect(editor.say(sessionId, "Please.")).rejects.toMatchObject({
+    code: -32603,
+    data: { code: "MODEL_FAILED" },
+  });
+  expect(await editor.say(sessionId, "List the files for ever.")).toBe("max_turn_requests");
+});
+
+test("commands of the chat that fit are offered and done, and other words with a slash are said", async () => {
+  const home = await makeWorkspace();
+  const editor = await Editor.start(home);
+  const sessionId = await editor.begin(home);
+  await expect
+    .poll(() => editor.updates.map(({ sessionUpdate }) => sessionUpdate))
+    .toContain("available_commands_update");
+  const [offered] = editor.updates;
+  expect(JSON.stringify(offered)).toContain(
+    '{"name":"name","description":"Name the session.","input":{"hint":"<text>"}}',
+  );
+  await editor.say(sessionId, "list the files");
+  expect(await editor.say(sessionId, "/name Trip")).toBe("end_turn");
+  expect(editor.updates).toContainEqual(
+    expect.objectContaining({ sessionUpdate: "session_info_update", title: "Trip" }),
+  );
+  editor.told();
+  await editor.say(sessionId, "/tree");
+  expect(joined(editor.told())).toEqual([expect.stringContaining("user: list the files")]);
+  await expect(editor.say(sessionId, "/branch nowhere")).rejects.toMatchObject({
+    message: expect.stringContaining("This session has no entry"),
+  });
+  await editor.say(sessionId, "/fork elsewhere");
+  await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+  expect(editor.told()).toContain("user: /fork elsewhere");
+});
+
+test("tools of the editor's MCP servers ask each time, and a server that cannot be had refuses the session", async () => {
+  const home = await makeWorkspace();
+  const editor = await Editor.start(home, { args: ["--unasked", "writes"] });
+  const server = { name: "shop", command: process.execPath, args: [mcpServer], env: [] };
+  const { sessionId } = await editor.ask("session/new", { cwd: home, mcpServers: [server] });
+  expect(await editor.say(sessionId, 'call shop_echo with {"text":"hello there"}')).toBe("end_turn");
+  expect(editor.asked.map(({ toolCall }) => toolCall.rawInput)).toEqual([{ text: "hello there" }]);
+  expect(JSON.stringify(editor.updates)).toContain('"hello there"');
+  const sse = { type: "sse" as const, name: "old", url: "http://127.0.0.1:1", headers: [] };
+  await expect(editor.ask("session/new", { cwd: home, mcpServers: [server, sse] })).rejects.toMatchObject({
+    code: -32602,
+    message: "The MCP server old is of the type sse; give a program, or one of the type http.",
+  });
+  const broken = { name: "broken", command: join(home, "nothing"), args: [], env: [] };
+  await expect(editor.ask("session/new", { cwd: home, mcpServers: [broken] })).rejects.toMatchObject({
+    data: { code: "INVALID_TOOL" },
+  });
+});
+
+test("refuses what is not there or not well made, stays in its directory, and goes on", async () => {
+  const home = await makeWorkspace();
+  const outside = await makeWorkspace();
+  await writeFile(join(outside, "secret.txt"), "a secret");
+  const editor = await Editor.start(home, { args: ["--unasked", "all"] });
+  const params = { sessionId: "nobody", cwd: home, mcpServers: [] };
+  for (const method of ["session/load", "session/resume", "session/fork", "session/status"] as const)
+    await expect([
+      method,
+      await editor.askAnything(method, params).catch(({ code, data }) => ({ code, data })),
+    ]).toEqual([method, { code: -32002, data: { code: "SESSION_NOT_FOUND", sessionId: "nobody" } }]);
+  for (const cwd of [".", join(home, "nowhere")])
+    await expect(editor.begin(cwd)).rejects.toMatchObject({ code: -32602, data: { code: "INVALID_OPTION" } });
+  for (const wrong of [{}, { cwd: 1, mcpServers: [] }, { cwd: home, mcpServers: "none" }, null])
+    await expect(editor.askAnything("session/new", wrong)).rejects.toMatchObject({ code: -32602 });
+  const sessionId = await editor.begin(home);
+  await expect(editor.askAnything("session/prompt", { sessionId })).rejects.toMatchObject({ code: -32602 });
+  editor.child.stdin?.write("this is no JSON\n");
+  expect(await editor.say(sessionId, `read ${join(outside, "secret.txt")}`)).toBe("end_turn");
+  const told = JSON.stringify(editor.updates);
+  expect(told).toContain('"status":"failed"');
+  expect(told).not.toContain("a secret");
+});
