@@ -43,6 +43,7 @@ export const architecture: Architecture = {
     "@alibaba-group/opensandbox": "src/sandboxes/opensandbox/",
     "@standard-schema/spec": "src/agent/",
     ai: "src/http/ui/",
+    "@ag-ui/core": "src/http/server/ag-ui/",
   },
   frameworks: {
     hono: ["src/http/server/", "src/http/hono/"],

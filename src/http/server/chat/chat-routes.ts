@@ -14,7 +14,7 @@ import { visibleHead } from "../session-access.ts";
 import { type ChatMessage, lastMessageOf } from "./chat-message.ts";
 import { answerIdOfRun, chatHead, findSaid, openRunOf, readChat, runToJoin } from "./chat-session.ts";
 import { ChatSource } from "./chat-source.ts";
-import { LeftRuns } from "./left-runs.ts";
+import type { LeftRuns } from "./left-runs.ts";
 
 const MESSAGES_MAX = 10_000;
 
@@ -52,11 +52,12 @@ const STREAM = {
 export interface ChatParts {
   readonly backlog: Backlog;
   readonly feeds: RunFeeds;
+  readonly left: LeftRuns;
 }
 
 /** Adds the routes that `useChat` of the AI SDK talks to. A chat is a session. */
-export function mountChat(app: ServerApp, services: ServerServices, { backlog, feeds }: ChatParts): void {
-  const streamRun = streamsOf(services, feeds);
+export function mountChat(app: ServerApp, services: ServerServices, { backlog, feeds, left }: ChatParts): void {
+  const streamRun = streamsOf(services, feeds, left);
   mountSaying(app, services, { backlog, streamRun });
   mountRest(app, services, streamRun);
 }
@@ -68,8 +69,7 @@ type StreamRun = (
   run: { readonly runId: string; readonly after?: readonly string[] },
 ) => Promise<Response>;
 
-function streamsOf(services: ServerServices, { follow, streams }: RunFeeds): StreamRun {
-  const left = new LeftRuns(services.leftMs);
+function streamsOf(services: ServerServices, { follow, streams }: RunFeeds, left: LeftRuns): StreamRun {
   return async ({ as, admission, request }, head, { runId, after = [] }) => {
     const sessionId = head.header.id;
     const feed = await follow(head, runId, null);

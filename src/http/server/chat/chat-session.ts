@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../../internal/json.ts";
 import type { EntryOf } from "../../../session/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../../session/fold.ts";
@@ -79,10 +80,20 @@ export function openRunOf({ openRuns }: SessionHead): OpenRun | undefined {
   return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
 }
 
-/** What a chat has come to, what waits to be answered included; nothing where it could begin here. */
-export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
+/** What a session has come to. */
+export interface SoFar {
+  readonly head: SessionHead;
+  /** What was said, and what waits to be answered. */
+  readonly turns: readonly UITurn[];
+  readonly variables: JsonObject;
+  /** How many entries of the log that is. */
+  readonly version: number;
+}
+
+/** What a chat has come to, what waits to be answered included; null where it could begin here. */
+export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar | null> {
   const { manager, store } = services;
-  if (await isNew(services, id)) return { id, messages: [] };
+  if (await isNew(services, id)) return null;
   const head = await visibleHead(services, id, caller);
   const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);
@@ -92,9 +103,17 @@ export async function readChat(services: ServerServices, id: string, caller: Cal
     request?.type === "run_request" && request.input.length > 0
       ? [{ turnId: inputIdOf(request.runId), role: "user", content: request.input }]
       : [];
-  const turns = state.turns.some(({ turnId }) => turnId === asked[0]?.turnId)
-    ? state.turns
-    : [...state.turns, ...asked];
+  const { turns, variables, version } = state;
+  const isSaid = turns.some(({ turnId }) => turnId === asked[0]?.turnId);
+  return { head, turns: isSaid ? turns : [...turns, ...asked], variables, version };
+}
+
+/** What a chat has come to, as messages; none where it could begin here. */
+export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
+  const soFar = await readSoFar(services, id, caller);
+  if (soFar === null) return { id, messages: [] };
+  const { head, turns } = soFar;
+  const run = openRunOf(head);
   const questions = run === undefined ? [] : (await readRun(services, head, run.runId)).questions;
   return { id, messages: toUIMessages(turns, { questions }) };
 }

@@ -3,7 +3,9 @@ import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { RunView } from "../../run-wire.ts";
+import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
+import { LeftRuns } from "../chat/left-runs.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
@@ -34,7 +36,9 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   mountListing(app, services);
   mountSaying(app, services);
   mountStreams(app, services, feeds);
-  mountChat(app, services, { backlog, feeds });
+  const left = new LeftRuns(services.leftMs);
+  mountChat(app, services, { backlog, feeds, left });
+  mountAgUi(app, services, { backlog, feeds, left });
 }
 
 function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog): void {
