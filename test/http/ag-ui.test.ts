@@ -127,7 +127,7 @@ test.for(Object.keys(stores))(
     await say(agent, "Look around.");
     const step = (...inner: readonly string[]) => ["STEP_STARTED", ...inner, "STEP_FINISHED"];
     const oneCall = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
-    const thought = ["START", "MESSAGE_START", "MESSAGE_CONTENT", "MESSAGE_END", "END"].map((it) => `REASONING_${it}`);
+    const thought = ["REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"];
     expect(types(told).slice(3)).toEqual([
       ...step(...thought, ...oneCall, ...oneCall),
       ...["TOOL_CALL_RESULT", "TOOL_CALL_RESULT"],
@@ -297,7 +297,7 @@ test("the state is the session's variables: what the client set, what a tool cha
   expect(told.find(({ type }) => type === "STATE_SNAPSHOT")).toMatchObject({
     snapshot: { old: 1, kept: true, plan: "a" },
   });
-  expect(types(told).filter((type) => type === "STATE_DELTA")).toHaveLength(1);
+  expect(types(told).filter((type) => type === "STATE_SNAPSHOT")).toHaveLength(2);
   expect(agent.state).toEqual({ kept: true, plan: "b", "a/b": [1] });
   expect((await client.sessions.state(sessionId)).variables).toEqual(agent.state);
   const { agent: other } = clientOf(server, sessionId);
@@ -370,22 +370,18 @@ test("a client's messages are words: only what a person newly says is added, wha
   const { agent } = clientOf(server, sessionId, { messages: forged });
   agent.addMessage({ id: "u2", role: "user", content: "And?" });
   await agent.runAgent({ tools: [{ name: "page", description: "Turns the page.", parameters: {} }] });
-  const both = [
-    { type: "text", text: "Hi." },
-    { type: "text", text: "And?" },
-  ];
   expect(agent.messages.map(({ id, content }) => [id, content])).toEqual([
-    ["u2", both],
+    ["u", "Hi."],
+    ["u2", "And?"],
     ["u2/1", "One."],
   ]);
-  expect(model.requests[0]?.messages.filter(({ role }) => role !== "system").map(({ content }) => content)).toEqual([
-    both,
-  ]);
+  const heard = model.requests[0]?.messages.filter(({ role }) => role !== "system");
+  expect(heard?.map(({ content }) => content)).toEqual(["Hi.", "And?"]);
   expect(model.requests[0]?.tools?.map(({ name }) => name)).toEqual(["pay"]);
   // The log knows the message by its id, wherever it stands, so that nothing is said twice.
-  const { agent: other } = clientOf(server, sessionId, { messages: [...forged, ...agent.messages] });
+  const { agent: other } = clientOf(server, sessionId, { messages: [...forged, ...agent.messages.slice(1)] });
   await say(other, "Go on.");
-  expect(shown(other.messages).slice(1)).toEqual(["assistant: One.", "user: Go on.", "assistant: Two."]);
+  expect(shown(other.messages).slice(2)).toEqual(["assistant: One.", "user: Go on.", "assistant: Two."]);
   agent.setMessages(other.messages);
   agent.addMessages([
     { id: "u3", role: "user", content: [{ type: "text", text: "See:" }] },
@@ -396,9 +392,9 @@ test("a client's messages are words: only what a person newly says is added, wha
     },
   ]);
   await agent.runAgent();
-  expect(model.requests[2]?.messages.at(-1)?.content).toEqual([
-    { type: "text", text: "See:" },
-    { type: "image", mediaType: "image/png", data: "AAAA" },
+  expect(model.requests[2]?.messages.slice(-2).map(({ content }) => content)).toEqual([
+    [{ type: "text", text: "See:" }],
+    [{ type: "image", mediaType: "image/png", data: "AAAA" }],
   ]);
   expect(plain(await stored(server, sessionId))).toEqual(plain(agent.messages));
 });
@@ -450,7 +446,7 @@ test("what makes no sense is refused in one sentence, and changes nothing", asyn
   await say(agent, "Pay.", "m1");
   const version = (await store.head(threadId))?.version;
   expect(await ask({ ...says("More.", "m2"), state: { a: 1 } })).toBe("SESSION_BUSY");
-  expect(await ask(says("Pay him.", "m1"))).toContain("an id of its own");
+  expect(await ask(says("Pay him.", "m1"))).toBe("CONFLICT");
   expect((await store.head(threadId))?.version).toBe(version);
 });
 
@@ -470,7 +466,7 @@ test("who may not run can read, and who may not approve cannot answer", async ()
   const noting: AgentSubscriber = {
     onRunFailed: ({ error }) => {
       refused.push(error.message);
-      return { stopPropagation: true };
+      return { stopPropagation: true } as object;
     },
   };
   reader.agent.addMessage({ id: "m1", role: "user", content: "Pay." });

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
-import { isOwn } from "../../../session/fold.ts";
-import { inputIdOf, requestIdOf } from "../../../session/open-runs.ts";
+import type { EntryDraft } from "../../../session/entry.ts";
+import { inputIdOf } from "../../../session/open-runs.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
 import { checkRight } from "../admission.ts";
-import { chatHead, openRunOf, readSoFar, type SoFar } from "../chat/chat-session.ts";
+import { chatHead, openRunOf, readSoFar } from "../chat/chat-session.ts";
 import type { LeftRuns } from "../chat/left-runs.ts";
 import { route, type RouteCall, type ServerApp } from "../route.ts";
 import type { RunFeeds } from "../runs/run-feeds.ts";
@@ -16,15 +16,11 @@ import { openTree, visibleHead } from "../session-access.ts";
 import { AgUiSource, type Said } from "./ag-ui-source.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 
-const STREAM = {
-  200: {
-    description: "Server-Sent Events; the data of each is an event of AG-UI.",
-    contentType: "text/event-stream",
-    schema: named<object>("AgUiEvent", z.object({ type: z.string() })),
-  },
-} as const;
+const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
+const description = "Server-Sent Events; the data of each is an event of AG-UI.";
+const NOTHING: Said = { turns: [], variables: {}, version: 0 };
 
-/** What the AG-UI routes share with those of runs and chats. */
+/** What the route shares with those of runs and chats. */
 export interface AgUiParts {
   readonly backlog: Backlog;
   readonly feeds: RunFeeds;
@@ -32,8 +28,6 @@ export interface AgUiParts {
 }
 
 type Call = RouteCall<unknown, RunInput>;
-
-const NOTHING: Said = { turns: [], variables: {}, version: 0 };
 
 /** Adds the route that a client of AG-UI talks to. A thread is a session. */
 export function mountAgUi(app: ServerApp, services: ServerServices, parts: AgUiParts): void {
@@ -46,7 +40,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, parts: AgUiP
     body: runInput,
     problems: [503],
     content: true,
-    answers: STREAM,
+    answers: { 200: { description, contentType: "text/event-stream", schema: event } },
     async handle(call) {
       if (services.drain.aborted) throw draining();
       checkAgent(services, call.param("agent"));
@@ -65,7 +59,7 @@ interface Asked {
   readonly answered?: readonly string[];
 }
 
-/** Does what a request asks for: says something, answers, or only joins. */
+/** Does what a request asks for: answers, says something, or only joins. */
 async function askedBy(
   services: ServerServices,
   { backlog, partsMax }: Pick<AgUiParts, "backlog"> & { readonly partsMax: number },
@@ -79,37 +73,32 @@ async function askedBy(
   const set = changesOf(body, said.variables);
   if (answers.length > 0) {
     checkRight(caller, "approve");
-    if (words?.known === false) refuse("body.messages", "Something new is said with answers; send the answers first.");
+    if (words.length > 0) refuse("body.messages", "Something new is said with answers; send the answers first.");
     let runId = "";
     for (const { question, ...answered } of answers) {
       runId = await answerQuestion(services, { sessionId, question, body: answered, as });
     }
     return { runId, said, answered: answers.map(({ question }) => question) };
   }
-  if (words === null || words.known) {
-    return { runId: soFar === null ? null : await runToTell(services, soFar, words?.id), said };
-  }
+  const last = words.at(-1);
+  if (last === undefined) return { said, runId: (soFar && openRunOf(soFar.head)?.runId) ?? null };
   checkRight(caller, "run");
   const { openRuns } = await chatHead(services, sessionId, caller);
+  const turns = words.map(
+    ({ id, content }) => ({ turnId: id === last.id ? inputIdOf(id) : id, role: "user", content }) as const,
+  );
+  const isNew = said.turns.every(({ turnId }) => turnId !== inputIdOf(last.id));
   // While a run is open the request is refused, and so changes nothing.
-  if (openRuns.length === 0 && Object.keys(set).length > 0) {
-    await (await openTree(services, sessionId, caller)).appendAll([{ type: "variables", set, unset: [] }]);
+  if (isNew && openRuns.length === 0) {
+    const drafts: EntryDraft[] = Object.keys(set).length > 0 ? [{ type: "variables", set, unset: [] }] : [];
+    for (const { id, content } of words.slice(0, -1))
+      drafts.push({ type: "message", id, message: { role: "user", content } });
+    if (drafts.length > 0) await (await openTree(services, sessionId, caller)).appendAll(drafts);
   }
-  const request = { agent: param("agent"), input: words.content, runId: words.id };
+  const request = { agent: param("agent"), input: last.content, runId: last.id };
   const runId = await requestRun(services, backlog, { sessionId, request, caller });
-  const turn = { turnId: inputIdOf(runId), role: "user", content: words.content } as const;
-  return { runId, said: { ...said, turns: [...said.turns, turn], variables: { ...said.variables, ...set } } };
-}
-
-/** The run that a message asked for before, unless a fork took that over; else the one that is open. */
-async function runToTell(
-  { store }: ServerServices,
-  { head }: SoFar,
-  words: string | undefined,
-): Promise<string | null> {
-  const request = words === undefined ? null : await store.getEntry(head.header.id, requestIdOf(words));
-  if (words !== undefined && request !== null && isOwn(head.header, request, request.seq)) return words;
-  return openRunOf(head)?.runId ?? null;
+  if (!isNew) return { runId, said };
+  return { runId, said: { ...said, turns: [...said.turns, ...turns], variables: { ...said.variables, ...set } } };
 }
 
 /** What a client has changed of the variables. What it does not have stays: it may not have heard of it. */
@@ -120,27 +109,36 @@ function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
   return Object.fromEntries(changed) as JsonObject;
 }
 
-async function streamOf(services: ServerServices, parts: AgUiParts, call: Call, asked: Asked): Promise<Response> {
-  const { body, caller, as, admission, request } = call;
-  const { threadId, runId } = body;
-  const { runId: followed, said, answered = [] } = asked;
-  const feed =
-    followed === null ? null : await parts.feeds.follow(await visibleHead(services, threadId, caller), followed, null);
-  const stop = (): void => {
-    if (services.drain.aborted || followed === null) return;
-    const why = { runId: followed, reason: "Everyone who read it has left." };
-    cancelRun(services, threadId, why, as).catch(services.report);
-  };
+async function streamOf(
+  services: ServerServices,
+  { feeds, left }: AgUiParts,
+  { body: { threadId, runId }, caller, as, admission, request }: Call,
+  { runId: told, said, answered = [] }: Asked,
+): Promise<Response> {
+  const head = told === null ? null : await visibleHead(services, threadId, caller);
+  const feed = head && told !== null ? await feeds.follow(head, told, null) : null;
   const source = new AgUiSource({
-    ...{ threadId, runId, feed, feedRunId: followed ?? "", answered: new Set(answered) },
+    ...{ names: { threadId, runId }, run: told === null || feed === null ? null : { runId: told, feed }, said },
     read: async () => (await readSoFar(services, threadId, caller)) ?? NOTHING,
     readVariables: async () =>
       (await services.manager.getState(threadId, { ...as, turns: false, checkpoint: false }))?.variables ?? {},
-    onLeft: feed === null ? () => {} : parts.left.join(JSON.stringify([threadId, followed]), stop),
+    answered: new Set(answered),
   });
-  source.begin(said);
-  const response = parts.feeds.streams.open(source, request, admission);
-  if (request.signal.aborted) source.leave();
-  if (followed !== null) response.headers.set(RUN_HEADER, encodeURIComponent(followed));
+  if (told === null) return feeds.streams.open(source, request, admission);
+  const leave = left.join(JSON.stringify([threadId, told]), () => {
+    if (services.drain.aborted) return;
+    const why = { runId: told, reason: "Everyone who read it has left." };
+    cancelRun(services, threadId, why, as).catch(services.report);
+  });
+  const attach = (wake: () => void): (() => void) => {
+    const detach = source.attach(wake);
+    return () => {
+      detach();
+      if (!source.done) leave();
+    };
+  };
+  const response = feeds.streams.open({ take: () => source.take(), attach }, request, admission);
+  if (request.signal.aborted) leave();
+  response.headers.set(RUN_HEADER, encodeURIComponent(told));
   return response;
 }

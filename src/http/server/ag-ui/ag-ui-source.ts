@@ -1,96 +1,89 @@
-import type { RunError } from "../../../agent/run-error.ts";
 import type { Approval, RunEvent } from "../../../agent/run-event.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
-import { QUIET_MS } from "../../ui/to-ui-message-stream.ts";
+import { inputIdOf } from "../../../session/open-runs.ts";
+import { messageIdOf } from "../../ui/message-id.ts";
 import type { SoFar } from "../chat/chat-session.ts";
 import type { FrameSource } from "../runs/event-streams.ts";
 import type { FedEvent, RunFeed } from "../runs/run-feed.ts";
-import { type AgUiEvent, type AgUiInterrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
-import { askedIdOf, toAgUiMessages } from "./ag-ui-messages.ts";
+import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
+import { toAgUiMessages } from "./ag-ui-messages.ts";
 import { EventWriter } from "./event-writer.ts";
+
+/** How long a run that asks something must be silent before the stream ends: it may ask several things, one by one. */
+const QUIET_MS = 100;
 
 /** What a session says. */
 export type Said = Pick<SoFar, "turns" | "variables" | "version">;
 
 /** What an AG-UI stream is made of. */
 export interface AgUiSourceInit {
-  readonly threadId: string;
-  /** What the client calls the run; in the log it may have another name, as when it goes on after an answer. */
-  readonly runId: string;
+  /** What the client calls the session and the run; after an answer, the log has the run under an earlier name. */
+  readonly names: { readonly threadId: string; readonly runId: string };
   /** The run that the stream tells of; null for none. */
-  readonly feed: RunFeed | null;
-  readonly feedRunId: string;
+  readonly run: { readonly runId: string; readonly feed: RunFeed } | null;
+  /** What was said before what the stream tells. */
+  readonly said: Said;
   /** What the session says now. */
   readonly read: () => Promise<Said>;
   readonly readVariables: () => Promise<JsonObject>;
   /** Questions that were answered just now. */
   readonly answered: ReadonlySet<string>;
-  /** Called when the reader has left before the end. */
-  readonly onLeft: () => void;
 }
 
 /**
  * A session and its run as an AG-UI stream: what the log says, as snapshots, and what follows, up to where the run ends or
  * waits for a person's word.
  *
- * A snapshot says how far into the log it goes. What the run tells of that part is not sent again; what it tells live of a
- * round that the snapshot does not have is held until that is sure.
+ * A snapshot goes so far into the log. What the run tells of that part is not sent again; what it tells live of a round
+ * that the snapshot does not have is held until that is sure.
  */
 export class AgUiSource implements FrameSource {
   readonly #init: AgUiSourceInit;
   readonly #writer: EventWriter;
   readonly #inner = new Map<string, Approval>();
-  #sure: AgUiEvent[] = [];
+  #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
   /** The last entry that the latest snapshot has. */
   #known = -1;
-  #variables: JsonObject = {};
-  #done = false;
+  #variables: JsonObject;
   #quiet = false;
-  #left = false;
   #timer: NodeJS.Timeout | undefined;
   #wake: () => void = () => {};
+  /** Whether all was told. */
+  done = false;
 
   constructor(init: AgUiSourceInit) {
     this.#init = init;
-    this.#writer = new EventWriter(askedIdOf(init.feedRunId));
-  }
-
-  /** Writes how the stream begins. */
-  begin(said: Said): void {
-    const { threadId, runId } = this.#init;
-    this.#variables = said.variables;
-    this.#sure.push({ type: "RUN_STARTED", threadId, runId, protocolVersion: PROTOCOL_VERSION });
-    this.#sure.push({ type: "STATE_SNAPSHOT", snapshot: said.variables });
-    this.#restate(said);
+    this.#writer = new EventWriter(messageIdOf(inputIdOf(init.run?.runId ?? "")));
+    this.#variables = init.said.variables;
+    this.#sure = [
+      { type: "RUN_STARTED", ...init.names, protocolVersion: PROTOCOL_VERSION },
+      { type: "STATE_SNAPSHOT", snapshot: this.#variables },
+    ];
+    this.#restate(init.said);
   }
 
   attach(wake: () => void): () => void {
     this.#wake = wake;
-    const detach = this.#init.feed?.attach(wake);
+    const detach = this.#init.run?.feed.attach(wake);
     return () => {
+      clearTimeout(this.#timer);
       detach?.();
-      this.leave();
     };
   }
 
-  /** The reader is gone. */
-  leave(): void {
-    clearTimeout(this.#timer);
-    if (!this.#left && !this.#done) this.#init.onLeft();
-    this.#left = true;
-  }
-
   async take(): Promise<string | null> {
-    if (this.#done) return null;
+    if (this.done) return null;
+    const { run } = this.#init;
     // What makes no event, such as what a snapshot has already, is no reason to wait for more.
-    for (let more = true; more && !this.#done; ) {
-      const fed = this.#init.feed === null ? null : await this.#init.feed.take();
+    for (let more = true; more && !this.done; ) {
+      const fed = run === null ? null : await run.feed.take();
       for (const one of fed ?? []) await this.#tell(one);
+      const interrupts = this.#interrupts();
       if (fed === null) await this.#finish({ type: "success" });
-      else if (fed.length > 0) this.#rest();
-      else if (this.#quiet) await this.#interrupt();
-      if ((this.#init.feed?.seen ?? 0) >= this.#known) this.#release();
+      else if (fed.length > 0) this.#rest(interrupts.length > 0);
+      else if (this.#quiet && interrupts.length > 0) await this.#finish({ type: "interrupt", interrupts });
+      if (run !== null && run.feed.seen >= this.#known) this.#release();
       more = fed !== null && fed.length > 0 && this.#sure.length === 0;
     }
     const frames = this.#sure.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
@@ -99,10 +92,14 @@ export class AgUiSource implements FrameSource {
   }
 
   async #tell({ event: told, seq }: FedEvent): Promise<void> {
-    if (this.#done) return;
+    if (this.done) return;
     const event = told as RunEvent;
     if (event.type === "run-finished") return this.#finish({ type: "success" });
-    if (event.type === "run-failed") return this.#fail(event.error);
+    if (event.type === "run-failed") {
+      const { code, message } = event.error;
+      if (code === "ABORTED") return this.#finish({ type: "cancelled" });
+      return this.#end({ type: "RUN_ERROR", message, ...(code !== null && { code }) });
+    }
     if (event.type === "approval-required" && event.approval.innerRunId !== undefined) {
       this.#inner.set(event.approval.question, event.approval);
     }
@@ -124,11 +121,9 @@ export class AgUiSource implements FrameSource {
   }
 
   async #tellState(): Promise<void> {
-    const variables = await this.#init.readVariables();
-    const keys = new Set([...Object.keys(this.#variables), ...Object.keys(variables)]);
-    const delta = [...keys].flatMap((key) => changeOf(key, this.#variables, variables));
-    this.#variables = variables;
-    if (delta.length > 0) this.#held.push({ type: "STATE_DELTA", delta });
+    const snapshot = await this.#init.readVariables();
+    if (!sameJson(snapshot, this.#variables)) this.#held.push({ type: "STATE_SNAPSHOT", snapshot });
+    this.#variables = snapshot;
   }
 
   #release(): void {
@@ -136,50 +131,41 @@ export class AgUiSource implements FrameSource {
     this.#held = [];
   }
 
-  async #finish(outcome: Outcome): Promise<void> {
+  #finish(outcome: Outcome): Promise<void> {
+    return this.#end({ type: "RUN_FINISHED", ...this.#init.names, outcome });
+  }
+
+  async #end(event: AgUiEvent): Promise<void> {
     await this.#tellState();
-    this.#held.push(...this.#writer.end());
-    const { threadId, runId } = this.#init;
-    this.#held.push({ type: "RUN_FINISHED", threadId, runId, outcome });
+    this.#held.push(...this.#writer.endStep(), event);
     this.#release();
-    this.#done = true;
+    this.done = true;
   }
 
-  async #fail({ code, message }: RunError): Promise<void> {
-    if (code === "ABORTED") return this.#finish({ type: "cancelled" });
-    this.#held.push(...this.#writer.end(), { type: "RUN_ERROR", message, ...(code !== null && { code }) });
-    this.#release();
-    this.#done = true;
-  }
-
-  /** Something was told: silence counts from here on, where the run waits. */
-  #rest(): void {
+  /** Something was told: silence counts from here on, where the run asks something. */
+  #rest(asks: boolean): void {
     clearTimeout(this.#timer);
     this.#quiet = false;
-    if (this.#interrupts().length === 0) return;
+    if (!asks) return;
     this.#timer = setTimeout(() => {
       this.#quiet = true;
       this.#wake();
     }, QUIET_MS);
   }
 
-  async #interrupt(): Promise<void> {
-    const interrupts = this.#interrupts();
-    if (interrupts.length > 0) await this.#finish({ type: "interrupt", interrupts });
-  }
-
-  #interrupts(): AgUiInterrupt[] {
-    const own = this.#init.feed?.questions ?? [];
-    const asked = new Map([...this.#inner.values(), ...own].map((one) => [one.question, one]));
-    return [...asked.values()].flatMap((one) =>
-      this.#init.answered.has(one.question) ? [] : [interruptOf(one, this.#writer.calls.has(one.callId))],
-    );
+  /** What the run asks, and what runs inside of its tools ask, which only they know the end of. */
+  #interrupts(): Interrupt[] {
+    const own = this.#init.run?.feed.questions ?? [];
+    const asked = new Map<string, Question>([...this.#inner.values(), ...own].map((one) => [one.question, one]));
+    for (const question of this.#init.answered) asked.delete(question);
+    return [...asked.values()].map((one) => interruptOf(one, this.#writer.calls.has(one.callId)));
   }
 }
 
 type Outcome = Exclude<Extract<AgUiEvent, { type: "RUN_FINISHED" }>["outcome"], undefined>;
+type Question = Omit<Approval, "innerRunId"> & { readonly expiresAt?: string };
 
-/** What an answer to a question looks like, for a front end that makes a form of it. */
+/** What an answer looks like, for a front end that makes a form of it. */
 const ANSWER_SCHEMA = {
   type: "object",
   properties: { approved: { type: "boolean" }, reason: { type: "string" } },
@@ -187,28 +173,12 @@ const ANSWER_SCHEMA = {
   additionalProperties: false,
 };
 
-type Question = Pick<Approval, "question" | "callId" | "name" | "arguments" | "effects" | "reach"> & {
-  readonly expiresAt?: string;
-};
-
-function interruptOf({ question, callId, name, expiresAt, ...about }: Question, isOwn: boolean): AgUiInterrupt {
+function interruptOf(asked: Question, isOfRun: boolean): Interrupt {
+  const { question: id, callId, name, arguments: input, effects, reach, expiresAt } = asked;
   return {
-    id: question,
-    reason: isOwn ? "tool_call" : "confirmation",
-    message: `May ${name} run?`,
-    ...(isOwn ? { toolCallId: callId } : {}),
-    responseSchema: ANSWER_SCHEMA,
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    metadata: { name, arguments: about.arguments, effects: about.effects, reach: about.reach },
+    ...{ id, message: `May ${name} run?`, responseSchema: ANSWER_SCHEMA },
+    ...(isOfRun ? { reason: "tool_call", toolCallId: callId } : { reason: "confirmation" }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    metadata: { name, arguments: input, effects, reach },
   };
-}
-
-type Patch = Extract<AgUiEvent, { type: "STATE_DELTA" }>["delta"];
-
-/** How a variable changed, as a JSON Patch. */
-function changeOf(key: string, before: JsonObject, after: JsonObject): Patch {
-  const path = `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-  if (!Object.hasOwn(after, key)) return [{ op: "remove", path }];
-  const value = after[key];
-  return sameJson(before[key], value) && Object.hasOwn(before, key) ? [] : [{ op: "add", path, value }];
 }

@@ -1,24 +1,25 @@
 import type { RunEvent } from "../../../agent/run-event.ts";
 import type { AssistantMessage } from "../../../session/message.ts";
 import type { AgUiEvent } from "./ag-ui-core.ts";
-import { answerIdOf, reasoningIdOf, resultIdOf, sent, wholeText } from "./ag-ui-messages.ts";
+import { sent, wholeText } from "./ag-ui-messages.ts";
 
 type Spoken = "text" | "thinking";
 
-/** Writes the events of a run as events of AG-UI. Each turn of the model is a step. */
+/**
+ * Writes the events of a run as events of AG-UI, under the ids that `toAgUiMessages` gives. Words and calls are chunks,
+ * which a reader begins and ends by itself. Each turn of the model is a step.
+ */
 export class EventWriter {
   readonly #asked: string;
-  #events: AgUiEvent[] = [];
   #round = 1;
-  #open: Spoken | null = null;
   #inStep = false;
   /** What was written of the present round. */
   #written: Record<Spoken, string> = { text: "", thinking: "" };
   /** Some of it was missed, so that it is written once it is whole. */
   #missed = false;
-  /** The calls that were written. */
+  /** The calls of the run. */
   readonly calls: Set<string> = new Set();
-  /** What was written is not what the log says: the messages are to be restated. Nothing is open then. */
+  /** What was written is not what the log says: the messages are to be restated. */
   astray = false;
 
   /** `asked` is the id of the message that asked for the run. */
@@ -28,115 +29,74 @@ export class EventWriter {
 
   /** What an event adds. */
   take(event: RunEvent): AgUiEvent[] {
-    this.#events = [];
     switch (event.type) {
       case "text-delta":
-        if (!this.#missed) this.#write("text", event.text);
-        break;
+        return this.#missed ? [] : this.#words("text", event.text);
       case "thinking-delta":
-        if (!this.#missed) this.#write("thinking", event.text);
-        break;
+        return this.#missed ? [] : this.#words("thinking", event.text);
       case "run-started":
       case "model-retry":
         // What was said in this round is void.
-        if (this.#written.text + this.#written.thinking !== "") this.astray = true;
-        this.#endRound();
-        break;
+        this.astray ||= this.#inStep;
+        return this.endStep();
       case "events-dropped":
         this.#missed = true;
-        break;
+        return [];
       case "round-finished":
-        this.#whole(event.message);
-        break;
+        return this.#whole(event.message);
       case "tool-finished": {
         const { callId: toolCallId, message } = event;
-        const messageId = resultIdOf(this.#asked, this.#round - 1, toolCallId);
-        this.#events.push({ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(message.content) });
-        break;
+        const messageId = `${this.#asked}/${this.#round - 1}/${toolCallId}`;
+        return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(message.content) }];
       }
       default:
-        break;
-    }
-    return this.#events;
-  }
-
-  /** Closes what is open. */
-  end(): AgUiEvent[] {
-    this.#events = [];
-    this.#endRound();
-    return this.#events;
-  }
-
-  #whole({ content, toolCalls = [] }: AssistantMessage): void {
-    for (const kind of ["thinking", "text"] as const) {
-      const whole = wholeText(content, kind);
-      if (whole.startsWith(this.#written[kind])) this.#write(kind, whole.slice(this.#written[kind].length));
-      else this.astray = true;
-    }
-    this.#close();
-    for (const { id: toolCallId, name, arguments: delta } of toolCalls) {
-      this.calls.add(toolCallId);
-      if (this.astray) continue;
-      this.#step();
-      const parentMessageId = answerIdOf(this.#asked, this.#round);
-      this.#events.push({ type: "TOOL_CALL_START", toolCallId, toolCallName: name, parentMessageId });
-      this.#events.push({ type: "TOOL_CALL_ARGS", toolCallId, delta }, { type: "TOOL_CALL_END", toolCallId });
-    }
-    this.#endRound();
-    this.#round += 1;
-  }
-
-  #write(kind: Spoken, delta: string): void {
-    if (delta === "") return;
-    this.#step();
-    if (this.#open !== kind) this.#begin(kind);
-    const messageId = this.#idOf(kind);
-    this.#events.push({
-      type: kind === "text" ? "TEXT_MESSAGE_CONTENT" : "REASONING_MESSAGE_CONTENT",
-      messageId,
-      delta,
-    });
-    this.#written[kind] += delta;
-  }
-
-  #begin(kind: Spoken): void {
-    this.#close();
-    this.#open = kind;
-    const messageId = this.#idOf(kind);
-    if (kind === "text") this.#events.push({ type: "TEXT_MESSAGE_START", messageId, role: "assistant" });
-    else {
-      this.#events.push({ type: "REASONING_START", messageId });
-      this.#events.push({ type: "REASONING_MESSAGE_START", messageId, role: "reasoning" });
+        return [];
     }
   }
 
-  #close(): void {
-    if (this.#open === null) return;
-    const messageId = this.#idOf(this.#open);
-    if (this.#open === "text") this.#events.push({ type: "TEXT_MESSAGE_END", messageId });
-    else this.#events.push({ type: "REASONING_MESSAGE_END", messageId }, { type: "REASONING_END", messageId });
-    this.#open = null;
+  /** Ends the step that is under way. */
+  endStep(): AgUiEvent[] {
+    const events: AgUiEvent[] = this.#inStep ? [{ type: "STEP_FINISHED", stepName: this.#stepName }] : [];
+    this.#inStep = false;
+    this.#missed = false;
+    this.#written = { text: "", thinking: "" };
+    return events;
   }
 
-  #idOf(kind: Spoken): string {
-    const id = answerIdOf(this.#asked, this.#round);
-    return kind === "text" ? id : reasoningIdOf(id);
-  }
-
-  #step(): void {
-    if (!this.#inStep) this.#events.push({ type: "STEP_STARTED", stepName: this.#stepName() });
+  #beginStep(): AgUiEvent[] {
+    if (this.#inStep) return [];
     this.#inStep = true;
+    return [{ type: "STEP_STARTED", stepName: this.#stepName }];
   }
 
-  #stepName(): string {
+  get #stepName(): string {
     return `round ${this.#round}`;
   }
 
-  #endRound(): void {
-    this.#close();
-    if (this.#inStep) this.#events.push({ type: "STEP_FINISHED", stepName: this.#stepName() });
-    this.#inStep = false;
-    this.#written = { text: "", thinking: "" };
-    this.#missed = false;
+  #words(kind: Spoken, delta: string): AgUiEvent[] {
+    if (delta === "") return [];
+    this.#written[kind] += delta;
+    const id = `${this.#asked}/${this.#round}`;
+    const chunk: AgUiEvent =
+      kind === "text"
+        ? { type: "TEXT_MESSAGE_CHUNK", messageId: id, role: "assistant", delta }
+        : { type: "REASONING_MESSAGE_CHUNK", messageId: `${id}/thought`, delta };
+    return [...this.#beginStep(), chunk];
+  }
+
+  #whole({ content, toolCalls = [] }: AssistantMessage): AgUiEvent[] {
+    const events = (["thinking", "text"] as const).flatMap((kind) => {
+      const [written, whole] = [this.#written[kind], wholeText(content, kind)];
+      this.astray ||= !whole.startsWith(written);
+      return this.astray ? [] : this.#words(kind, whole.slice(written.length));
+    });
+    const parentMessageId = `${this.#asked}/${this.#round}`;
+    for (const { id: toolCallId, name: toolCallName, arguments: delta } of toolCalls) {
+      this.calls.add(toolCallId);
+      events.push(...this.#beginStep(), { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId, delta });
+    }
+    events.push(...this.endStep());
+    this.#round += 1;
+    return events;
   }
 }
