@@ -56,6 +56,18 @@ describe("a call that needs approval", () => {
     expect(run.pendingApprovals).toEqual([]);
   });
 
+  test("is asked about at once with the others of its answer, each of which says how many follow", async () => {
+    const [pay, look] = [toolOf("pay", () => "paid", asks), toolOf("look", () => "seen")];
+    const run = runOf([callOf("1", "pay"), callOf("2", "look"), callOf("3", "pay"), callOf("4", "pay")], [pay, look]);
+    await nextEvent(run, "approval-required", ({ approval }) => approval.callId === "4");
+    expect(run.pendingApprovals.map(({ callId, following }) => [callId, following])).toEqual([
+      ["1", 2],
+      ["3", 1],
+      ["4", undefined],
+    ]);
+    run.abort();
+  });
+
   test("that is denied does not run, and the model hears why", async () => {
     const ran: unknown[] = [];
     const pay = toolOf("pay", (args) => ran.push(args), asks);

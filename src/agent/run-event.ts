@@ -18,6 +18,8 @@ export interface Approval {
   readonly effects: ToolEffects;
   /** Where it would act, and what it could reach from there; null where nothing is known. */
   readonly reach: SandboxReach | null;
+  /** How many questions of the same answer follow at once; none where it is left out. */
+  readonly following?: number;
   /** The run inside of a tool that asks, where the call is not the run's own. */
   readonly innerRunId?: string;
 }

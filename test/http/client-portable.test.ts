@@ -11,6 +11,7 @@ test.for([
   {
     door: "ui",
     shares: [
+      "src/agent/said-once.ts",
       "src/http/chat-wire.ts",
       "src/http/client/client-error.ts",
       "src/http/client/event-parser.ts",

@@ -113,20 +113,24 @@ export class ToolDispatch {
 
   async #askForApprovals(): Promise<void> {
     const { approvals, executor, progress } = this.#host;
-    for (const prepared of this.#prepared) {
-      if (!("tool" in prepared) || !prepared.needsApproval) continue;
+    const before = (prepared: PreparedCall) => this.#resume?.approvals.get(prepared.call.id);
+    const asking = this.#prepared.filter((prepared) => "tool" in prepared && prepared.needsApproval) as Runnable[];
+    let following = asking.filter((prepared) => before(prepared)?.decision == null).length;
+    for (const prepared of asking) {
       const { call, tool } = prepared;
       // Who runs tools in another way may do so anywhere.
       const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
       const reach = known ? await progress.output.sandboxReach() : null;
+      if (before(prepared)?.decision == null) following -= 1;
       const asked = {
         callId: call.id,
         name: call.name,
         arguments: argumentsOf(prepared),
         effects: effectsOf(tool),
         reach,
+        ...(following === 0 ? {} : { following }),
       };
-      await approvals.ask(asked, this.#resume?.approvals.get(call.id));
+      await approvals.ask(asked, before(prepared));
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Model } from "../../agent/model/model.ts";
-import { CheckpointNotFoundError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { CheckpointNotFoundError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
@@ -12,6 +12,25 @@ export async function visibleHead({ manager }: ServerServices, id: string, calle
   const head = await manager.head(id, { actor: caller, gather: true });
   if (head === null) throw new SessionNotFoundError(id);
   return head;
+}
+
+/** The ids that front ends make: 16 letters and digits, as the AI SDK does, or a UUID. Nobody can guess one. */
+const MADE_ID = /^(?:[0-9A-Za-z]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+
+/** Whether a session could begin under an id that a front end chose: no other could, as its refusal would tell of a session. */
+export async function mayBegin({ manager }: ServerServices, id: string): Promise<boolean> {
+  return MADE_ID.test(id) && (await manager.head(id)) === null;
+}
+
+/** A session that the caller may see; one that could begin under the id is made, and is the caller's. */
+export async function visibleOrNewHead(services: ServerServices, id: string, caller: Caller): Promise<SessionHead> {
+  if (await mayBegin(services, id)) {
+    await services.manager.create({ id, userId: caller.userId }).catch((error: unknown) => {
+      // Another request was faster.
+      if (!(error instanceof SessionError && error.code === "SESSION_EXISTS")) throw error;
+    });
+  }
+  return visibleHead(services, id, caller);
 }
 
 /** A session for whoever writes to it; one that is not active is refused, and stays as it is. */

@@ -105,20 +105,31 @@ test("thoughts and texts keep their order, streamed or not", async () => {
 test("behind a call that waits, only those are shown that wait too or are done", async () => {
   const waiting = [
     whole(null, "look", "pay", "read", "send"),
-    asks("pay"),
+    asks("pay", { following: 1 }),
     asks("send"),
     started("look"),
-    started("read"),
   ];
   const shown = ["step-start", "tool-look look-1: input-available", "tool-pay pay-1: approval-requested"];
   expect(await written(waiting)).toEqual([...shown, "tool-send send-1: approval-requested"]);
+  const done = [...waiting, result("look"), started("pay"), result("pay"), started("read"), result("read")];
+  expect((await written(done)).slice(-2)).toEqual([
+    "tool-send send-1: approval-requested",
+    "tool-read read-1: output-available",
+  ]);
+});
+
+test("it waits once all questions are asked, all calls before them are done and none of them is answered", () => {
   const writer = new AnswerWriter("m");
-  const states = [...waiting, result("look")].map((event) => {
+  const waits = (event: Told, ...open: readonly string[]): boolean => {
     writer.take({ ...event, runId: "r" } as RunEvent);
-    return writer.waitsFor(["pay-1", "send-1"]);
-  });
-  expect(states).toEqual([false, false, false, false, false, true]);
+    return writer.waitsFor(open);
+  };
+  expect(waits(whole(null, "look", "pay", "read", "send"))).toBe(false);
+  expect(waits(asks("pay", { following: 1 }), "pay-1")).toBe(false);
+  expect(waits(asks("send"), "pay-1", "send-1")).toBe(false);
+  expect(waits(result("look"), "pay-1", "send-1")).toBe(true);
   expect(writer.waitsFor(["send-1"])).toBe(false);
+  expect(waits(started("pay"), "send-1")).toBe(false);
 });
 
 test("who answers a question gets what follows it, and the end of a run that is over", async () => {

@@ -1,55 +1,32 @@
 import type { UIMessageChunk } from "./ai-sdk.ts";
-import type { Approval, RunEvent } from "../../agent/run-event.ts";
-import type { AssistantMessage, ToolMessage } from "../../session/message.ts";
-import { inputOf, outcomeOf, partsOf, wholeText } from "./ui-parts.ts";
+import type { RunEvent } from "../../agent/run-event.ts";
+import { SaidOnce, type SaidPiece } from "../../agent/said-once.ts";
+import type { AssistantMessage } from "../../session/message.ts";
+import { callOf, callParts, partsOf, type UICall, type UICallPart } from "./ui-parts.ts";
 
-type Spoken = "text" | "thinking";
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
 
 const CHUNK_NAME = { text: "text", thinking: "reasoning" } as const;
 
-/** What was said in a round: what a reader has of it, and what the present try of the model has come to. */
-interface Said {
-  written: string;
-  tried: string;
-}
-
-/** A call of the present round, as far as a reader knows of it. */
-interface OpenCall {
-  readonly name: string;
-  readonly input: unknown;
-  shown: boolean;
-}
-
-/**
- * Writes the events of a run as the chunks of one message of the AI SDK.
- *
- * - What was streamed cannot be taken back there. After a retry or a takeover it therefore writes on only where the new
- *   words begin with those that were written; else the whole answer follows in a part of its own.
- * - What was missed of the stream is written when the answer is whole.
- * - While a call waits for approval, those after it that need none are shown once they are done, so that a front end sees
- *   a round whose calls all have a result or wait for a person's word.
- */
+/** Writes the events of a run as the chunks of one message of the AI SDK, which shows what `toUIMessages` shows. */
 export class AnswerWriter {
   readonly #messageId: string;
-  #chunks: UIMessageChunk[] = [];
-  #parts = 0;
-  #open: { readonly kind: Spoken; readonly id: string } | null = null;
-  #inStep = false;
-  #said: Record<Spoken, Said> = nothingSaid();
-  /** Some of what was said in this round was voided or missed: pieces cannot be written as they come. */
-  #astray = false;
-  #missed = false;
-  /** Whether the present round's answer is whole: in a log that is before its calls run, in a process after. */
-  #whole = false;
-  /** The calls of the round that have no result, and those that had one before the answer was whole. */
-  readonly #calls = new Map<string, OpenCall>();
-  readonly #settledEarly = new Set<string>();
-  readonly #asked = new Set<string>();
-  /** Calls inside of tools that wait for approval. */
-  readonly #inner = new Set<string>();
   /** Questions that are still to come in what the reader has already. */
   readonly #known: Set<string>;
+  readonly #said = new SaidOnce();
+  #chunks: UIMessageChunk[] = [];
+  #parts = 0;
+  #open: { readonly kind: SaidPiece["kind"]; readonly id: string } | null = null;
+  #inStep = false;
+  /** Whether the answer of the step is whole: in a log that is before its calls run, in a process after. */
+  #whole = false;
+  #calls = new Map<string, UICall>();
+  /** The states of the calls that the reader sees. */
+  #states = new Map<string, UICallPart["state"]>();
+  /** Calls inside of tools that wait for approval. */
+  readonly #inner = new Set<string>();
+  /** How many questions follow at once. */
+  #following = 0;
   #ended = false;
 
   /** What was told up to the last of the questions `after` is left out: who answers them has it. */
@@ -58,16 +35,18 @@ export class AnswerWriter {
     this.#known = new Set(after);
   }
 
-  /** Whether the run has ended, or waits with nothing else to tell. */
+  /** Whether the message has ended. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Whether nothing follows before one of these calls has a person's word. */
+  /** Whether nothing follows before one of these calls, of which all that wait are given, has a person's word. */
   waitsFor(callIds: readonly string[]): boolean {
-    const [next] = this.#calls.keys();
-    if (this.#known.size > 0) return false;
-    return this.#inner.size > 0 || (next !== undefined && this.#asked.has(next) && callIds.includes(next));
+    if (this.#known.size > 0 || this.#following > 0) return false;
+    const open = [...this.#states].filter(([, state]) => !state.startsWith("output-"));
+    const waits = ([id, state]: (typeof open)[number]): boolean =>
+      state === "approval-requested" && callIds.includes(id);
+    return this.#inner.size > 0 || (open.length > 0 && open.every(waits));
   }
 
   /** How the message begins. */
@@ -79,6 +58,7 @@ export class AnswerWriter {
   take(event: RunEvent): UIMessageChunk[] {
     this.#chunks = [];
     const known = this.#known.size > 0;
+    for (const piece of this.#said.take(event)) this.#write(piece);
     this.#tell(event);
     return known && !this.#ended ? [] : this.#chunks;
   }
@@ -92,30 +72,21 @@ export class AnswerWriter {
 
   #tell(event: RunEvent): void {
     switch (event.type) {
-      case "text-delta":
-        this.#piece("text", event.text);
-        break;
-      case "thinking-delta":
-        this.#piece("thinking", event.text);
-        break;
-      case "run-started":
-      case "model-retry":
-        this.#voidRound();
-        break;
-      case "events-dropped":
-        this.#missed = true;
-        break;
       case "round-finished":
         this.#round(event.message);
         break;
       case "tool-started":
-        this.#started(event);
+        this.#call(event.callId, event.name, event.arguments).started = true;
+        this.#showCalls();
         break;
       case "approval-required":
-        this.#approval(event.approval);
+        this.#approval(event);
         break;
       case "approval-settled":
-        this.#settled(event.callId);
+        if (this.#inner.delete(event.callId)) this.#result(event.callId, { name: "", content: null });
+        break;
+      case "run-parked":
+        this.#following = 0;
         break;
       case "tool-finished":
         this.#result(event.callId, event.message);
@@ -131,70 +102,26 @@ export class AnswerWriter {
     }
   }
 
-  #piece(kind: Spoken, text: string): void {
-    if (this.#missed) return;
-    const said = this.#said[kind];
-    said.tried += text;
-    if (!this.#astray) this.#write(kind, text);
-    else if (said.tried.length > said.written.length && said.tried.startsWith(said.written)) {
-      this.#write(kind, said.tried.slice(said.written.length));
-    }
-  }
-
-  #voidRound(): void {
-    for (const said of Object.values(this.#said)) {
-      if (said.written !== "") this.#astray = true;
-      said.tried = "";
-    }
-    this.#missed = false;
-  }
-
-  #round(message: AssistantMessage): void {
-    this.#step();
-    const { text, thinking } = this.#said;
-    if (text.written === "" && thinking.written === "") {
-      for (const part of partsOf(message.content)) {
-        if (part.type === "text") this.#write("text", part.text);
-        else if (part.type === "reasoning") this.#write("thinking", part.text);
-        this.#close();
-      }
-    } else {
-      this.#rest("thinking", wholeText(message, "thinking"));
-      this.#rest("text", wholeText(message, "text"));
-    }
+  #round({ content, toolCalls = [] }: AssistantMessage): void {
+    if (this.#whole || !this.#inStep) this.#step();
     this.#close();
-    for (const part of partsOf(message.content)) {
+    for (const part of partsOf(content)) {
       if (part.type === "file") this.#chunks.push({ type: "file", url: part.url, mediaType: part.mediaType });
     }
-    for (const call of message.toolCalls ?? []) {
-      if (!this.#settledEarly.delete(call.id)) this.#callOf(call.id, call.name, inputOf(call));
-    }
-    this.#said = nothingSaid();
-    this.#astray = false;
-    this.#missed = false;
+    // What is asked about them comes before any of them starts, so that they are shown with the first that is heard of one.
+    const known = this.#calls;
+    this.#calls = new Map(toolCalls.map((call) => [call.id, known.get(call.id) ?? callOf(call)]));
     this.#whole = true;
-    if (this.#calls.size === 0) this.#endStep();
   }
 
-  /** What is left of a text when it is whole. */
-  #rest(kind: Spoken, whole: string): void {
-    const { written } = this.#said[kind];
-    const follows = whole.startsWith(written);
-    if (!follows) this.#close();
-    this.#write(kind, follows ? whole.slice(written.length) : whole);
-  }
-
-  #write(kind: Spoken, text: string): void {
-    if (text === "") return;
-    this.#step();
-    const name = CHUNK_NAME[kind];
-    if (this.#open?.kind !== kind) {
+  #write({ kind, text, begins }: SaidPiece): void {
+    if (this.#whole || !this.#inStep) this.#step();
+    if (this.#open?.kind !== kind || begins === true) {
       this.#close();
       this.#open = { kind, id: `${++this.#parts}` };
-      this.#chunks.push({ type: `${name}-start`, id: this.#open.id });
+      this.#chunks.push({ type: `${CHUNK_NAME[kind]}-start`, id: this.#open.id });
     }
-    this.#chunks.push({ type: `${name}-delta`, id: this.#open.id, delta: text });
-    this.#said[kind].written += text;
+    this.#chunks.push({ type: `${CHUNK_NAME[kind]}-delta`, id: this.#open.id, delta: text });
   }
 
   #close(): void {
@@ -203,84 +130,84 @@ export class AnswerWriter {
   }
 
   #step(): void {
-    if (this.#inStep && !this.#whole) return;
     this.#endStep();
-    this.#calls.clear();
-    this.#whole = false;
-    this.#inStep = true;
     this.#chunks.push({ type: "start-step" });
+    this.#calls = new Map();
+    this.#states = new Map();
+    this.#inStep = true;
+    this.#whole = false;
   }
 
   #endStep(): void {
+    this.#close();
     if (this.#inStep) this.#chunks.push({ type: "finish-step" });
     this.#inStep = false;
   }
 
-  #started({ callId, name, arguments: input }: EventOf<"tool-started">): void {
-    const call = this.#callOf(callId, name, input);
-    this.#asked.delete(callId);
-    if (this.#asked.size === 0) this.#show(callId, call);
-  }
-
-  #approval({ callId, name, arguments: input, question, innerRunId }: Approval): void {
+  #approval({
+    approval: { callId, name, arguments: input, question, innerRunId, following = 0 },
+  }: EventOf<"approval-required">): void {
     this.#known.delete(question);
-    for (const [id, call] of this.#calls) {
-      if (id === callId || this.#asked.has(id)) break;
-      this.#show(id, call);
-    }
-    if (innerRunId === undefined) {
-      this.#show(callId, this.#callOf(callId, name, input));
-      this.#asked.add(callId);
-    } else {
-      this.#show(callId, { name, input, shown: false });
+    this.#following = following;
+    if (innerRunId !== undefined) {
       this.#inner.add(callId);
+      this.#calls.set(callId, { id: callId, name, input });
     }
-    this.#chunks.push({ type: "tool-approval-request", approvalId: question, toolCallId: callId });
+    this.#call(callId, name, input).question = question;
+    this.#showCalls();
   }
 
-  #settled(callId: string): void {
-    if (this.#inner.delete(callId))
-      this.#chunks.push({ type: "tool-output-available", toolCallId: callId, output: null });
+  #result(callId: string, { name, ...result }: { readonly name: string } & NonNullable<UICall["result"]>): void {
+    this.#call(callId, name, {}).result = result;
+    this.#showCalls();
   }
 
-  #result(callId: string, message: ToolMessage): void {
-    this.#show(callId, this.#callOf(callId, message.name, {}));
-    const outcome = outcomeOf(message);
-    if (outcome.state === "output-denied") this.#chunks.push({ type: "tool-output-denied", toolCallId: callId });
-    else if (outcome.state === "output-error")
-      this.#chunks.push({ type: "tool-output-error", toolCallId: callId, errorText: outcome.errorText });
-    else this.#chunks.push({ type: "tool-output-available", toolCallId: callId, output: outcome.output });
-    this.#asked.delete(callId);
-    this.#calls.delete(callId);
-    if (!this.#whole) this.#settledEarly.add(callId);
-    else if (this.#calls.size === 0) this.#endStep();
-  }
-
-  #callOf(callId: string, name: string, input: unknown): OpenCall {
-    const call = this.#calls.get(callId) ?? { name, input, shown: false };
-    this.#calls.set(callId, call);
+  /** A call of the present step; one that is not of the last step, which is whole, is of the next. */
+  #call(id: string, name: string, input: unknown): UICall {
+    const known = this.#calls.get(id);
+    if (known !== undefined && known.result === undefined) return known;
+    if (this.#whole || !this.#inStep) this.#step();
+    const call: UICall = { id, name, input };
+    this.#calls.set(id, call);
     return call;
   }
 
-  #show(toolCallId: string, call: OpenCall): void {
-    if (call.shown) return;
-    call.shown = true;
-    if (!this.#inStep) this.#step();
+  /** Shows what has changed of the calls. */
+  #showCalls(): void {
     this.#close();
-    this.#chunks.push({ type: "tool-input-available", toolCallId, toolName: call.name, input: call.input });
+    for (const part of callParts(this.#calls.values())) {
+      const { toolCallId, state, input } = part;
+      const shown = this.#states.get(toolCallId);
+      if (shown === undefined) {
+        const toolName = part.type.slice("tool-".length);
+        this.#chunks.push({ type: "tool-input-available", toolCallId, toolName, input });
+      }
+      if (shown !== state && state !== "input-available") this.#chunks.push(stateChunk(part));
+      this.#states.set(toolCallId, state);
+    }
   }
 
   #finish(chunk: UIMessageChunk): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#close();
     this.#endStep();
     this.#chunks.push(chunk);
   }
 }
 
-function nothingSaid(): Record<Spoken, Said> {
-  return { text: { written: "", tried: "" }, thinking: { written: "", tried: "" } };
+/** What has become of a call. */
+function stateChunk(part: UICallPart): UIMessageChunk {
+  const { toolCallId } = part;
+  switch (part.state) {
+    case "approval-requested":
+      return { type: "tool-approval-request", approvalId: part.approval.id, toolCallId };
+    case "output-available":
+      return { type: "tool-output-available", toolCallId, output: part.output };
+    case "output-error":
+      return { type: "tool-output-error", toolCallId, errorText: part.errorText };
+    default:
+      return { type: "tool-output-denied", toolCallId };
+  }
 }
 
 function failureChunk({ error }: EventOf<"run-failed">): UIMessageChunk {

@@ -34,97 +34,87 @@ export interface SkeinChatTransport<Message extends UIMessage> extends ChatTrans
 export function createChatTransport<Message extends UIMessage = UIMessage>(
   init: ChatTransportInit = {},
 ): SkeinChatTransport<Message> {
-  return new HttpChatTransport<Message>(init);
-}
+  const latest = new Map<string, Followed>();
+  const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 
-type Sent<Message extends UIMessage> = Parameters<ChatTransport<Message>["sendMessages"]>[0];
-type Joined<Message extends UIMessage> = Parameters<ChatTransport<Message>["reconnectToStream"]>[0];
-
-class HttpChatTransport<Message extends UIMessage> implements SkeinChatTransport<Message> {
-  readonly resumeStreamIsReplay = true;
-  readonly #init: ChatTransportInit;
-  readonly #api: string;
-  readonly #latest = new Map<string, Followed>();
-
-  constructor(init: ChatTransportInit) {
-    this.#init = init;
-    this.#api = (init.api ?? "/api/chat").replace(/\/$/, "");
-  }
-
-  async sendMessages(sent: Sent<Message>): Promise<ReadableStream<UIMessageChunk>> {
-    const { chatId, messages, trigger, messageId, abortSignal } = sent;
-    // What is said after a stop would be refused while the run goes on.
-    await this.#latest.get(chatId)?.stopped;
-    const last = messages.at(-1);
-    const runId = last?.role === "user" ? runIdOf(last.id, isAgain(sent) ? uuidv7() : undefined) : undefined;
-    const known = { id: chatId, messages: last === undefined ? [] : [last], trigger, messageId, runId };
-    const followed = this.#follow(chatId, abortSignal, runId);
-    const response = await this.#ask("", sent, { body: { ...this.#init.body, ...sent.body, ...known } });
-    return chunksOf(response, followed);
-  }
-
-  async reconnectToStream(joined: Joined<Message>): Promise<ReadableStream<UIMessageChunk> | null> {
-    const { chatId, abortSignal } = joined;
-    const before = this.#latest.get(chatId);
-    if (before !== undefined) before.replaced = true;
-    const followed = this.#follow(chatId, abortSignal, undefined);
-    const response = await this.#ask(`/${encodeSegment(chatId)}/stream`, joined, {});
-    return response.status === 204 ? null : chunksOf(response, followed);
-  }
-
-  async messages(chatId: string): Promise<Message[]> {
-    const response = await this.#ask(`/${encodeSegment(chatId)}`, {}, {});
-    return ((await response.json()) as { messages: Message[] }).messages;
-  }
-
-  /** Stops the run once the signal aborts, which a person did, or a stream that took the place of this one. */
-  #follow(chatId: string, signal: AbortSignal | undefined, runId: string | undefined): Followed {
-    const followed: Followed = { runId, replaced: false, stopped: null };
-    this.#latest.set(chatId, followed);
+  /** Stops the run once the signal aborts: a person did that, unless another stream takes the place of this one. */
+  const follow = (chatId: string, signal: AbortSignal | undefined, runId?: string): Followed => {
+    const followed: Followed = { runId };
+    latest.set(chatId, followed);
     const stop = async (): Promise<void> => {
       // The stream that takes the place of this one begins right after the abort.
       await new Promise((resolve) => setTimeout(resolve));
-      if (followed.replaced) return;
-      const body = followed.runId === undefined ? {} : { runId: followed.runId };
-      await this.#ask(`/${encodeSegment(chatId)}/stop`, {}, { body, keepalive: true });
+      if (latest.get(chatId) !== followed) return;
+      await ask(init, pathOf(chatId, "/stop"), { json: { runId: followed.runId }, keepalive: true });
     };
     const onAbort = (): void => {
       followed.stopped = stop().catch(() => {});
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     return followed;
-  }
+  };
 
-  async #ask(
-    path: string,
-    { headers, abortSignal }: { headers?: Record<string, string> | Headers; abortSignal?: AbortSignal | undefined },
-    { body, keepalive }: { body?: object; keepalive?: true },
-  ): Promise<Response> {
-    const { headers: own = {}, credentials, fetch = globalThis.fetch } = this.#init;
-    const given = new Headers(typeof own === "function" ? await own() : own);
-    for (const [name, value] of new Headers(headers ?? {})) given.set(name, value);
-    if (body !== undefined) given.set("content-type", "application/json");
-    const response = await fetch(this.#api + path, {
-      method: body === undefined ? "GET" : "POST",
-      headers: given,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(credentials === undefined ? {} : { credentials }),
-      ...(abortSignal === undefined ? {} : { signal: abortSignal }),
-      ...(keepalive === undefined ? {} : { keepalive }),
-    });
-    if (!response.ok) throw await errorOf(response);
-    return response;
-  }
+  return {
+    async sendMessages({ chatId, messages, trigger, messageId, body, ...options }) {
+      // What is said after a stop would be refused while the run goes on.
+      await latest.get(chatId)?.stopped;
+      const last = messages.slice(-1);
+      const asks = last.find(({ role }) => role === "user")?.id;
+      // A message that was answered before is answered once more, or was changed.
+      const again = trigger === "regenerate-message" || messageId !== undefined ? uuidv7() : undefined;
+      const runId = asks === undefined ? undefined : runIdOf(asks, again);
+      const followed = follow(chatId, options.abortSignal, runId);
+      const json = { ...init.body, ...body, id: chatId, messages: last, trigger, messageId, runId };
+      return chunksOf(await ask(init, "", { ...options, json }), followed);
+    },
+    async reconnectToStream({ chatId, ...options }) {
+      const followed = follow(chatId, options.abortSignal);
+      const response = await ask(init, pathOf(chatId, "/stream"), options);
+      return response.status === 204 ? null : chunksOf(response, followed);
+    },
+    async messages(chatId) {
+      const response = await ask(init, pathOf(chatId), {});
+      return ((await response.json()) as { messages: Message[] }).messages;
+    },
+    // AI SDK 6 asks whether what is streamed again begins at the beginning.
+    ...{ resumeStreamIsReplay: true },
+  };
 }
 
 /** A stream of a chat. */
 interface Followed {
   /** The run that it tells of, as soon as that is known. */
   runId: string | undefined;
-  /** Whether another stream of the chat took its place. */
-  replaced: boolean;
   /** Resolves once the server was told to stop the run. */
-  stopped: Promise<void> | null;
+  stopped?: Promise<void>;
+}
+
+async function ask(
+  { api = "/api/chat", headers: own = {}, credentials, fetch = globalThis.fetch }: ChatTransportInit,
+  path: string,
+  { headers = {}, abortSignal, json, keepalive = false }: AskOptions,
+): Promise<Response> {
+  const given = new Headers(typeof own === "function" ? await own() : own);
+  for (const [name, value] of new Headers(headers)) given.set(name, value);
+  if (json !== undefined) given.set("content-type", "application/json");
+  const response = await fetch(api.replace(/\/$/, "") + path, {
+    method: json === undefined ? "GET" : "POST",
+    headers: given,
+    keepalive,
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    ...(credentials === undefined ? {} : { credentials }),
+    ...(abortSignal === undefined ? {} : { signal: abortSignal }),
+  });
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+interface AskOptions {
+  readonly headers?: Record<string, string> | Headers;
+  readonly abortSignal?: AbortSignal | undefined;
+  /** Said with a POST; without it, a GET asks. */
+  readonly json?: object;
+  readonly keepalive?: boolean;
 }
 
 function chunksOf({ body, headers }: Response, followed: Followed): ReadableStream<UIMessageChunk> {
@@ -141,9 +131,4 @@ function chunksOf({ body, headers }: Response, followed: Followed): ReadableStre
       },
     }),
   );
-}
-
-/** Whether a person's message was answered before: it is answered once more, or was changed. */
-function isAgain({ trigger, messageId }: Pick<Sent<UIMessage>, "trigger" | "messageId">): boolean {
-  return trigger === "regenerate-message" || messageId !== undefined;
 }

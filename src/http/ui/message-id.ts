@@ -2,7 +2,7 @@ import { inputIdOf } from "../../session/open-runs.ts";
 
 const INPUT = /^run:(.+?)(?:~[0-9a-f-]{36})?\/input$/s;
 
-/** The run that a person's message asks for; with `again`, one more under the same message, which was changed. */
+/** The run that a person's message asks for; with `again`, a UUID, one more under the same message. */
 export function runIdOf(messageId: string, again?: string): string {
   return again === undefined ? messageId : `${messageId}~${again}`;
 }
@@ -12,12 +12,12 @@ export function messageIdOf(turnId: string): string {
   return INPUT.exec(turnId)?.[1] ?? turnId;
 }
 
-/** The id of the answer to what a person said. On each branch there is one. */
-export function answerMessageIdOf(turnId: string): string {
-  return `${messageIdOf(turnId)}/answer`;
+/** The id of the answer to a message of a person. On each branch there is one. */
+export function answerIdOf(messageId: string): string {
+  return `${messageId}/answer`;
 }
 
-/** The id of the answer of a run that was asked for with something said. */
-export function answerMessageIdOfRun(runId: string): string {
-  return answerMessageIdOf(inputIdOf(runId));
+/** The id of the answer that a run gives. */
+export function answerIdOfRun(runId: string): string {
+  return answerIdOf(messageIdOf(inputIdOf(runId)));
 }

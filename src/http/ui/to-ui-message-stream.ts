@@ -1,13 +1,7 @@
 import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { AnswerWriter } from "./answer-writer.ts";
-import { answerMessageIdOfRun } from "./message-id.ts";
-
-/**
- * How long a run that waits for a person's word must be silent before its message ends: it may ask for several calls, one
- * after the other.
- */
-export const QUIET_MS = 100;
+import { answerIdOfRun } from "./message-id.ts";
 
 /** How a run is streamed. */
 export interface UIMessageStreamOptions {
@@ -23,7 +17,7 @@ export interface UIMessageStreamOptions {
  */
 export function toUIMessageStream(
   run: Pick<SessionRun, "runId" | "listen" | "pendingApprovals">,
-  { messageId = answerMessageIdOfRun(run.runId), after = [] }: UIMessageStreamOptions = {},
+  { messageId = answerIdOfRun(run.runId), after = [] }: UIMessageStreamOptions = {},
 ): ReadableStream<UIMessageChunk> {
   const writer = new AnswerWriter(messageId, after);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -47,7 +41,8 @@ export function toUIMessageStream(
         // Here nothing follows a run that parks; elsewhere it goes on in the same log.
         write(event.type === "run-parked" ? writer.pause() : writer.take(event));
         if (writer.ended || !writer.waitsFor(run.pendingApprovals.map(({ callId }) => callId))) return;
-        timer = setTimeout(() => write(writer.pause()), QUIET_MS);
+        // Calls that need no approval start right after the questions.
+        timer = setTimeout(() => write(writer.pause()));
       });
       if (writer.ended) stop();
     },

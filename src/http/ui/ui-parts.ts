@@ -1,61 +1,85 @@
 import type { JSONValue, UIMessage } from "./ai-sdk.ts";
-import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../session/message.ts";
+import type { Content, ContentPart, ToolCall } from "../../session/message.ts";
 
 /** A part of a message of the AI SDK. */
 export type UIPart = UIMessage["parts"][number];
 
+/** A part that shows a call. */
+export type UICallPart = Extract<UIPart, { type: `tool-${string}` }>;
+
+interface CallResult {
+  readonly content: Content | null;
+  readonly isError?: boolean;
+}
+
+/** A call of an answer, as far as it is known what became of it. */
+export interface UICall {
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+  /** What is asked about it and has no answer. */
+  question?: string | undefined;
+  started?: boolean;
+  result?: CallResult;
+}
+
 /** The parts of what was said; what is empty makes none. */
 export function partsOf(content: Content | null): UIPart[] {
-  if (content === null || content === "") return [];
-  if (typeof content === "string") return [{ type: "text", text: content, state: "done" }];
-  return content.flatMap((part): UIPart[] => {
-    if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text, state: "done" }];
-    if (part.type === "thinking")
-      return part.text === "" ? [] : [{ type: "reasoning", text: part.text, state: "done" }];
-    return [fileOf(part)];
+  const parts = typeof content === "string" ? [{ type: "text", text: content } as const] : (content ?? []);
+  return parts.flatMap((part): UIPart[] => {
+    if (!("text" in part)) return [fileOf(part)];
+    if (part.text === "") return [];
+    return [{ type: part.type === "text" ? "text" : "reasoning", text: part.text, state: "done" }];
   });
 }
 
-/** The input of a call: what its arguments say, or their text where that is no JSON. */
-export function inputOf({ arguments: text }: Pick<ToolCall, "arguments">): unknown {
-  try {
-    return JSON.parse(text === "" ? "{}" : text) as unknown;
-  } catch {
-    return text;
-  }
+/**
+ * The parts of the calls of one answer, in their order. Those behind one that waits for approval are left out until they
+ * wait, too, or are done: a front end goes on by itself once each call that it sees has a result or a person's word.
+ */
+export function callParts(calls: Iterable<UICall>): UICallPart[] {
+  let waits = false;
+  return [...calls].flatMap((call) => {
+    const part = callPart(call);
+    const left = waits && part.state === "input-available" && call.started !== true;
+    waits ||= part.state === "approval-requested";
+    return left ? [] : [part];
+  });
 }
 
-/** How a call came out. */
-export type CallOutcome =
-  | { readonly state: "output-available"; readonly output: JSONValue }
-  | { readonly state: "output-error"; readonly errorText: string }
-  | { readonly state: "output-denied"; readonly reason: string };
+/** A call that a model has asked for. Its input is what its arguments say, or their text where that is no JSON. */
+export function callOf({ id, name, arguments: text }: ToolCall, question?: string): UICall {
+  return { id, name, input: text === "" ? {} : (dataOf(text) ?? text), question };
+}
 
-/** How a call came out, by its result; data is given as data, since a session keeps it as a text. */
-export function outcomeOf({ content, isError }: Pick<ToolMessage, "content" | "isError">): CallOutcome {
-  const text = typeof content === "string" ? content : null;
-  const data = text === null || !/^\s*[[{]/.test(text) ? null : dataOf(text);
-  if (isError !== true) return { state: "output-available", output: data ?? (content as JSONValue) };
+function callPart({ id: toolCallId, name, input, question, started, result }: UICall): UICallPart {
+  const part = { type: `tool-${name}`, toolCallId, input } as const;
+  if (result !== undefined) return { ...part, ...outcomeOf(result, toolCallId) };
+  if (question === undefined || started === true) return { ...part, state: "input-available" };
+  return { ...part, state: "approval-requested", approval: { id: question } };
+}
+
+/** How a call came out; data is given as data, since a session keeps it as a text. */
+function outcomeOf({ content, isError }: CallResult, id: string) {
+  const text =
+    typeof content === "string"
+      ? content
+      : partsOf(content)
+          .map((part) => ("text" in part ? part.text : ""))
+          .join("");
+  const data = typeof content === "string" && /^\s*[[{]/.test(text) ? dataOf(text) : undefined;
+  if (isError !== true) return { state: "output-available", output: data ?? (content as JSONValue) } as const;
   const { error_kind: kind, message } = (data ?? {}) as { readonly error_kind?: unknown; readonly message?: unknown };
-  const said = typeof message === "string" ? message : (text ?? textOfParts(content));
-  return kind === "denied" ? { state: "output-denied", reason: said } : { state: "output-error", errorText: said };
+  const reason = typeof message === "string" ? message : text;
+  if (kind !== "denied") return { state: "output-error", errorText: reason } as const;
+  return { state: "output-denied", approval: { id, approved: false, reason } } as const;
 }
 
-/** The text of an answer in one piece, as it is streamed. */
-export function wholeText({ content }: Pick<AssistantMessage, "content">, type: "text" | "thinking"): string {
-  if (content === null || typeof content === "string") return type === "text" ? (content ?? "") : "";
-  return content.map((part) => (part.type === type ? part.text : "")).join("");
-}
-
-function textOfParts(content: Content): string {
-  return wholeText({ content }, "text");
-}
-
-function dataOf(text: string): JSONValue {
+function dataOf(text: string): JSONValue | undefined {
   try {
     return JSON.parse(text) as JSONValue;
   } catch {
-    return null;
+    return undefined;
   }
 }
 

@@ -1,20 +1,19 @@
 import { z } from "zod";
-import { uuidv7 } from "../../../internal/uuid.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import { type ChatRequest, type ChatView, RUN_HEADER, type StopChat } from "../../chat-wire.ts";
-import { runIdOf } from "../../ui/message-id.ts";
+import { AnswerWriter } from "../../ui/answer-writer.ts";
+import { answerIdOfRun } from "../../ui/message-id.ts";
 import { checkRight } from "../admission.ts";
 import { answer, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
-import type { RunFeeds } from "../runs/run-feeds.ts";
-import { type AskedRun, type Backlog, draining, requestRun } from "../runs/request-run.ts";
+import type { StreamAnswer } from "../runs/answer-streams.ts";
+import { type Backlog, draining, requestRun } from "../runs/request-run.ts";
+import { openRunOf, runToJoin } from "../runs/run-views.ts";
 import { answerQuestion, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named, opaque } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
-import { visibleHead } from "../session-access.ts";
-import { type ChatMessage, lastMessageOf } from "./chat-message.ts";
-import { answerIdOfRun, chatHead, findSaid, openRunOf, readChat, runToJoin } from "./chat-session.ts";
-import { ChatSource } from "./chat-source.ts";
-import type { LeftRuns } from "./left-runs.ts";
+import { visibleHead, visibleOrNewHead } from "../session-access.ts";
+import { lastMessageOf } from "./chat-message.ts";
+import { askedBy, readChat } from "./chat-session.ts";
 
 const MESSAGES_MAX = 10_000;
 
@@ -51,49 +50,49 @@ const STREAM = {
 /** What the chat routes share with those of runs. */
 export interface ChatParts {
   readonly backlog: Backlog;
-  readonly feeds: RunFeeds;
-  readonly left: LeftRuns;
+  readonly streamAnswer: StreamAnswer;
 }
 
 /** Adds the routes that `useChat` of the AI SDK talks to. A chat is a session. */
-export function mountChat(app: ServerApp, services: ServerServices, { backlog, feeds, left }: ChatParts): void {
-  const streamRun = streamsOf(services, feeds, left);
-  mountSaying(app, services, { backlog, streamRun });
-  mountRest(app, services, streamRun);
+export function mountChat(app: ServerApp, services: ServerServices, parts: ChatParts): void {
+  mountStreams(app, services, parts);
+  route(app, {
+    method: "get",
+    path: "/api/chat/:id",
+    operationId: "readChat",
+    summary: "What was said in a chat, as messages of the AI SDK.",
+    answers: { 200: { description: "The chat.", schema: chatView } },
+    handle: async ({ param, caller }) => answer(await readChat(services, param("id"), caller)),
+  });
+  route(app, {
+    method: "post",
+    path: "/api/chat/:id/stop",
+    operationId: "stopChat",
+    summary: "Stops the run of a chat; what was said stays.",
+    needs: "run",
+    body: stopChat,
+    answers: { 204: { description: "It has been told, or there is none." } },
+    async handle({ param, body, caller, as }) {
+      const head = await visibleHead(services, param("id"), caller);
+      const runId = body.runId ?? openRunOf(head)?.runId;
+      if (runId !== undefined) await cancelRun(services, param("id"), { runId }, as);
+      return noContent();
+    },
+  });
 }
 
-/** Streams a run to whoever sent a request. */
-type StreamRun = (
-  call: Pick<RouteCall<unknown, unknown>, "as" | "admission" | "request">,
-  head: SessionHead,
-  run: { readonly runId: string; readonly after?: readonly string[] },
-) => Promise<Response>;
-
-function streamsOf(services: ServerServices, { follow, streams }: RunFeeds, left: LeftRuns): StreamRun {
-  return async ({ as, admission, request }, head, { runId, after = [] }) => {
-    const sessionId = head.header.id;
-    const feed = await follow(head, runId, null);
-    if (feed === null) return noContent();
-    const messageId = await answerIdOfRun(services.store, sessionId, runId);
-    const stop = (): void => {
-      if (services.drain.aborted) return;
-      cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
-    };
-    const onLeft = left.join(JSON.stringify([sessionId, runId]), stop);
-    const source = new ChatSource({ feed, messageId, after, onLeft });
-    const response = streams.open(source, request, admission);
-    if (request.signal.aborted) source.leave();
+function mountStreams(app: ServerApp, services: ServerServices, { backlog, streamAnswer }: ChatParts): void {
+  const streamRun = async (
+    call: RouteCall<unknown, unknown>,
+    head: SessionHead,
+    { runId, after = [] }: { readonly runId: string; readonly after?: readonly string[] },
+  ): Promise<Response> => {
+    const teller = new AnswerWriter(answerIdOfRun(runId), after);
+    const response = await streamAnswer(call, head, { runId, teller, end: "[DONE]" });
     response.headers.set("x-vercel-ai-ui-message-stream", "v1");
     response.headers.set(RUN_HEADER, encodeURIComponent(runId));
     return response;
   };
-}
-
-function mountSaying(
-  app: ServerApp,
-  services: ServerServices,
-  { backlog, streamRun }: { readonly backlog: Backlog; readonly streamRun: StreamRun },
-): void {
   route(app, {
     method: "post",
     path: "/api/chat",
@@ -117,22 +116,10 @@ function mountSaying(
         return streamRun(call, await visibleHead(services, body.id, caller), { runId, after });
       }
       checkRight(caller, "run");
-      const head = await chatHead(services, body.id, caller);
-      const request = await askedBy(services, head, body, message);
+      const request = await askedBy(services, await visibleOrNewHead(services, body.id, caller), body, message);
       const runId = await requestRun(services, backlog, { sessionId: body.id, request, caller });
       return streamRun(call, await visibleHead(services, body.id, caller), { runId });
     },
-  });
-}
-
-function mountRest(app: ServerApp, services: ServerServices, streamRun: StreamRun): void {
-  route(app, {
-    method: "get",
-    path: "/api/chat/:id",
-    operationId: "readChat",
-    summary: "What was said in a chat, as messages of the AI SDK.",
-    answers: { 200: { description: "The chat.", schema: chatView } },
-    handle: async ({ param, caller }) => answer(await readChat(services, param("id"), caller)),
   });
   route(app, {
     method: "get",
@@ -144,39 +131,8 @@ function mountRest(app: ServerApp, services: ServerServices, streamRun: StreamRu
       const { param, caller } = call;
       if (services.drain.aborted) throw draining();
       const head = await services.manager.head(param("id"), { actor: caller, gather: true });
-      const runId = head === null ? null : await runToJoin(services.store, head);
+      const runId = head === null ? null : await runToJoin(services, head);
       return head === null || runId === null ? noContent() : streamRun(call, head, { runId });
     },
   });
-  route(app, {
-    method: "post",
-    path: "/api/chat/:id/stop",
-    operationId: "stopChat",
-    summary: "Stops the run of a chat; what was said stays.",
-    needs: "run",
-    body: stopChat,
-    answers: { 204: { description: "It has been told, or there is none." } },
-    async handle({ param, body, caller, as }) {
-      const head = await visibleHead(services, param("id"), caller);
-      const runId = body.runId ?? openRunOf(head)?.runId;
-      if (runId !== undefined) await cancelRun(services, param("id"), { runId }, as);
-      return noContent();
-    },
-  });
-}
-
-/** The run that a person's message asks for: a new one, another answer to it, or an answer to what it says now. */
-async function askedBy(
-  { store }: ServerServices,
-  head: SessionHead,
-  { trigger, messageId, runId, agent, model }: ChatRequest,
-  { id: said, content }: Extract<ChatMessage, { role: "user" }>,
-): Promise<AskedRun> {
-  const who = { ...(agent === undefined ? {} : { agent }), ...(model === undefined ? {} : { model }) };
-  const regenerates = trigger === "regenerate-message";
-  const before = regenerates || messageId !== undefined ? await findSaid(store, head, said) : null;
-  // What could not be asked for the first time is asked for by another try.
-  if (before === null) return { ...who, input: content, runId: runId ?? said };
-  const again = { ...who, runId: runId ?? runIdOf(said, uuidv7()) };
-  return regenerates ? { ...again, input: [], from: before.id } : { ...again, input: content, from: before.parentId };
 }

@@ -5,12 +5,12 @@ import { encodeSegment } from "../../path-segment.ts";
 import type { RunView } from "../../run-wire.ts";
 import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
-import { LeftRuns } from "../chat/left-runs.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
+import { openAnswers } from "./answer-streams.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
@@ -36,9 +36,8 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   mountListing(app, services);
   mountSaying(app, services);
   mountStreams(app, services, feeds);
-  const left = new LeftRuns(services.leftMs);
-  mountChat(app, services, { backlog, feeds, left });
-  mountAgUi(app, services, { backlog, feeds, left });
+  mountChat(app, services, { backlog, streamAnswer: openAnswers(services, feeds) });
+  mountAgUi(app, services, { backlog, feeds });
 }
 
 function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog): void {

@@ -102,9 +102,9 @@ export class RunFeed {
     return this.#seen;
   }
 
-  /** What the run asks and nobody has answered, as far as it was read. */
+  /** What the run asks and nobody has answered; nothing while the reader has not come to what was there at first. */
   get questions(): RunStory["questions"] {
-    return this.#story.questions;
+    return this.#seen < this.#init.head.version - 1 ? [] : this.#story.questions;
   }
 
   /** From now on `wake` is called when there may be more; what comes back ends that. */

@@ -3,6 +3,7 @@ import { LiveHearer } from "../../../workers/live-hearer.ts";
 import type { ServerApp } from "../route.ts";
 import type { ServerServices } from "../server-services.ts";
 import { EventStreams } from "./event-streams.ts";
+import { LeftRuns } from "./left-runs.ts";
 import { followRun, type RunFeed } from "./run-feed.ts";
 import { findRun, storyAbout } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
@@ -12,6 +13,8 @@ import { liveFrame } from "./wire-event.ts";
 export interface RunFeeds {
   readonly streams: EventStreams;
   readonly watches: SessionWatches;
+  /** Who reads runs for a front end. */
+  readonly left: LeftRuns;
   /** The events of a run after an id, or from its beginning; null when the run has ended there. */
   follow(head: SessionHead, runId: string, lastEventId: string | null): Promise<RunFeed | null>;
 }
@@ -27,6 +30,7 @@ export function openFeeds({ limits }: ServerApp, services: ServerServices): RunF
   return {
     streams,
     watches,
+    left: new LeftRuns(services.leftMs),
     async follow(head, runId, lastEventId) {
       const first = await findRun(services, head, runId);
       const init = { ...storyAbout(services, head), store, watches, live, head, runId, first };

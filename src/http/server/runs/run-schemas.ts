@@ -53,7 +53,7 @@ const asked = {
 /** A call that waits for a person's word. */
 export const approval: z.ZodType<Approval> = named<Approval>(
   "Approval",
-  z.object({ ...asked, innerRunId: text.optional() }) as unknown as z.ZodType<Approval>,
+  z.object({ ...asked, following: z.int().optional(), innerRunId: text.optional() }) as unknown as z.ZodType<Approval>,
 );
 
 const question = named<QuestionView>(

@@ -114,7 +114,7 @@ export class RunStory {
     }
     if (asked === undefined) return null;
     const approval = { ...asked, callId, question: id } as unknown as Approval;
-    const { innerRunId: _inner, ...shown } = approval;
+    const { innerRunId: _inner, following: _following, ...shown } = approval;
     this.#questions.set(id, { ...shown, askedAt: timestamp });
     const agent = this.#isGroup && this.#agent !== null ? { agent: this.#agent } : {};
     return { type: "approval-required", round: this.#round, approval, ...agent };

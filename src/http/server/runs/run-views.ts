@@ -1,7 +1,7 @@
 import { parkedHost } from "../../../agent/persist/claim-run.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/fold.ts";
 import { show } from "../../../session/errors.ts";
-import { requestIdOf } from "../../../session/open-runs.ts";
+import { type OpenRun, requestIdOf } from "../../../session/open-runs.ts";
 import { runnerOfHost } from "../../../workers/ring-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
@@ -15,6 +15,9 @@ const LISTED_ENTRIES_MAX = 2000;
 const LISTED_MAX = 100;
 /** How far back a run is looked for that nobody asked for in the log. */
 const UNASKED_ENTRIES_MAX = 10_000;
+/** How long the end of a run is told to those who join: it may have come after they read what was said. */
+const ENDED_MS = 60_000;
+const ENDED_ENTRIES_MAX = 50;
 
 /** What a story of a session's run needs beside the log. */
 export function storyAbout({ groups }: ServerServices, { header }: SessionHead): StoryAbout {
@@ -36,6 +39,22 @@ export async function findRun({ store }: ServerServices, { header }: SessionHead
   }
   if (first !== null) return first;
   throw new HttpError("RUN_NOT_FOUND", `Session ${header.id} has no run ${show(runId)}.`);
+}
+
+/** The run of a session that has begun, else the first that waits to. */
+export function openRunOf({ openRuns }: SessionHead): OpenRun | undefined {
+  return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
+}
+
+/** The run that whoever joins a session is told of: the one that is open, or that ended just now. */
+export async function runToJoin({ store }: ServerServices, head: SessionHead): Promise<string | null> {
+  const open = openRunOf(head);
+  if (open !== undefined) return open.runId;
+  for await (const entry of store.read(head.header.id, { reverse: true, limit: ENDED_ENTRIES_MAX })) {
+    if (entry.type !== "run" || !isOwn(head.header, entry, entry.seq)) continue;
+    return Date.now() - Date.parse(entry.timestamp) < ENDED_MS ? entry.runId : null;
+  }
+  return null;
 }
 
 /** How a run of a session stands. Costs what the run has written. @throws {HttpError} `RUN_NOT_FOUND`. */
