@@ -4,15 +4,15 @@ import type { EntryDraft } from "../../../session/entry.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
 import { checkRight } from "../admission.ts";
-import { chatHead, openRunOf, readSoFar } from "../chat/chat-session.ts";
-import type { LeftRuns } from "../chat/left-runs.ts";
+import { readSoFar } from "../chat/chat-session.ts";
 import { route, type RouteCall, type ServerApp } from "../route.ts";
 import type { RunFeeds } from "../runs/run-feeds.ts";
+import { openRunOf } from "../runs/run-views.ts";
 import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
 import { answerQuestion, cancelRun } from "../runs/speak-to-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
-import { openTree, visibleHead } from "../session-access.ts";
+import { openTree, visibleHead, visibleOrNewHead } from "../session-access.ts";
 import { AgUiSource, type Said } from "./ag-ui-source.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 
@@ -24,7 +24,6 @@ const NOTHING: Said = { turns: [], variables: {}, version: 0 };
 export interface AgUiParts {
   readonly backlog: Backlog;
   readonly feeds: RunFeeds;
-  readonly left: LeftRuns;
 }
 
 type Call = RouteCall<unknown, RunInput>;
@@ -83,7 +82,7 @@ async function askedBy(
   const last = words.at(-1);
   if (last === undefined) return { said, runId: (soFar && openRunOf(soFar.head)?.runId) ?? null };
   checkRight(caller, "run");
-  const { openRuns } = await chatHead(services, sessionId, caller);
+  const { openRuns } = await visibleOrNewHead(services, sessionId, caller);
   const turns = words.map(
     ({ id, content }) => ({ turnId: id === last.id ? inputIdOf(id) : id, role: "user", content }) as const,
   );
@@ -111,33 +110,34 @@ function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
 
 async function streamOf(
   services: ServerServices,
-  { feeds, left }: AgUiParts,
+  { feeds: { follow, streams, left } }: AgUiParts,
   { body: { threadId, runId }, caller, as, admission, request }: Call,
   { runId: told, said, answered = [] }: Asked,
 ): Promise<Response> {
   const head = told === null ? null : await visibleHead(services, threadId, caller);
-  const feed = head && told !== null ? await feeds.follow(head, told, null) : null;
+  const feed = head && told !== null ? await follow(head, told, null) : null;
   const source = new AgUiSource({
     ...{ names: { threadId, runId }, run: told === null || feed === null ? null : { runId: told, feed }, said },
     read: async () => (await readSoFar(services, threadId, caller)) ?? NOTHING,
     readVariables: async () =>
       (await services.manager.getState(threadId, { ...as, turns: false, checkpoint: false }))?.variables ?? {},
-    answered: new Set(answered),
+    answered,
   });
-  if (told === null) return feeds.streams.open(source, request, admission);
+  const frames = { take: () => source.take(), attach: (wake: () => void) => feed?.attach(wake) ?? (() => {}) };
+  if (told === null) return streams.open(frames, request, admission);
   const leave = left.join(JSON.stringify([threadId, told]), () => {
     if (services.drain.aborted) return;
     const why = { runId: told, reason: "Everyone who read it has left." };
     cancelRun(services, threadId, why, as).catch(services.report);
   });
   const attach = (wake: () => void): (() => void) => {
-    const detach = source.attach(wake);
+    const detach = frames.attach(wake);
     return () => {
       detach();
       if (!source.done) leave();
     };
   };
-  const response = feeds.streams.open({ take: () => source.take(), attach }, request, admission);
+  const response = streams.open({ ...frames, attach }, request, admission);
   if (request.signal.aborted) leave();
   response.headers.set(RUN_HEADER, encodeURIComponent(told));
   return response;

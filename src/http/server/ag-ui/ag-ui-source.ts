@@ -3,14 +3,10 @@ import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
 import type { SoFar } from "../chat/chat-session.ts";
-import type { FrameSource } from "../runs/event-streams.ts";
 import type { FedEvent, RunFeed } from "../runs/run-feed.ts";
 import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
 import { toAgUiMessages } from "./ag-ui-messages.ts";
 import { EventWriter } from "./event-writer.ts";
-
-/** How long a run that asks something must be silent before the stream ends: it may ask several things, one by one. */
-const QUIET_MS = 100;
 
 /** What a session says. */
 export type Said = Pick<SoFar, "turns" | "variables" | "version">;
@@ -21,13 +17,12 @@ export interface AgUiSourceInit {
   readonly names: { readonly threadId: string; readonly runId: string };
   /** The run that the stream tells of; null for none. */
   readonly run: { readonly runId: string; readonly feed: RunFeed } | null;
-  /** What was said before what the stream tells. */
+  /** What was said before what the stream tells, and what is said now. */
   readonly said: Said;
-  /** What the session says now. */
   readonly read: () => Promise<Said>;
   readonly readVariables: () => Promise<JsonObject>;
   /** Questions that were answered just now. */
-  readonly answered: ReadonlySet<string>;
+  readonly answered: readonly string[];
 }
 
 /**
@@ -37,18 +32,18 @@ export interface AgUiSourceInit {
  * A snapshot goes so far into the log. What the run tells of that part is not sent again; what it tells live of a round
  * that the snapshot does not have is held until that is sure.
  */
-export class AgUiSource implements FrameSource {
+export class AgUiSource {
   readonly #init: AgUiSourceInit;
   readonly #writer: EventWriter;
-  readonly #inner = new Map<string, Approval>();
   #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
   /** The last entry that the latest snapshot has. */
   #known = -1;
   #variables: JsonObject;
-  #quiet = false;
-  #timer: NodeJS.Timeout | undefined;
-  #wake: () => void = () => {};
+  /** What runs inside of tools ask: of their questions the log does not say the end. */
+  readonly #inner = new Map<string, Approval>();
+  /** How many questions follow at once. */
+  #following = 0;
   /** Whether all was told. */
   done = false;
 
@@ -63,27 +58,18 @@ export class AgUiSource implements FrameSource {
     this.#restate(init.said);
   }
 
-  attach(wake: () => void): () => void {
-    this.#wake = wake;
-    const detach = this.#init.run?.feed.attach(wake);
-    return () => {
-      clearTimeout(this.#timer);
-      detach?.();
-    };
-  }
-
+  /** What is there now, as it is sent; an empty text when nothing is, null at the end. */
   async take(): Promise<string | null> {
     if (this.done) return null;
-    const { run } = this.#init;
+    const feed = this.#init.run?.feed;
     // What makes no event, such as what a snapshot has already, is no reason to wait for more.
     for (let more = true; more && !this.done; ) {
-      const fed = run === null ? null : await run.feed.take();
+      const fed = (await feed?.take()) ?? null;
       for (const one of fed ?? []) await this.#tell(one);
       const interrupts = this.#interrupts();
       if (fed === null) await this.#finish({ type: "success" });
-      else if (fed.length > 0) this.#rest(interrupts.length > 0);
-      else if (this.#quiet && interrupts.length > 0) await this.#finish({ type: "interrupt", interrupts });
-      if (run !== null && run.feed.seen >= this.#known) this.#release();
+      else if (interrupts.length > 0) await this.#finish({ type: "interrupt", interrupts });
+      if (feed !== undefined && feed.seen >= this.#known) this.#release();
       more = fed !== null && fed.length > 0 && this.#sure.length === 0;
     }
     const frames = this.#sure.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
@@ -100,18 +86,17 @@ export class AgUiSource implements FrameSource {
       if (code === "ABORTED") return this.#finish({ type: "cancelled" });
       return this.#end({ type: "RUN_ERROR", message, ...(code !== null && { code }) });
     }
-    if (event.type === "approval-required" && event.approval.innerRunId !== undefined) {
-      this.#inner.set(event.approval.question, event.approval);
-    }
+    if (event.type === "approval-required") this.#ask(event.approval);
     if (event.type === "approval-settled") this.#inner.delete(event.question);
-    const isWhole = event.type === "round-finished" || event.type === "tool-finished";
     this.#held.push(...this.#writer.take(event));
     if (this.#writer.astray) {
       this.#release();
       this.#restate(await this.#init.read());
       this.#writer.astray = false;
-    } else if (isWhole && seq <= this.#known) this.#held = [];
-    else if (event.type === "tool-finished") await this.#tellState();
+    } else if (event.type === "round-finished" || event.type === "tool-finished") {
+      if (seq <= this.#known) this.#held = [];
+      else await this.#tellState();
+    }
   }
 
   /** Sends all messages anew, in the place of those that the reader has. */
@@ -142,28 +127,25 @@ export class AgUiSource implements FrameSource {
     this.done = true;
   }
 
-  /** Something was told: silence counts from here on, where the run asks something. */
-  #rest(asks: boolean): void {
-    clearTimeout(this.#timer);
-    this.#quiet = false;
-    if (!asks) return;
-    this.#timer = setTimeout(() => {
-      this.#quiet = true;
-      this.#wake();
-    }, QUIET_MS);
+  #ask({ following = 0, ...approval }: Approval): void {
+    this.#following = following;
+    const isInner = approval.innerRunId !== undefined && !this.#init.answered.includes(approval.question);
+    if (isInner) this.#inner.set(approval.question, approval);
   }
 
-  /** What the run asks, and what runs inside of its tools ask, which only they know the end of. */
+  /** What is asked, once nothing else comes before an answer: the calls before the first that waits are done by then. */
   #interrupts(): Interrupt[] {
     const own = this.#init.run?.feed.questions ?? [];
-    const asked = new Map<string, Question>([...this.#inner.values(), ...own].map((one) => [one.question, one]));
-    for (const question of this.#init.answered) asked.delete(question);
-    return [...asked.values()].map((one) => interruptOf(one, this.#writer.calls.has(one.callId)));
+    const [next] = this.#writer.open;
+    const waits = this.#following === 0 && own.some(({ callId }) => callId === next);
+    if (!waits && this.#inner.size === 0) return [];
+    const asked = new Map<string, Question>([...own, ...this.#inner.values()].map((one) => [one.question, one]));
+    return [...asked.values()].map((one) => interruptOf(one, this.#writer.open.has(one.callId)));
   }
 }
 
 type Outcome = Exclude<Extract<AgUiEvent, { type: "RUN_FINISHED" }>["outcome"], undefined>;
-type Question = Omit<Approval, "innerRunId"> & { readonly expiresAt?: string };
+type Question = Omit<Approval, "innerRunId" | "following"> & { readonly expiresAt?: string };
 
 /** What an answer looks like, for a front end that makes a form of it. */
 const ANSWER_SCHEMA = {

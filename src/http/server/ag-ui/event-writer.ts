@@ -1,9 +1,8 @@
 import type { RunEvent } from "../../../agent/run-event.ts";
-import type { AssistantMessage } from "../../../session/message.ts";
+import { SaidOnce, type SaidPiece } from "../../../agent/said-once.ts";
+import type { ToolCall } from "../../../session/message.ts";
 import type { AgUiEvent } from "./ag-ui-core.ts";
-import { sent, wholeText } from "./ag-ui-messages.ts";
-
-type Spoken = "text" | "thinking";
+import { sent } from "./ag-ui-messages.ts";
 
 /**
  * Writes the events of a run as events of AG-UI, under the ids that `toAgUiMessages` gives. Words and calls are chunks,
@@ -11,14 +10,13 @@ type Spoken = "text" | "thinking";
  */
 export class EventWriter {
   readonly #asked: string;
+  #said = new SaidOnce();
   #round = 1;
   #inStep = false;
-  /** What was written of the present round. */
-  #written: Record<Spoken, string> = { text: "", thinking: "" };
-  /** Some of it was missed, so that it is written once it is whole. */
-  #missed = false;
-  /** The calls of the run. */
-  readonly calls: Set<string> = new Set();
+  /** The kinds of words that the present round has. */
+  readonly #kinds = new Set<SaidPiece["kind"]>();
+  /** The calls of the last round that have no result, in their order. */
+  readonly open: Set<string> = new Set();
   /** What was written is not what the log says: the messages are to be restated. */
   astray = false;
 
@@ -29,53 +27,41 @@ export class EventWriter {
 
   /** What an event adds. */
   take(event: RunEvent): AgUiEvent[] {
-    switch (event.type) {
-      case "text-delta":
-        return this.#missed ? [] : this.#words("text", event.text);
-      case "thinking-delta":
-        return this.#missed ? [] : this.#words("thinking", event.text);
-      case "run-started":
-      case "model-retry":
-        // What was said in this round is void.
-        this.astray ||= this.#inStep;
-        return this.endStep();
-      case "events-dropped":
-        this.#missed = true;
-        return [];
-      case "round-finished":
-        return this.#whole(event.message);
-      case "tool-finished": {
-        const { callId: toolCallId, message } = event;
-        const messageId = `${this.#asked}/${this.#round - 1}/${toolCallId}`;
-        return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(message.content) }];
-      }
-      default:
-        return [];
+    if (event.type === "run-started" || event.type === "model-retry") {
+      // What was said in this round is void, and a reader can be told so.
+      this.astray ||= this.#inStep;
+      this.#said = new SaidOnce();
+      return this.endStep();
     }
+    const events = this.#said.take(event).flatMap((piece) => this.#words(piece));
+    if (event.type === "round-finished") events.push(...this.#calls(event.message.toolCalls ?? []));
+    if (event.type === "tool-finished") {
+      const { callId: toolCallId, message } = event;
+      const messageId = `${this.#asked}/${this.#round - 1}/${toolCallId}`;
+      this.open.delete(toolCallId);
+      events.push({ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(message.content) });
+    }
+    return events;
   }
 
   /** Ends the step that is under way. */
   endStep(): AgUiEvent[] {
-    const events: AgUiEvent[] = this.#inStep ? [{ type: "STEP_FINISHED", stepName: this.#stepName }] : [];
+    this.#kinds.clear();
+    if (!this.#inStep) return [];
     this.#inStep = false;
-    this.#missed = false;
-    this.#written = { text: "", thinking: "" };
-    return events;
+    return [{ type: "STEP_FINISHED", stepName: `round ${this.#round}` }];
   }
 
   #beginStep(): AgUiEvent[] {
     if (this.#inStep) return [];
     this.#inStep = true;
-    return [{ type: "STEP_STARTED", stepName: this.#stepName }];
+    return [{ type: "STEP_STARTED", stepName: `round ${this.#round}` }];
   }
 
-  get #stepName(): string {
-    return `round ${this.#round}`;
-  }
-
-  #words(kind: Spoken, delta: string): AgUiEvent[] {
-    if (delta === "") return [];
-    this.#written[kind] += delta;
+  #words({ kind, text: delta, begins }: SaidPiece): AgUiEvent[] {
+    // It says anew what the reader has, or goes on after something else: the log says which.
+    this.astray ||= begins === true && this.#kinds.has(kind);
+    this.#kinds.add(kind);
     const id = `${this.#asked}/${this.#round}`;
     const chunk: AgUiEvent =
       kind === "text"
@@ -84,17 +70,14 @@ export class EventWriter {
     return [...this.#beginStep(), chunk];
   }
 
-  #whole({ content, toolCalls = [] }: AssistantMessage): AgUiEvent[] {
-    const events = (["thinking", "text"] as const).flatMap((kind) => {
-      const [written, whole] = [this.#written[kind], wholeText(content, kind)];
-      this.astray ||= !whole.startsWith(written);
-      return this.astray ? [] : this.#words(kind, whole.slice(written.length));
-    });
+  /** The calls of a round, which ends with them. */
+  #calls(calls: readonly ToolCall[]): AgUiEvent[] {
+    this.open.clear();
     const parentMessageId = `${this.#asked}/${this.#round}`;
-    for (const { id: toolCallId, name: toolCallName, arguments: delta } of toolCalls) {
-      this.calls.add(toolCallId);
-      events.push(...this.#beginStep(), { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId, delta });
-    }
+    const events = calls.flatMap(({ id: toolCallId, name: toolCallName, arguments: delta }): AgUiEvent[] => {
+      this.open.add(toolCallId);
+      return [...this.#beginStep(), { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId, delta }];
+    });
     events.push(...this.endStep());
     this.#round += 1;
     return events;
