@@ -6,10 +6,12 @@ import { AnswerWriter } from "./answer-writer.ts";
 
 type Told = RunEvent extends infer Event ? (Event extends RunEvent ? Omit<Event, "runId"> : never) : never;
 
+const told = (event: Told): RunEvent => ({ ...event, runId: "r" }) as RunEvent;
+
 /** The message that the AI SDK makes of what is written, in short. */
 async function written(events: readonly Told[], after: readonly string[] = [], message?: UIMessage): Promise<string[]> {
   const writer = new AnswerWriter("m", after);
-  const chunks = [...writer.begin(), ...events.flatMap((event) => writer.take({ ...event, runId: "r" } as RunEvent))];
+  const chunks = events.flatMap((event) => writer.take([told(event)], []));
   const stream = new ReadableStream({
     start(controller) {
       for (const chunk of chunks) controller.enqueue(chunk);
@@ -118,18 +120,22 @@ test("behind a call that waits, only those are shown that wait too or are done",
   ]);
 });
 
-test("it waits once all questions are asked, all calls before them are done and none of them is answered", () => {
+test("it ends once all questions are asked, all calls before them are done and none of them is answered", () => {
   const writer = new AnswerWriter("m");
-  const waits = (event: Told, ...open: readonly string[]): boolean => {
-    writer.take({ ...event, runId: "r" } as RunEvent);
-    return writer.waitsFor(open);
+  const endsWith = (event: Told, ...waiting: readonly string[]): boolean => {
+    writer.take(
+      [told(event)],
+      waiting.map((callId) => ({ callId })),
+    );
+    return writer.ended;
   };
-  expect(waits(whole(null, "look", "pay", "read", "send"))).toBe(false);
-  expect(waits(asks("pay", { following: 1 }), "pay-1")).toBe(false);
-  expect(waits(asks("send"), "pay-1", "send-1")).toBe(false);
-  expect(waits(result("look"), "pay-1", "send-1")).toBe(true);
-  expect(writer.waitsFor(["send-1"])).toBe(false);
-  expect(waits(started("pay"), "send-1")).toBe(false);
+  expect(endsWith(whole(null, "look", "pay", "read", "send"))).toBe(false);
+  expect(endsWith(asks("pay", { following: 1 }), "pay-1")).toBe(false);
+  expect(endsWith(asks("send"), "pay-1", "send-1")).toBe(false);
+  expect(endsWith(result("look"), "send-1")).toBe(false);
+  expect(endsWith(started("pay"), "send-1")).toBe(false);
+  expect(endsWith(result("pay"), "send-1")).toBe(false);
+  expect(endsWith(result("read"), "send-1")).toBe(true);
 });
 
 test("who answers a question gets what follows it, and the end of a run that is over", async () => {
@@ -153,7 +159,7 @@ test("who answers a question gets what follows it, and the end of a run that is 
     ...["step-start", "tool-pay pay-1: output-available", "step-start", "text: Done."],
   ]);
   const writer = new AnswerWriter("m", ["another"]);
-  expect([...before, ended].flatMap((event) => writer.take({ ...event, runId: "r" } as RunEvent)).at(-1)).toEqual({
+  expect([...before, ended].flatMap((event) => writer.take([told(event)], [])).at(-1)).toEqual({
     type: "finish",
     finishReason: "stop",
   });
@@ -162,8 +168,7 @@ test("who answers a question gets what follows it, and the end of a run that is 
 test("a question inside of a tool is shown with its own call, and waited for", async () => {
   const events = [whole(null, "ask"), started("ask"), asks("inner", { innerRunId: "i" })];
   const writer = new AnswerWriter("m");
-  for (const event of events) writer.take({ ...event, runId: "r" } as RunEvent);
-  expect(writer.waitsFor([])).toBe(true);
+  expect(writer.take(events.map(told), []).at(-1)).toEqual({ type: "finish", finishReason: "tool-calls" });
   const settled: Told = { type: "approval-settled", round: 1, callId: "inner-1", question: "about inner" };
   expect(await written([...events, settled, result("ask"), whole("Done."), ended])).toEqual([
     ...["step-start", "tool-ask ask-1: output-available", "tool-inner inner-1: output-available"],
@@ -173,7 +178,7 @@ test("a question inside of a tool is shown with its own call, and waited for", a
 
 test("a failure is an error of the stream, and a stop is none", () => {
   const last = (code: string): unknown =>
-    new AnswerWriter("m").take({ type: "run-failed", runId: "r", error: { code, message: "No." } }).at(-1);
+    new AnswerWriter("m").take([told({ type: "run-failed", error: { code, message: "No." } })], []).at(-1);
   expect(last("MODEL_FAILED")).toEqual({ type: "error", errorText: "No." });
   expect(last("ABORTED")).toEqual({ type: "abort", reason: "No." });
 });

@@ -10,11 +10,11 @@ const CHUNK_NAME = { text: "text", thinking: "reasoning" } as const;
 
 /** Writes the events of a run as the chunks of one message of the AI SDK, which shows what `toUIMessages` shows. */
 export class AnswerWriter {
-  readonly #messageId: string;
+  /** What is to be sent. */
+  #chunks: UIMessageChunk[];
   /** Questions that are still to come in what the reader has already. */
   readonly #known: Set<string>;
   readonly #said = new SaidOnce();
-  #chunks: UIMessageChunk[] = [];
   #parts = 0;
   #open: { readonly kind: SaidPiece["kind"]; readonly id: string } | null = null;
   #inStep = false;
@@ -31,43 +31,36 @@ export class AnswerWriter {
 
   /** What was told up to the last of the questions `after` is left out: who answers them has it. */
   constructor(messageId: string, after: readonly string[] = []) {
-    this.#messageId = messageId;
+    this.#chunks = [{ type: "start", messageId }];
     this.#known = new Set(after);
   }
 
-  /** Whether the message has ended. */
+  /** Whether the message has ended: with the run, or where that waits for a person's word. */
   get ended(): boolean {
     return this.#ended;
   }
 
-  /** Whether nothing follows before one of these calls, of which all that wait are given, has a person's word. */
-  waitsFor(callIds: readonly string[]): boolean {
+  /** What events add to the message. It ends where nothing follows before one of the calls that wait has a person's word. */
+  take(events: readonly RunEvent[], waiting: readonly { readonly callId: string }[]): UIMessageChunk[] {
+    for (const event of events) {
+      const before = this.#known.size > 0 ? this.#chunks.length : null;
+      for (const piece of this.#said.take(event)) this.#write(piece);
+      this.#tell(event);
+      if (before !== null && !this.#ended) this.#chunks.length = before;
+    }
+    if (this.#waitsFor(waiting.map(({ callId }) => callId)))
+      this.#finish({ type: "finish", finishReason: "tool-calls" });
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
+  }
+
+  #waitsFor(callIds: readonly string[]): boolean {
     if (this.#known.size > 0 || this.#following > 0) return false;
     const open = [...this.#states].filter(([, state]) => !state.startsWith("output-"));
     const waits = ([id, state]: (typeof open)[number]): boolean =>
       state === "approval-requested" && callIds.includes(id);
     return this.#inner.size > 0 || (open.length > 0 && open.every(waits));
-  }
-
-  /** How the message begins. */
-  begin(): UIMessageChunk[] {
-    return [{ type: "start", messageId: this.#messageId }];
-  }
-
-  /** What an event adds to the message. */
-  take(event: RunEvent): UIMessageChunk[] {
-    this.#chunks = [];
-    const known = this.#known.size > 0;
-    for (const piece of this.#said.take(event)) this.#write(piece);
-    this.#tell(event);
-    return known && !this.#ended ? [] : this.#chunks;
-  }
-
-  /** How the message ends while the run waits for a person's word. */
-  pause(): UIMessageChunk[] {
-    this.#chunks = [];
-    this.#finish({ type: "finish", finishReason: "tool-calls" });
-    return this.#chunks;
   }
 
   #tell(event: RunEvent): void {

@@ -18,14 +18,18 @@ async function read(run: SessionRun, options: UIMessageStreamOptions, message?: 
   return last;
 }
 
-test("a run of the library is streamed up to a question, goes on after it, and is what its session says", async () => {
-  const pay = defineTool({
-    name: "pay",
-    description: "Pays.",
-    parameters: { type: "object" },
-    needsApproval: true,
-    execute: () => "paid",
-  });
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  parameters: { type: "object" },
+  needsApproval: true,
+  execute: () => "paid",
+});
+
+/** A run of a session that calls `pay` and is done then. */
+async function startPaying(
+  options: Parameters<SessionManager["run"]>[3] = {},
+): Promise<{ manager: SessionManager; run: SessionRun }> {
   const model = scripted([
     {
       role: "assistant",
@@ -36,10 +40,13 @@ test("a run of the library is streamed up to a question, goes on after it, and i
     "Done.",
   ]);
   const agent = createAgent({ prompt: "Pay.", model, tools: [pay], builtInTools: false });
-  const store = openMemoryStore();
-  const manager = new SessionManager({ store });
+  const manager = new SessionManager({ store: openMemoryStore() });
   await manager.create({ userId: "ann", id: "s" });
-  const run = manager.run("s", agent, "Pay!");
+  return { manager, run: manager.run("s", agent, "Pay!", options) };
+}
+
+test("a run of the library is streamed up to a question, goes on after it, and is what its session says", async () => {
+  const { manager, run } = await startPaying();
   const asked = await read(run, {});
   const part = asked.parts.at(-1);
   if (part?.type !== "tool-pay" || part.state !== "approval-requested") throw new Error("Nothing was asked.");
@@ -54,20 +61,17 @@ test("a run of the library is streamed up to a question, goes on after it, and i
   expect(stored?.id).toBe(answered.id);
 });
 
-test("a reader that leaves stops nothing, and a run that parks ends its stream", async () => {
+test("a reader that leaves stops nothing", async () => {
   const agent = createAgent({ prompt: "Talk.", model: scripted(["Hello."]), builtInTools: false });
   const run = agent.run("Hi.");
   await toUIMessageStream(run).cancel();
   expect((await run).text()).toBe("Hello.");
-  const chunks: string[] = [];
-  const parked = {
-    runId: "r",
-    pendingApprovals: [],
-    listen: (listener: Parameters<SessionRun["listen"]>[0]) => {
-      listener({ type: "run-parked", runId: "r", questions: [], expiresAt: "" }, 0);
-      return () => {};
-    },
-  };
-  for await (const { type } of toUIMessageStream(parked)) chunks.push(type);
-  expect(chunks).toEqual(["start", "finish"]);
+});
+
+test("the stream of a run that has parked ends with its question", async () => {
+  const { run } = await startPaying({ park: { afterMs: 0 } });
+  await run;
+  expect(run.status).toBe("parked");
+  const { parts } = await read(run, {});
+  expect(parts.at(-1)).toMatchObject({ type: "tool-pay", state: "approval-requested" });
 });

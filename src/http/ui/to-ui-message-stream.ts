@@ -1,4 +1,5 @@
 import type { UIMessageChunk } from "./ai-sdk.ts";
+import type { Approval, RunEvent } from "../../agent/run-event.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { AnswerWriter } from "./answer-writer.ts";
 import { answerIdOfRun } from "./message-id.ts";
@@ -28,21 +29,19 @@ export function toUIMessageStream(
   };
   return new ReadableStream<UIMessageChunk>({
     start(controller) {
-      const write = (chunks: readonly UIMessageChunk[]): void => {
-        for (const chunk of chunks) controller.enqueue(chunk);
+      const write = (events: readonly RunEvent[], waiting: readonly Approval[]): void => {
+        if (writer.ended) return;
+        for (const chunk of writer.take(events, waiting)) controller.enqueue(chunk);
         if (!writer.ended) return;
         leave();
         controller.close();
       };
-      write(writer.begin());
       stop = run.listen((event) => {
-        if (writer.ended) return;
         clearTimeout(timer);
         // Here nothing follows a run that parks; elsewhere it goes on in the same log.
-        write(event.type === "run-parked" ? writer.pause() : writer.take(event));
-        if (writer.ended || !writer.waitsFor(run.pendingApprovals.map(({ callId }) => callId))) return;
+        write([event], event.type === "run-parked" ? event.questions : []);
         // Calls that need no approval start right after the questions.
-        timer = setTimeout(() => write(writer.pause()));
+        timer = writer.ended ? undefined : setTimeout(() => write([], run.pendingApprovals));
       });
       if (writer.ended) stop();
     },

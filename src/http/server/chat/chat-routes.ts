@@ -1,12 +1,14 @@
 import { z } from "zod";
+import type { RunEvent } from "../../../agent/run-event.ts";
 import type { SessionHead } from "../../../session/fold.ts";
 import { type ChatRequest, type ChatView, RUN_HEADER, type StopChat } from "../../chat-wire.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { answerIdOfRun } from "../../ui/message-id.ts";
 import { checkRight } from "../admission.ts";
 import { answer, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
-import type { StreamAnswer } from "../runs/answer-streams.ts";
 import { type Backlog, draining, requestRun } from "../runs/request-run.ts";
+import { type FedEvent, framesOf } from "../runs/run-feed.ts";
+import type { RunFeeds } from "../runs/run-feeds.ts";
 import { openRunOf, runToJoin } from "../runs/run-views.ts";
 import { answerQuestion, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named, opaque } from "../schema.ts";
@@ -50,7 +52,7 @@ const STREAM = {
 /** What the chat routes share with those of runs. */
 export interface ChatParts {
   readonly backlog: Backlog;
-  readonly streamAnswer: StreamAnswer;
+  readonly feeds: RunFeeds;
 }
 
 /** Adds the routes that `useChat` of the AI SDK talks to. A chat is a session. */
@@ -81,18 +83,49 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: ChatP
   });
 }
 
-function mountStreams(app: ServerApp, services: ServerServices, { backlog, streamAnswer }: ChatParts): void {
-  const streamRun = async (
-    call: RouteCall<unknown, unknown>,
-    head: SessionHead,
-    { runId, after = [] }: { readonly runId: string; readonly after?: readonly string[] },
-  ): Promise<Response> => {
-    const teller = new AnswerWriter(answerIdOfRun(runId), after);
-    const response = await streamAnswer(call, head, { runId, teller, end: "[DONE]" });
-    response.headers.set("x-vercel-ai-ui-message-stream", "v1");
-    response.headers.set(RUN_HEADER, encodeURIComponent(runId));
-    return response;
+/** Streams a run from its beginning to whoever sent a request, up to where it ends or waits for a person's word. */
+async function streamRun(
+  services: ServerServices,
+  { follow, streams, left }: RunFeeds,
+  { as, admission, request }: RouteCall<unknown, unknown>,
+  { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
+): Promise<Response> {
+  const sessionId = head.header.id;
+  const feed = await follow(head, runId, null);
+  if (feed === null) return noContent();
+  const writer = new AnswerWriter(answerIdOfRun(runId), after);
+  const write = (fed: readonly FedEvent[]): string | null => {
+    if (writer.ended) return null;
+    const chunks = writer.take(
+      fed.map(({ event }) => event as RunEvent),
+      feed.questions,
+    );
+    return [...chunks.map((chunk) => JSON.stringify(chunk)), ...(writer.ended ? ["[DONE]"] : [])]
+      .map((data) => `data: ${data}\n\n`)
+      .join("");
   };
+  const stop = (): void => {
+    if (services.drain.aborted) return;
+    cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
+  };
+  const join = (): (() => void) => left.join(JSON.stringify([sessionId, runId]), stop);
+  const frames = framesOf(feed, write);
+  const attach = (wake: () => void): (() => void) => {
+    const [leave, detach] = [join(), frames.attach(wake)];
+    return () => {
+      detach();
+      if (!writer.ended) leave();
+    };
+  };
+  const response = streams.open({ ...frames, attach }, request, admission);
+  // Who has left already did not begin to read.
+  if (request.signal.aborted) join()();
+  response.headers.set("x-vercel-ai-ui-message-stream", "v1");
+  response.headers.set(RUN_HEADER, encodeURIComponent(runId));
+  return response;
+}
+
+function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds }: ChatParts): void {
   route(app, {
     method: "post",
     path: "/api/chat",
@@ -113,12 +146,12 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, strea
           runId = await answerQuestion(services, { sessionId: body.id, question, body: answered, as });
         }
         const after = message.answers.map(({ question }) => question);
-        return streamRun(call, await visibleHead(services, body.id, caller), { runId, after });
+        return streamRun(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId, after });
       }
       checkRight(caller, "run");
       const request = await askedBy(services, await visibleOrNewHead(services, body.id, caller), body, message);
       const runId = await requestRun(services, backlog, { sessionId: body.id, request, caller });
-      return streamRun(call, await visibleHead(services, body.id, caller), { runId });
+      return streamRun(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId });
     },
   });
   route(app, {
@@ -132,7 +165,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, strea
       if (services.drain.aborted) throw draining();
       const head = await services.manager.head(param("id"), { actor: caller, gather: true });
       const runId = head === null ? null : await runToJoin(services, head);
-      return head === null || runId === null ? noContent() : streamRun(call, head, { runId });
+      return head === null || runId === null ? noContent() : streamRun(services, feeds, call, { head, runId });
     },
   });
 }

@@ -10,7 +10,6 @@ import { answer, noContent, type Route, route, type RouteCall, type ServerApp } 
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
 import { entry } from "../wire-schemas.ts";
-import { openAnswers } from "./answer-streams.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
@@ -36,7 +35,7 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   mountListing(app, services);
   mountSaying(app, services);
   mountStreams(app, services, feeds);
-  mountChat(app, services, { backlog, streamAnswer: openAnswers(services, feeds) });
+  mountChat(app, services, { backlog, feeds });
   mountAgUi(app, services, { backlog, feeds });
 }
 

@@ -72,12 +72,23 @@ export interface FedEvent {
   readonly frame: string;
 }
 
-/** The events of a run as they are sent. */
-export function framesOf(feed: RunFeed): FrameSource {
+/** The events of a run as `write` says that they are sent; it returns an empty text for what is not, null at the end. */
+export function framesOf(feed: RunFeed, write: (fed: readonly FedEvent[]) => string | null = joined): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
-    take: async () => (await feed.take())?.map(({ frame }) => frame).join("") ?? null,
+    async take() {
+      for (;;) {
+        const fed = await feed.take();
+        const frames = fed === null ? null : write(fed);
+        // What is not sent is no reason to wait for more.
+        if (frames !== "" || fed?.length === 0) return frames;
+      }
+    },
   };
+}
+
+function joined(fed: readonly FedEvent[]): string {
+  return fed.map(({ frame }) => frame).join("");
 }
 
 /** One reader of a run's events. */
