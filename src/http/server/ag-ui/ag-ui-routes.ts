@@ -2,14 +2,14 @@ import { z } from "zod";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import type { EntryDraft } from "../../../session/entry.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
-import { RUN_HEADER } from "../../chat-wire.ts";
 import { checkRight } from "../admission.ts";
 import { readSoFar } from "../chat/chat-session.ts";
 import { route, type RouteCall, type ServerApp } from "../route.ts";
 import type { RunFeeds } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
 import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
-import { answerQuestion, cancelRun } from "../runs/speak-to-run.ts";
+import { answerQuestions } from "../runs/speak-to-run.ts";
+import { streamRun } from "../runs/stream-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../session-access.ts";
@@ -45,7 +45,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, parts: AgUiP
       checkAgent(services, call.param("agent"));
       checkVersion(call.body);
       const asked = await askedBy(services, { ...parts, partsMax: app.limits.contentPartsMax }, call);
-      return streamOf(services, parts, call, asked);
+      return streamOf(services, parts.feeds, call, asked);
     },
   });
 }
@@ -73,10 +73,7 @@ async function askedBy(
   if (answers.length > 0) {
     checkRight(caller, "approve");
     if (words.length > 0) refuse("body.messages", "Something new is said with answers; send the answers first.");
-    let runId = "";
-    for (const { question, ...answered } of answers) {
-      runId = await answerQuestion(services, { sessionId, question, body: answered, as });
-    }
+    const runId = await answerQuestions(services, { sessionId, answers, as });
     return { runId, said, answered: answers.map(({ question }) => question) };
   }
   const last = words.at(-1);
@@ -110,35 +107,27 @@ function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
 
 async function streamOf(
   services: ServerServices,
-  { feeds: { follow, streams, left } }: AgUiParts,
-  { body: { threadId, runId }, caller, as, admission, request }: Call,
+  feeds: RunFeeds,
+  call: Call,
   { runId: told, said, answered = [] }: Asked,
 ): Promise<Response> {
-  const head = told === null ? null : await visibleHead(services, threadId, caller);
-  const feed = head && told !== null ? await follow(head, told, null) : null;
+  const { body, caller, as, request, admission } = call;
+  const { threadId, runId } = body;
+  const feed = told && (await feeds.follow(await visibleHead(services, threadId, caller), told, null));
   const source = new AgUiSource({
-    ...{ names: { threadId, runId }, run: told === null || feed === null ? null : { runId: told, feed }, said },
+    names: { threadId, runId },
+    run: told && feed ? { runId: told, feed } : null,
+    said,
     read: async () => (await readSoFar(services, threadId, caller)) ?? NOTHING,
     readVariables: async () =>
       (await services.manager.getState(threadId, { ...as, turns: false, checkpoint: false }))?.variables ?? {},
     answered,
   });
-  const frames = { take: () => source.take(), attach: (wake: () => void) => feed?.attach(wake) ?? (() => {}) };
-  if (told === null) return streams.open(frames, request, admission);
-  const leave = left.join(JSON.stringify([threadId, told]), () => {
-    if (services.drain.aborted) return;
-    const why = { runId: told, reason: "Everyone who read it has left." };
-    cancelRun(services, threadId, why, as).catch(services.report);
+  if (told === null) return feeds.streams.open(source, request, admission);
+  return streamRun(services, feeds, call, {
+    sessionId: threadId,
+    runId: told,
+    frames: source,
+    isDone: () => source.done,
   });
-  const attach = (wake: () => void): (() => void) => {
-    const detach = frames.attach(wake);
-    return () => {
-      detach();
-      if (!source.done) leave();
-    };
-  };
-  const response = streams.open({ ...frames, attach }, request, admission);
-  if (request.signal.aborted) leave();
-  response.headers.set(RUN_HEADER, encodeURIComponent(told));
-  return response;
 }

@@ -3,6 +3,7 @@ import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
 import type { SoFar } from "../chat/chat-session.ts";
+import type { FrameSource } from "../runs/event-streams.ts";
 import type { FedEvent, RunFeed } from "../runs/run-feed.ts";
 import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
 import { toAgUiMessages } from "./ag-ui-messages.ts";
@@ -32,7 +33,7 @@ export interface AgUiSourceInit {
  * A snapshot goes so far into the log. What the run tells of that part is not sent again; what it tells live of a round
  * that the snapshot does not have is held until that is sure.
  */
-export class AgUiSource {
+export class AgUiSource implements FrameSource {
   readonly #init: AgUiSourceInit;
   readonly #writer: EventWriter;
   #sure: AgUiEvent[];
@@ -58,7 +59,10 @@ export class AgUiSource {
     this.#restate(init.said);
   }
 
-  /** What is there now, as it is sent; an empty text when nothing is, null at the end. */
+  attach(wake: () => void): () => void {
+    return this.#init.run?.feed.attach(wake) ?? (() => {});
+  }
+
   async take(): Promise<string | null> {
     if (this.done) return null;
     const feed = this.#init.run?.feed;

@@ -4,7 +4,7 @@ import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
 import type { UITurn } from "../../ui/to-ui-messages.ts";
-import type { PartAnswer } from "../chat/chat-message.ts";
+import type { QuestionAnswer } from "../runs/speak-to-run.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
 
@@ -41,7 +41,7 @@ export function checkVersion({ protocolVersion }: RunInput): void {
 }
 
 /** The answers of a person, by what they answer. @throws {HttpError} `INVALID_REQUEST`. */
-export function answersOf({ resume }: RunInput): readonly PartAnswer[] {
+export function answersOf({ resume }: RunInput): readonly QuestionAnswer[] {
   return (resume ?? []).map(({ interruptId, status, payload }, index) => {
     const at = `body.resume.${index}`;
     if (typeof interruptId !== "string" || interruptId === "") refuse(`${at}.interruptId`, "An answer says to what.");
