@@ -3,33 +3,27 @@ import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import type { EntryDraft } from "../../../session/entry.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { checkRight } from "../admission.ts";
-import { readSoFar } from "../chat/chat-session.ts";
+import type { ChatParts } from "../chat/chat-routes.ts";
+import { readSoFar, type SoFar } from "../chat/chat-session.ts";
 import { route, type RouteCall, type ServerApp } from "../route.ts";
 import type { RunFeeds } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
-import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
+import { checkAgent, draining, requestRun } from "../runs/request-run.ts";
 import { answerQuestions } from "../runs/speak-to-run.ts";
 import { streamRun } from "../runs/stream-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../session-access.ts";
-import { AgUiSource, type Said } from "./ag-ui-source.ts";
+import { AgUiSource } from "./ag-ui-source.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
 const description = "Server-Sent Events; the data of each is an event of AG-UI.";
-const NOTHING: Said = { turns: [], variables: {}, version: 0 };
-
-/** What the route shares with those of runs and chats. */
-export interface AgUiParts {
-  readonly backlog: Backlog;
-  readonly feeds: RunFeeds;
-}
 
 type Call = RouteCall<unknown, RunInput>;
 
 /** Adds the route that a client of AG-UI talks to. A thread is a session. */
-export function mountAgUi(app: ServerApp, services: ServerServices, parts: AgUiParts): void {
+export function mountAgUi(app: ServerApp, services: ServerServices, parts: ChatParts): void {
   route(app, {
     method: "post",
     path: "/agui/:agent",
@@ -53,7 +47,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, parts: AgUiP
 /** The run that a stream tells of, and what was said before what it tells. */
 interface Asked {
   readonly runId: string | null;
-  readonly said: Said;
+  readonly said: SoFar;
   /** The questions that were answered just now. */
   readonly answered?: readonly string[];
 }
@@ -61,12 +55,11 @@ interface Asked {
 /** Does what a request asks for: answers, says something, or only joins. */
 async function askedBy(
   services: ServerServices,
-  { backlog, partsMax }: Pick<AgUiParts, "backlog"> & { readonly partsMax: number },
+  { backlog, partsMax }: Pick<ChatParts, "backlog"> & { readonly partsMax: number },
   { body, caller, as, param }: Call,
 ): Promise<Asked> {
   const sessionId = body.threadId;
-  const soFar = await readSoFar(services, sessionId, caller);
-  const said = soFar ?? NOTHING;
+  const said = await readSoFar(services, sessionId, caller);
   const answers = answersOf(body);
   const words = wordsOf(body, said.turns, partsMax);
   const set = changesOf(body, said.variables);
@@ -77,7 +70,7 @@ async function askedBy(
     return { runId, said, answered: answers.map(({ question }) => question) };
   }
   const last = words.at(-1);
-  if (last === undefined) return { said, runId: (soFar && openRunOf(soFar.head)?.runId) ?? null };
+  if (last === undefined) return { said, runId: (said.head && openRunOf(said.head)?.runId) ?? null };
   checkRight(caller, "run");
   const { openRuns } = await visibleOrNewHead(services, sessionId, caller);
   const turns = words.map(
@@ -111,23 +104,13 @@ async function streamOf(
   call: Call,
   { runId: told, said, answered = [] }: Asked,
 ): Promise<Response> {
-  const { body, caller, as, request, admission } = call;
-  const { threadId, runId } = body;
-  const feed = told && (await feeds.follow(await visibleHead(services, threadId, caller), told, null));
-  const source = new AgUiSource({
-    names: { threadId, runId },
-    run: told && feed ? { runId: told, feed } : null,
-    said,
-    read: async () => (await readSoFar(services, threadId, caller)) ?? NOTHING,
-    readVariables: async () =>
-      (await services.manager.getState(threadId, { ...as, turns: false, checkpoint: false }))?.variables ?? {},
-    answered,
-  });
-  if (told === null) return feeds.streams.open(source, request, admission);
-  return streamRun(services, feeds, call, {
-    sessionId: threadId,
-    runId: told,
-    frames: source,
-    isDone: () => source.done,
-  });
+  const sessionId = call.body.threadId;
+  if (told === null) {
+    const source = new AgUiSource({ services, call, run: null, said, answered });
+    return feeds.streams.open(source, call.request, call.admission);
+  }
+  const feed = await feeds.follow(await visibleHead(services, sessionId, call.caller), told, null);
+  const run = feed && { runId: told, feed };
+  const source = new AgUiSource({ services, call, run, said, answered });
+  return streamRun(services, feeds, call, { sessionId, runId: told, frames: source, isDone: () => source.done });
 }

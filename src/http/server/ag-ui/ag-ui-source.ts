@@ -2,26 +2,24 @@ import type { Approval, RunEvent } from "../../../agent/run-event.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import { inputIdOf } from "../../../session/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
-import type { SoFar } from "../chat/chat-session.ts";
+import { readSoFar, type SoFar } from "../chat/chat-session.ts";
+import type { RouteCall } from "../route.ts";
 import type { FrameSource } from "../runs/event-streams.ts";
 import type { FedEvent, RunFeed } from "../runs/run-feed.ts";
+import type { ServerServices } from "../server-services.ts";
 import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
 import { toAgUiMessages } from "./ag-ui-messages.ts";
 import { EventWriter } from "./event-writer.ts";
-
-/** What a session says. */
-export type Said = Pick<SoFar, "turns" | "variables" | "version">;
+import type { RunInput } from "./run-input.ts";
 
 /** What an AG-UI stream is made of. */
 export interface AgUiSourceInit {
-  /** What the client calls the session and the run; after an answer, the log has the run under an earlier name. */
-  readonly names: { readonly threadId: string; readonly runId: string };
-  /** The run that the stream tells of; null for none. */
+  readonly services: ServerServices;
+  readonly call: RouteCall<unknown, RunInput>;
+  /** The run that the stream tells of, which a client has another name for after an answer; null for none. */
   readonly run: { readonly runId: string; readonly feed: RunFeed } | null;
-  /** What was said before what the stream tells, and what is said now. */
-  readonly said: Said;
-  readonly read: () => Promise<Said>;
-  readonly readVariables: () => Promise<JsonObject>;
+  /** What was said before what the stream tells. */
+  readonly said: SoFar;
   /** Questions that were answered just now. */
   readonly answered: readonly string[];
 }
@@ -53,7 +51,7 @@ export class AgUiSource implements FrameSource {
     this.#writer = new EventWriter(messageIdOf(inputIdOf(init.run?.runId ?? "")));
     this.#variables = init.said.variables;
     this.#sure = [
-      { type: "RUN_STARTED", ...init.names, protocolVersion: PROTOCOL_VERSION },
+      { type: "RUN_STARTED", ...this.#names, protocolVersion: PROTOCOL_VERSION },
       { type: "STATE_SNAPSHOT", snapshot: this.#variables },
     ];
     this.#restate(init.said);
@@ -94,8 +92,9 @@ export class AgUiSource implements FrameSource {
     if (event.type === "approval-settled") this.#inner.delete(event.question);
     this.#held.push(...this.#writer.take(event));
     if (this.#writer.astray) {
+      const { services, call } = this.#init;
       this.#release();
-      this.#restate(await this.#init.read());
+      this.#restate(await readSoFar(services, call.body.threadId, call.caller));
       this.#writer.astray = false;
     } else if (event.type === "round-finished" || event.type === "tool-finished") {
       if (seq <= this.#known) this.#held = [];
@@ -104,13 +103,15 @@ export class AgUiSource implements FrameSource {
   }
 
   /** Sends all messages anew, in the place of those that the reader has. */
-  #restate({ turns, version }: Said): void {
+  #restate({ turns, version }: SoFar): void {
     this.#known = version - 1;
     this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });
   }
 
   async #tellState(): Promise<void> {
-    const snapshot = await this.#init.readVariables();
+    const { services, call } = this.#init;
+    const options = { ...call.as, turns: false, checkpoint: false };
+    const snapshot = (await services.manager.getState(call.body.threadId, options))?.variables ?? {};
     if (!sameJson(snapshot, this.#variables)) this.#held.push({ type: "STATE_SNAPSHOT", snapshot });
     this.#variables = snapshot;
   }
@@ -120,8 +121,13 @@ export class AgUiSource implements FrameSource {
     this.#held = [];
   }
 
+  get #names(): { readonly threadId: string; readonly runId: string } {
+    const { threadId, runId } = this.#init.call.body;
+    return { threadId, runId };
+  }
+
   #finish(outcome: Outcome): Promise<void> {
-    return this.#end({ type: "RUN_FINISHED", ...this.#init.names, outcome });
+    return this.#end({ type: "RUN_FINISHED", ...this.#names, outcome });
   }
 
   async #end(event: AgUiEvent): Promise<void> {

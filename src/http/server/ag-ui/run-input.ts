@@ -10,6 +10,12 @@ import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
 
 const MESSAGES_MAX = 10_000;
 
+/** A person's word on a question of a run. */
+type Resume = { readonly interruptId: string } & (
+  | { readonly status: "cancelled" }
+  | { readonly status: "resolved"; readonly payload: { readonly approved: boolean; readonly reason?: string } }
+);
+
 /** What a client of AG-UI asks for; whatever else its body holds is passed over. */
 export interface RunInput {
   /** The session. */
@@ -18,8 +24,18 @@ export interface RunInput {
   readonly protocolVersion?: string | null;
   readonly messages: readonly JsonObject[];
   readonly state?: JsonValue;
-  readonly resume?: readonly JsonObject[] | null;
+  readonly resume?: readonly Resume[] | null;
 }
+
+// What else an answer says, such as other arguments, would not be done.
+const payload = z.strictObject({ approved: z.boolean(), reason: z.string().optional() });
+const resume = z.union(
+  [
+    z.looseObject({ interruptId: id, status: z.literal("cancelled") }),
+    z.looseObject({ interruptId: id, status: z.literal("resolved"), payload }),
+  ],
+  { error: "An answer is cancelled, or resolved with { approved: true } or { approved: false, reason }." },
+);
 
 /** The body of a request. */
 export const runInput: z.ZodType<RunInput> = named<RunInput>(
@@ -30,8 +46,8 @@ export const runInput: z.ZodType<RunInput> = named<RunInput>(
     protocolVersion: z.string().max(100).nullish(),
     messages: list(jsonObject, MESSAGES_MAX),
     state: json.optional(),
-    resume: list(jsonObject, MESSAGES_MAX).nullish(),
-  }),
+    resume: list(resume, MESSAGES_MAX).nullish(),
+  }) as unknown as z.ZodType<RunInput>,
 );
 
 /** @throws {HttpError} `INVALID_REQUEST` for a client of another major version; one before 1.0 does not say its version. */
@@ -40,19 +56,11 @@ export function checkVersion({ protocolVersion }: RunInput): void {
   refuse("body.protocolVersion", `The server speaks AG-UI ${PROTOCOL_VERSION}; use @ag-ui/client 1.`);
 }
 
-/** The answers of a person, by what they answer. @throws {HttpError} `INVALID_REQUEST`. */
-export function answersOf({ resume }: RunInput): readonly QuestionAnswer[] {
-  return (resume ?? []).map(({ interruptId, status, payload }, index) => {
-    const at = `body.resume.${index}`;
-    if (typeof interruptId !== "string" || interruptId === "") refuse(`${at}.interruptId`, "An answer says to what.");
-    if (status === "cancelled") return { question: interruptId, approve: false };
-    if (status !== "resolved") refuse(`${at}.status`, "An answer is resolved or cancelled.");
-    const { approved, reason, ...others } = (payload ?? {}) as JsonObject;
-    // What else it says, such as other arguments, would not be done.
-    if (typeof approved !== "boolean" || Object.keys(others).length > 0) {
-      refuse(`${at}.payload`, "An answer is { approved: true }, or { approved: false, reason } with a reason or none.");
-    }
-    return { question: interruptId, approve: approved, ...(typeof reason === "string" && !approved ? { reason } : {}) };
+/** The answers of a person, by what they answer. */
+export function answersOf({ resume: given }: RunInput): readonly QuestionAnswer[] {
+  return (given ?? []).map((one) => {
+    const { approved, reason } = one.status === "resolved" ? one.payload : { approved: false };
+    return { question: one.interruptId, approve: approved, ...(reason !== undefined && !approved && { reason }) };
   });
 }
 

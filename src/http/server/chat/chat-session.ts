@@ -52,7 +52,8 @@ async function findSaid(
 
 /** What a session has come to. */
 export interface SoFar {
-  readonly head: SessionHead;
+  /** Null where it could begin. */
+  readonly head: SessionHead | null;
   /** What was said, and what waits to be answered. */
   readonly turns: readonly UITurn[];
   readonly variables: JsonObject;
@@ -60,10 +61,10 @@ export interface SoFar {
   readonly version: number;
 }
 
-/** What a session has come to, what waits to be answered included; null where it could begin here. */
-export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar | null> {
+/** What a session has come to, what waits to be answered included; nothing where it could begin here. */
+export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
   const { manager, store } = services;
-  if (await mayBegin(services, id)) return null;
+  if (await mayBegin(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
   const head = await visibleHead(services, id, caller);
   const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);
@@ -79,9 +80,8 @@ export async function readSoFar(services: ServerServices, id: string, caller: Ca
 
 /** What a chat has come to, as messages; none where it could begin here. */
 export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
-  const soFar = await readSoFar(services, id, caller);
-  if (soFar === null) return { id, messages: [] };
-  const run = openRunOf(soFar.head);
-  const questions = run === undefined ? [] : (await readRun(services, soFar.head, run.runId)).questions;
-  return { id, messages: toUIMessages(soFar.turns, { questions }) };
+  const { head, turns } = await readSoFar(services, id, caller);
+  const run = head && openRunOf(head);
+  const questions = head && run ? (await readRun(services, head, run.runId)).questions : [];
+  return { id, messages: toUIMessages(turns, { questions }) };
 }
