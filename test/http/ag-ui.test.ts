@@ -425,11 +425,9 @@ test("what makes no sense is refused in one sentence, and changes nothing", asyn
   expect(await ask({ ...says("Hi."), state: [1] })).toBe("The state of a session is an object.");
   expect(await ask(answers({ interruptId: "q", status: "resolved" }))).toContain("{ approved: true }");
   const changed = { approved: true, editedArgs: { euros: 500 } };
-  expect(await ask(answers({ interruptId: "q", status: "resolved", payload: changed }))).toContain(
-    "{ approved: true }",
-  );
-  expect(await ask(answers({ interruptId: "q", status: "maybe" }))).toContain("resolved or cancelled");
-  expect(await ask(answers({ status: "cancelled" }))).toBe("An answer says to what.");
+  expect(await ask(answers({ interruptId: "q", status: "resolved", payload: changed }))).toContain("editedArgs");
+  expect(await ask(answers({ interruptId: "q", status: "maybe" }))).toContain("cancelled, or resolved");
+  expect(await ask(answers({ status: "cancelled" }))).toContain("cancelled, or resolved");
   expect(await ask(answers({ interruptId: "q", status: "cancelled" }))).toBe("QUESTION_NOT_FOUND");
   expect(await ask({ ...says("Hi."), resume: [{ interruptId: "q", status: "cancelled" }] })).toContain("answers first");
   expect(await ask(says("Hi."), "nobody")).toBe("AGENT_NOT_FOUND");
