@@ -9,6 +9,7 @@ import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { agUiHandler } from "../../src/http/ag-ui/index.ts";
 import { hashToken } from "../../src/http/api-token.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
+import { requestIdOf } from "../../src/session/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
@@ -246,6 +247,44 @@ test("who comes back in the middle has every word once: under the same run, unde
   expect((await logOf(server.store, sessionId)).filter((line) => line === "finished")).toHaveLength(1);
 });
 
+test("what was told live of an answer that a snapshot has is not told again, where the log is read in pieces", async () => {
+  const [talking, looking] = [gate(), gate()];
+  const wait = defineTool({
+    name: "wait",
+    description: "Waits.",
+    parameters: { type: "object" },
+    execute: () => looking.opened.then(() => "waited"),
+  });
+  const replies: ScriptedReply[] = [
+    async function* () {
+      yield { type: "text-delta", text: "One " };
+      await talking.opened;
+      yield { type: "tool-call-delta", index: 0, id: "w", name: "wait", arguments: "{}" };
+      yield { type: "finish", stopReason: "tool_calls" };
+    },
+    "Two.",
+  ];
+  const server = await openRunServer({ agents: { helper: answering(replies, [wait]) } });
+  const { store, sessionId } = server;
+  const first = clientOf(server, sessionId);
+  const reading = say(first.agent, "Count.", "m1");
+  await expect.poll(() => shown(first.agent.messages).at(-1)).toBe("assistant: One ");
+  // A reader of the log takes 64 entries at once: with these, the answer is the first of the next piece.
+  const asked = await store.getEntry(sessionId, requestIdOf("m1"));
+  const between = 64 - (((await store.head(sessionId))?.version ?? 0) - (asked?.seq ?? 0));
+  const entries = Array.from({ length: between }, () => ({ type: "custom", customType: "note" }) as const);
+  await server.client.sessions.append(sessionId, { entries });
+  talking.open();
+  await expect.poll(() => shown(first.agent.messages).at(-1)).toBe("assistant: One [wait {}]");
+  const second = clientOf(server, sessionId);
+  const joining = second.agent.runAgent();
+  await expect.poll(() => shown(second.agent.messages).length).toBe(2);
+  looking.open();
+  await Promise.all([reading, joining]);
+  const said = ["user: Count.", "assistant: One [wait {}]", "tool: waited", "assistant: Two."];
+  for (const { agent } of [first, second]) expect(shown(agent.messages)).toEqual(said);
+});
+
 test("a run goes on when its reader leaves, unless the server is to stop it and nobody comes back in time", async () => {
   for (const [init, end] of [
     [{}, "finished"],
@@ -268,6 +307,19 @@ test("a run goes on when its reader leaves, unless the server is to stop it and 
     const outcome = end === "finished" ? "success" : "cancelled";
     expect(told.at(-1)).toMatchObject({ type: "RUN_FINISHED", outcome: { type: outcome } });
   }
+});
+
+test("who has answered and then left has left, though another stream of the run was told all that there was", async () => {
+  const never = gate();
+  const helper = clerk(calls(call("pay")), pausing(["One ", "two."], never));
+  const server = await openRunServer({ agents: { helper }, init: { cancelWhenLeft: { afterMs: 50 } } });
+  const { agent } = clientOf(server, server.sessionId);
+  await say(agent, "Pay.");
+  const reading = agent.runAgent(answer(agent, { approved: true })).catch(() => {});
+  await expect.poll(() => shown(agent.messages).at(-1)).toBe("assistant: One ");
+  agent.abortRun();
+  await reading;
+  await expect.poll(() => logOf(server.store, server.sessionId)).toContain("cancelled");
 });
 
 test("the state is the session's variables: what the client set, what a tool changed, and what neither knows stays", async () => {
