@@ -16,8 +16,6 @@ export interface ChatRequest {
   readonly trigger?: "submit-message" | "regenerate-message";
   /** The message of a person that the last one takes the place of, or the model's message that goes on. */
   readonly messageId?: string;
-  /** The caller's own name for the run (default: the message's id): who asks again under it gets the same run. */
-  readonly runId?: string;
   /** Who answers (default: the first agent of the server), and with which model. */
   readonly agent?: string;
   readonly model?: string;

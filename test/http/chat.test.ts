@@ -190,6 +190,27 @@ test("who loads a chat again in the middle has every word once, also of an answe
   expect(await chatOn(server, "aChatThatIsNew01").resumeStream()).toBeUndefined();
 });
 
+test("who joins far behind is not held up by a question that has its answer", async () => {
+  const pause = gate();
+  const server = await openRunServer({
+    agents: { helper: clerk(calls(call("pay")), pausing(["One ", "two."], pause)) },
+  });
+  const { sessionId, manager } = server;
+  const first = chatOn(server, sessionId);
+  await first.sendMessage({ text: "Pay." });
+  const part = first.lastMessage?.parts.at(-1);
+  if (part?.type !== "tool-pay" || part.state !== "approval-requested") throw new Error("Nothing is asked.");
+  // More than is read at once stands between the question and its answer.
+  await manager.steer(sessionId, "x".repeat(200_000));
+  await manager.approve(sessionId, part.approval.id);
+  const second = chatOn(server, sessionId, { messages: await stored(server, sessionId) });
+  const joined = second.resumeStream();
+  await expect.poll(() => shown(second.messages)[1]).toContain("[pay output-available]One ");
+  pause.open();
+  await joined;
+  expect(shown(second.messages)[1]).toBe("assistant: (Which tool?)[pay output-available]One two.");
+});
+
 test("stopping stops the run, keeps what was said, and lets the next message be answered at once", async () => {
   const never = gate();
   const helper = clerk(pausing(["One ", "two."], never), "Yes?");
@@ -278,6 +299,20 @@ test("a request that is repeated is the same run, and one that was refused can b
   expect(shown(await stored(server, sessionId))).toEqual([
     ...["user: Count.", "assistant: One two.", "user: More.", "assistant: Three."],
   ]);
+});
+
+test("a message whose run was stopped before it began is answered by another try", async () => {
+  const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
+  const { sessionId, manager } = server;
+  // Nobody rings for it, so that it waits.
+  await manager.request(sessionId, { agent: "helper", input: "Hi.", runId: "m1" });
+  await manager.cancel(sessionId, { runId: "m1" });
+  const chat = chatOn(server, sessionId, {
+    messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "Hi." }] }],
+  });
+  await chat.regenerate();
+  expect(shown(chat.messages)).toEqual(["user: Hi.", "assistant: Hello!"]);
+  expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
 });
 
 test("what cannot be a message, or is nobody's chat, is refused in one sentence", async () => {

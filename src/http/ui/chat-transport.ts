@@ -1,10 +1,8 @@
 import type { ChatTransport, UIMessage, UIMessageChunk } from "./ai-sdk.ts";
-import { uuidv7 } from "../../internal/uuid.ts";
 import { RUN_HEADER } from "../chat-wire.ts";
 import { errorOf } from "../client/client-error.ts";
 import { EventParser } from "../client/event-parser.ts";
 import { encodeSegment } from "../path-segment.ts";
-import { runIdOf } from "./message-id.ts";
 
 type HeaderValues = Readonly<Record<string, string>>;
 
@@ -29,7 +27,7 @@ export interface SkeinChatTransport<Message extends UIMessage> extends ChatTrans
 
 /**
  * A transport for `useChat` whose `stop()` stops the run, which the stock one cannot: it only drops the connection, as a
- * reload does. It sends the last message instead of all of them, and a request that is repeated asks for the same run.
+ * reload does. It sends the last message instead of all of them.
  */
 export function createChatTransport<Message extends UIMessage = UIMessage>(
   init: ChatTransportInit = {},
@@ -38,8 +36,8 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 
   /** Stops the run once the signal aborts: a person did that, unless another stream takes the place of this one. */
-  const follow = (chatId: string, signal: AbortSignal | undefined, runId?: string): Followed => {
-    const followed: Followed = { runId };
+  const follow = (chatId: string, signal: AbortSignal | undefined): Followed => {
+    const followed: Followed = {};
     latest.set(chatId, followed);
     const stop = async (): Promise<void> => {
       // The stream that takes the place of this one begins right after the abort.
@@ -58,13 +56,8 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
     async sendMessages({ chatId, messages, trigger, messageId, body, ...options }) {
       // What is said after a stop would be refused while the run goes on.
       await latest.get(chatId)?.stopped;
-      const last = messages.slice(-1);
-      const asks = last.find(({ role }) => role === "user")?.id;
-      // A message that was answered before is answered once more, or was changed.
-      const again = trigger === "regenerate-message" || messageId !== undefined ? uuidv7() : undefined;
-      const runId = asks === undefined ? undefined : runIdOf(asks, again);
-      const followed = follow(chatId, options.abortSignal, runId);
-      const json = { ...init.body, ...body, id: chatId, messages: last, trigger, messageId, runId };
+      const followed = follow(chatId, options.abortSignal);
+      const json = { ...init.body, ...body, id: chatId, messages: messages.slice(-1), trigger, messageId };
       return chunksOf(await ask(init, "", { ...options, json }), followed);
     },
     async reconnectToStream({ chatId, ...options }) {
@@ -84,7 +77,7 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
 /** A stream of a chat. */
 interface Followed {
   /** The run that it tells of, as soon as that is known. */
-  runId: string | undefined;
+  runId?: string;
   /** Resolves once the server was told to stop the run. */
   stopped?: Promise<void>;
 }

@@ -27,7 +27,6 @@ const chatRequest = named<ChatRequest>(
     messages: list(jsonObject, MESSAGES_MAX),
     trigger: z.enum(["submit-message", "regenerate-message"]).optional(),
     messageId: id.optional(),
-    runId: id.optional(),
     agent: id.optional(),
     model: id.optional(),
   }),

@@ -12,7 +12,6 @@ import { toUIMessages, type UITurn } from "../../ui/to-ui-messages.ts";
 import { ANSWER_CHARACTERS_MAX } from "../answer-bytes.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
-import { refuse } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { mayBegin, visibleHead } from "../session-access.ts";
 import type { ChatMessage } from "./chat-message.ts";
@@ -21,19 +20,17 @@ import type { ChatMessage } from "./chat-message.ts";
 export async function askedBy(
   { store }: ServerServices,
   head: SessionHead,
-  { trigger, messageId, runId, agent, model }: ChatRequest,
+  { trigger, messageId, agent, model }: ChatRequest,
   { id: said, content }: Extract<ChatMessage, { role: "user" }>,
 ): Promise<AskedRun> {
   const who = { ...(agent === undefined ? {} : { agent }), ...(model === undefined ? {} : { model }) };
   const regenerates = trigger === "regenerate-message";
-  const before = regenerates || messageId !== undefined ? await findSaid(store, head, said) : null;
+  const isAgain = regenerates || messageId !== undefined;
+  const run = { ...who, runId: runIdOf(said, isAgain ? uuidv7() : undefined) };
+  const before = isAgain ? await findSaid(store, head, said) : null;
   // What could not be asked for the first time is asked for by another try.
-  if (before === null) return { ...who, input: content, runId: runId ?? said };
-  const again = { ...who, runId: runId ?? runIdOf(said, uuidv7()) };
-  if (messageIdOf(inputIdOf(again.runId)) !== said) {
-    refuse("body.runId", "The run of another answer is named by the message's id, a ~ and a UUID.");
-  }
-  return regenerates ? { ...again, input: [], from: before.id } : { ...again, input: content, from: before.parentId };
+  if (before === null) return { ...run, input: content };
+  return regenerates ? { ...run, input: [], from: before.id } : { ...run, input: content, from: before.parentId };
 }
 
 /** What a person said on the active path, by the id that a front end knows it under; null where it is not there. */

@@ -12,22 +12,33 @@ test("a run is stopped when the last reader has left and nobody came back in tim
   const stop = vi.fn();
   const left = new LeftRuns(1000);
   const [first, second] = [left.join("run", stop), left.join("run", stop)];
-  first();
+  first(true);
   vi.advanceTimersByTime(5000);
-  second();
+  second(true);
   vi.advanceTimersByTime(900);
   const third = left.join("run", stop);
   vi.advanceTimersByTime(5000);
   expect(stop).not.toHaveBeenCalled();
-  third();
+  third(true);
   left.join("another run", stop);
   vi.advanceTimersByTime(1000);
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
+test("who has read all there was does not count any more, and has not left", () => {
+  const stop = vi.fn();
+  const left = new LeftRuns(1000);
+  left.join("run", stop)(false);
+  vi.runAllTimers();
+  expect(stop).not.toHaveBeenCalled();
+  left.join("run", stop)(true);
+  vi.runAllTimers();
+  expect(stop).toHaveBeenCalledTimes(1);
+});
+
 test("without a time nobody's leaving stops anything", () => {
   const stop = vi.fn();
-  new LeftRuns(null).join("run", stop)();
+  new LeftRuns(null).join("run", stop)(true);
   vi.runAllTimers();
   expect(stop).not.toHaveBeenCalled();
 });

@@ -73,7 +73,10 @@ export interface FedEvent {
 }
 
 /** The events of a run as `write` says that they are sent; it returns an empty text for what is not, null at the end. */
-export function framesOf(feed: RunFeed, write: (fed: readonly FedEvent[]) => string | null = joined): FrameSource {
+export function framesOf(
+  feed: Pick<RunFeed, "attach" | "take">,
+  write: (fed: readonly FedEvent[]) => string | null = joined,
+): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
     async take() {

@@ -22,20 +22,20 @@ export function streamRun(
   { sessionId, runId, frames, isDone }: ToldRun,
 ): Response {
   const stop = (): void => {
-    if (services.drain.aborted || isDone()) return;
+    if (services.drain.aborted) return;
     cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
   };
-  const join = (): (() => void) => left.join(JSON.stringify([sessionId, runId]), stop);
+  const join = () => left.join(JSON.stringify([sessionId, runId]), stop);
   const attach = (wake: () => void): (() => void) => {
     const [leave, detach] = [join(), frames.attach(wake)];
     return () => {
       detach();
-      leave();
+      leave(!isDone());
     };
   };
   const response = streams.open({ take: () => frames.take(), attach }, request, admission);
   // Who has left already did not begin to read.
-  if (request.signal.aborted) join()();
+  if (request.signal.aborted) join()(true);
   response.headers.set(RUN_HEADER, encodeURIComponent(runId));
   return response;
 }
