@@ -150,7 +150,7 @@ async function installPackage(name, isThere, tests) {
 /** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
 export async function checkTypes() {
   let sound = true;
-  for (const folder of ["", "studio/", "test/browser/use-chat/"]) {
+  for (const folder of ["", "studio/", "test/browser/use-chat/", "test/browser/ag-ui/"]) {
     sound = (await runPackage(tsc, ["-p", `${folder}tsconfig.json`])) === 0 && sound;
   }
   return sound;

@@ -44,6 +44,7 @@ export const architecture: Architecture = {
     "@standard-schema/spec": "src/agent/",
     "@agentclientprotocol/sdk": "src/cli/acp/",
     ai: "src/http/ui/",
+    "@ag-ui/core": "src/http/server/ag-ui/",
   },
   frameworks: {
     hono: ["src/http/server/", "src/http/hono/"],

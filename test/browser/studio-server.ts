@@ -24,9 +24,9 @@ export const TOKENS = {
 /**
  * Which program serves: the command line's for everyone on this machine, with sample sessions and a workspace, the same with
  * a token of its own, the same for users with a token, the same with runs that park as soon as they ask, one whose model
- * takes its time, one whose model calls what it is told to, or one with a page of the AI SDK in place of the studio.
+ * takes its time, one whose model calls what it is told to, or one with a page of the AI SDK or of AG-UI in place of the studio.
  */
-export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking" | "chat";
+export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking" | "chat" | "ag-ui";
 
 const PROGRAMS: Readonly<
   Record<ServerKind, (directory: string, port: number, aheadSeconds: number) => readonly string[]>
@@ -52,7 +52,10 @@ const PROGRAMS: Readonly<
     ...[join(directory, "skein.db"), String(port)],
   ],
   chat: (directory, port) => [
-    ...[fileURLToPath(new URL("programs/chat-server.mjs", import.meta.url)), directory, String(port)],
+    ...[fileURLToPath(new URL("programs/chat-server.mjs", import.meta.url)), directory, String(port), "use-chat"],
+  ],
+  "ag-ui": (directory, port) => [
+    ...[fileURLToPath(new URL("programs/chat-server.mjs", import.meta.url)), directory, String(port), "ag-ui"],
   ],
   slow: (directory, port, aheadSeconds) => [
     fileURLToPath(new URL("programs/slow-server.mjs", import.meta.url)),

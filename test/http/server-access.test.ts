@@ -41,6 +41,7 @@ function pathOf({ path }: Operation, ids: { session: string; checkpoint: string;
     from: ids.checkpoint,
     to: ids.checkpoint,
     runId: ids.run,
+    agent: "helper",
   };
   return path.replace(/\{(\w+)\}/g, (_, name: string) => kinds[name] ?? "t");
 }
@@ -61,9 +62,12 @@ test("another user's session is on no route to be told from one that is missing,
   expect(targets.length).toBeGreaterThan(35);
   const missing = { session: session.replace(/.$/, "Z"), checkpoint: `${checkpoint}Z`, run: `${run}Z` };
   for (const operation of targets) {
-    const body =
-      BODIES[operation.operationId] ?? (operation.operationId === "mergeBranch" ? { branchId: session } : {});
     const ask = async (ids: typeof missing) => {
+      const inBody: Readonly<Record<string, unknown>> = {
+        mergeBranch: { branchId: session },
+        runAgUi: { threadId: ids.session, runId: "r", messages: [] },
+      };
+      const body = BODIES[operation.operationId] ?? inBody[operation.operationId] ?? {};
       const { status, body: problem, headers } = await api.call(operation.method, pathOf(operation, ids), body, bob);
       const text = JSON.stringify(problem)
         .replaceAll(ids.session, "S")

@@ -75,6 +75,7 @@ test("the document has every route that the server was agreed to have, and no ot
       ...session("DELETE", ""),
       ...session("PUT", "/labels/:"),
       ...["POST /api/chat", "GET /api/chat/:", "GET /api/chat/:/stream", "POST /api/chat/:/stop"],
+      "POST /agui/:",
       ...["DELETE /api/users/:", "GET /api/users/:/export"],
       "GET /api/checkpoints/:",
       "DELETE /api/checkpoints/:",

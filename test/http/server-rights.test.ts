@@ -55,6 +55,8 @@ test("each right is asked for where it is needed, by its name, and nowhere else"
     ["steerRun", "run", "POST", `/api/sessions/${session}/steer`, { content: "x" }],
     ["followUpRun", "run", "POST", `/api/sessions/${session}/follow-ups`, { content: "x" }],
     ["chat", "run", "POST", "/api/chat", { id: session, messages: [{ id: "m", role: "user", parts: [{ type: "text", text: "Hi" }] }] }],
+    ["runAgUi", "run", "POST", "/agui/helper", { threadId: session, runId: "r", messages: [{ id: "n", role: "user", content: "Hi" }] }],
+    ["runAgUi", "approve", "POST", "/agui/helper", { threadId: session, runId: "r", messages: [], resume: [{ interruptId: "q", status: "cancelled" }] }],
     ["stopChat", "run", "POST", `/api/chat/${session}/stop`, {}],
     ["compactSession", "run", "POST", `/api/sessions/${session}/compact`, {}],
     ["mergeBranch", "run", "POST", `/api/sessions/${session}/merges`, { branchId: fork, strategy: "summary", dryRun: true }],

@@ -280,7 +280,7 @@ test("a session goes out as a file and comes in as another session with the same
   }
 });
 
-test("every operation was called with success here, but those of runs, chats, users and workers and those in the tests of sessions", () => {
+test("every operation was called with success here, but those of runs, chats, AG-UI, users and workers and those in the tests of sessions", () => {
   const elsewhere = /^(?:list|delete|undelete|suspend|resume|close)Session|^(?:getState|getEntry|appendEntries)$/;
   const plain = /^(?:getHealth|getCatalogue|getOpenApi)$/;
   const missed = api.operations.filter(({ operationId }) => !api.seen.has(operationId));
@@ -288,7 +288,7 @@ test("every operation was called with success here, but those of runs, chats, us
     ({ operationId, path }) =>
       !elsewhere.test(operationId) &&
       !plain.test(operationId) &&
-      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|users)(?:\/|$)/.test(path),
+      !/\/(?:runs|watch|recover|questions|steer|follow-ups|fleet|chat|agui|users)(?:\/|$)/.test(path),
   );
   expect(unexplained).toEqual([]);
   expect(api.seen.size).toBeGreaterThan(25);

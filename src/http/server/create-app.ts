@@ -8,7 +8,7 @@ import type { CheckedLimits } from "./check-limits.ts";
 import { mountCheckpoints } from "./checkpoints-routes.ts";
 import { mountContext } from "./context-routes.ts";
 import { mountEntries } from "./entries-routes.ts";
-import type { Gate } from "./gate.ts";
+import { type Gate, isGuarded } from "./gate.ts";
 import { HttpError } from "./http-error.ts";
 import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
@@ -110,7 +110,7 @@ function admit({ gate }: AppInit, routes: readonly Route[]): MiddlewareHandler<S
     if (request.method === "OPTIONS" && gate.sharedWith(request) !== null) return preflight();
     const address = addressOf(context);
     const open = routes.some((route) => route.open === true && route.path === path);
-    if (path.startsWith("/api/") && !open) context.set("admission", await gate.admit(request, address));
+    if (isGuarded(path) && !open) context.set("admission", await gate.admit(request, address));
     else gate.admitAnyone(address, open ? path : "");
     return next();
   };
@@ -136,7 +136,7 @@ async function missing(context: ServerContext, routes: readonly Route[], studio:
     const allow = [...new Set(allowed.includes("GET") ? ["HEAD", ...allowed] : allowed)].sort().join(", ");
     throw new HttpError("METHOD_NOT_ALLOWED", `This takes ${allow}, not ${method}.`, { headers: { allow } });
   }
-  const page = path.startsWith("/api/") || !["GET", "HEAD"].includes(method) ? null : await studio.find(path);
+  const page = isGuarded(path) || !["GET", "HEAD"].includes(method) ? null : await studio.find(path);
   if (page === null)
     throw new HttpError("ROUTE_NOT_FOUND", "There is nothing here; /openapi.json lists what there is.");
   return page;

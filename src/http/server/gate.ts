@@ -83,12 +83,17 @@ export class Gate {
 
 /**
  * Whether a browser says that a page of another site or of another port has sent the request. Going to a page here from
- * there, as by a link, is no such request; whatever is under `/api/` is no page.
+ * there, as by a link, is no such request.
  */
 function isOfAnotherSite({ method, headers }: Request, path: string): boolean {
   const site = headers.get("sec-fetch-site") ?? "none";
   if (site !== "cross-site" && site !== "same-site") return false;
-  return method !== "GET" || headers.get("sec-fetch-mode") !== "navigate" || path.startsWith("/api/");
+  return method !== "GET" || headers.get("sec-fetch-mode") !== "navigate" || isGuarded(path);
+}
+
+/** Whether a path is for callers who say who they are, and no page: what is under `/api/` and `/agui/`. */
+export function isGuarded(path: string): boolean {
+  return path.startsWith("/api/") || path.startsWith("/agui/");
 }
 
 /** The name of a `Host`, without its port. */

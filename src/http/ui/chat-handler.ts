@@ -1,4 +1,5 @@
 import type { SkeinServer } from "../create-server.ts";
+import { handlerAt } from "../handler-at.ts";
 
 const ROUTES = "/api/chat";
 
@@ -10,11 +11,5 @@ export function chatHandler(
   server: Pick<SkeinServer, "fetch">,
   path: string = ROUTES,
 ): (request: Request) => Promise<Response> {
-  return async (request) => {
-    const url = new URL(request.url);
-    const at = url.pathname;
-    if (at !== path && !at.startsWith(`${path}/`)) return new Response(null, { status: 404 });
-    url.pathname = ROUTES + at.slice(path.length);
-    return server.fetch(new Request(url, request));
-  };
+  return handlerAt(server, { routes: ROUTES, path });
 }

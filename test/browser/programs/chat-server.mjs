@@ -1,6 +1,6 @@
-// Builds a page with `useChat` of the AI SDK and serves it, with an agent that counts ten words a second when it is told
+// Builds a page of ../use-chat or ../ag-ui and serves it, with an agent that counts ten words a second when it is told
 // to, calls a tool by its name, and else says how often it was asked.
-// node chat-server.mjs <directory> <port>
+// node chat-server.mjs <directory> <port> <page>
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -10,12 +10,12 @@ import { createServer } from "skein/http";
 import { openSqliteStore } from "skein/sqlite";
 import { build } from "vite";
 
-const [directory = "", port = "0"] = process.argv.slice(2);
+const [directory = "", port = "0", page = "use-chat"] = process.argv.slice(2);
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const studioDirectory = join(directory, "page");
 
 await build({
-  root: here("../use-chat"),
+  root: here(`../${page}`),
   configFile: false,
   logLevel: "error",
   plugins: [react()],

@@ -1,18 +1,12 @@
 import type { Content, ContentPart } from "../../../session/message.ts";
 import type { ChatRequest } from "../../chat-wire.ts";
+import type { QuestionAnswer } from "../runs/speak-to-run.ts";
 import { refuse } from "../schema.ts";
-
-/** The answer to a question, as a part of a message says it. */
-export interface PartAnswer {
-  readonly question: string;
-  readonly approve: boolean;
-  readonly reason?: string;
-}
 
 /** What a request says: something of a person, or what a person thinks of calls. */
 export type ChatMessage =
   | { readonly role: "user"; readonly id: string; readonly content: Content }
-  | { readonly role: "assistant"; readonly answers: readonly PartAnswer[] };
+  | { readonly role: "assistant"; readonly answers: readonly QuestionAnswer[] };
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -31,8 +25,8 @@ export function lastMessageOf({ messages }: ChatRequest): ChatMessage {
   return { role: "user", id, content: contentOf(parts as Fields[], at) };
 }
 
-function answersOf(parts: readonly Fields[], at: string): readonly PartAnswer[] {
-  const answers = parts.flatMap((part): PartAnswer[] => {
+function answersOf(parts: readonly Fields[], at: string): readonly QuestionAnswer[] {
+  const answers = parts.flatMap((part): QuestionAnswer[] => {
     if (part?.state !== "approval-responded") return [];
     const { id, approved, reason } = (part.approval ?? {}) as Fields;
     if (typeof id !== "string" || typeof approved !== "boolean")

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { RunEvent } from "../../../agent/run-event.ts";
 import type { SessionHead } from "../../../session/fold.ts";
-import { type ChatRequest, type ChatView, RUN_HEADER, type StopChat } from "../../chat-wire.ts";
+import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { answerIdOfRun } from "../../ui/message-id.ts";
 import { checkRight } from "../admission.ts";
@@ -10,7 +10,8 @@ import { type Backlog, draining, requestRun } from "../runs/request-run.ts";
 import { type FedEvent, framesOf } from "../runs/run-feed.ts";
 import type { RunFeeds } from "../runs/run-feeds.ts";
 import { openRunOf, runToJoin } from "../runs/run-views.ts";
-import { answerQuestion, cancelRun } from "../runs/speak-to-run.ts";
+import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
+import { streamRun } from "../runs/stream-run.ts";
 import { id, jsonObject, list, named, opaque } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { visibleHead, visibleOrNewHead } from "../session-access.ts";
@@ -83,14 +84,13 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: ChatP
 }
 
 /** Streams a run from its beginning to whoever sent a request, up to where it ends or waits for a person's word. */
-async function streamRun(
+async function streamChat(
   services: ServerServices,
-  { follow, streams, left }: RunFeeds,
-  { as, admission, request }: RouteCall<unknown, unknown>,
+  feeds: RunFeeds,
+  call: RouteCall<unknown, unknown>,
   { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
 ): Promise<Response> {
-  const sessionId = head.header.id;
-  const feed = await follow(head, runId, null);
+  const feed = await feeds.follow(head, runId, null);
   if (feed === null) return noContent();
   const writer = new AnswerWriter(answerIdOfRun(runId), after);
   const write = (fed: readonly FedEvent[]): string | null => {
@@ -103,24 +103,10 @@ async function streamRun(
       .map((data) => `data: ${data}\n\n`)
       .join("");
   };
-  const stop = (): void => {
-    if (services.drain.aborted) return;
-    cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
-  };
-  const join = () => left.join(JSON.stringify([sessionId, runId]), stop);
   const frames = framesOf(feed, write);
-  const attach = (wake: () => void): (() => void) => {
-    const [leave, detach] = [join(), frames.attach(wake)];
-    return () => {
-      detach();
-      leave(!writer.ended);
-    };
-  };
-  const response = streams.open({ ...frames, attach }, request, admission);
-  // Who has left already did not begin to read.
-  if (request.signal.aborted) join()(true);
+  const told = { sessionId: head.header.id, runId, frames, isDone: () => writer.ended };
+  const response = streamRun(services, feeds, call, told);
   response.headers.set("x-vercel-ai-ui-message-stream", "v1");
-  response.headers.set(RUN_HEADER, encodeURIComponent(runId));
   return response;
 }
 
@@ -140,17 +126,14 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
       const message = lastMessageOf(body);
       if (message.role === "assistant") {
         checkRight(caller, "approve");
-        let runId = "";
-        for (const { question, ...answered } of message.answers) {
-          runId = await answerQuestion(services, { sessionId: body.id, question, body: answered, as });
-        }
+        const runId = await answerQuestions(services, { sessionId: body.id, answers: message.answers, as });
         const after = message.answers.map(({ question }) => question);
-        return streamRun(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId, after });
+        return streamChat(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId, after });
       }
       checkRight(caller, "run");
       const request = await askedBy(services, await visibleOrNewHead(services, body.id, caller), body, message);
       const runId = await requestRun(services, backlog, { sessionId: body.id, request, caller });
-      return streamRun(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId });
+      return streamChat(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId });
     },
   });
   route(app, {
@@ -164,7 +147,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
       if (services.drain.aborted) throw draining();
       const head = await services.manager.head(param("id"), { actor: caller, gather: true });
       const runId = head === null ? null : await runToJoin(services, head);
-      return head === null || runId === null ? noContent() : streamRun(services, feeds, call, { head, runId });
+      return head === null || runId === null ? noContent() : streamChat(services, feeds, call, { head, runId });
     },
   });
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../../internal/json.ts";
 import { uuidv7 } from "../../../internal/uuid.ts";
 import type { EntryOf } from "../../../session/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
@@ -46,10 +47,21 @@ async function findSaid(
   return null;
 }
 
-/** What a chat has come to, what waits to be answered included; nothing where it could begin here. */
-export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
+/** What a session has come to. */
+export interface SoFar {
+  /** Null where it could begin. */
+  readonly head: SessionHead | null;
+  /** What was said, and what waits to be answered. */
+  readonly turns: readonly UITurn[];
+  readonly variables: JsonObject;
+  /** How many entries of the log that is. */
+  readonly version: number;
+}
+
+/** What a session has come to, what waits to be answered included; nothing where it could begin here. */
+export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
   const { manager, store } = services;
-  if (await mayBegin(services, id)) return { id, messages: [] };
+  if (await mayBegin(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
   const head = await visibleHead(services, id, caller);
   const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);
@@ -60,6 +72,13 @@ export async function readChat(services: ServerServices, id: string, caller: Cal
     const turnId = inputIdOf(request.runId);
     if (!turns.some((turn) => turn.turnId === turnId)) turns.push({ turnId, role: "user", content: request.input });
   }
-  const questions = run === undefined ? [] : (await readRun(services, head, run.runId)).questions;
+  return { head, turns, variables: state.variables, version: state.version };
+}
+
+/** What a chat has come to, as messages; none where it could begin here. */
+export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
+  const { head, turns } = await readSoFar(services, id, caller);
+  const run = head && openRunOf(head);
+  const questions = head && run ? (await readRun(services, head, run.runId)).questions : [];
   return { id, messages: toUIMessages(turns, { questions }) };
 }

@@ -3,6 +3,7 @@ import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { RunView } from "../../run-wire.ts";
+import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
@@ -35,6 +36,7 @@ export function mountRuns(app: ServerApp, services: ServerServices): void {
   mountSaying(app, services);
   mountStreams(app, services, feeds);
   mountChat(app, services, { backlog, feeds });
+  mountAgUi(app, services, { backlog, feeds });
 }
 
 function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog): void {

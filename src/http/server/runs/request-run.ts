@@ -86,21 +86,25 @@ export function draining(): HttpError {
   return new HttpError("DRAINING", "The server is shutting down; try again later.");
 }
 
+/** The name of an agent that the server or a worker has. @throws {HttpError} `AGENT_NOT_FOUND` for any other. */
+export function checkAgent({ agents, roster }: ServerServices, name: string | null): string {
+  if (name !== null && (agents.has(name) || roster.workers.some((worker) => worker.agents.includes(name)))) return name;
+  throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
+}
+
 /** Who is to answer, by name: the first agent unless another or a group is named, or another was asked before. */
 function whoIsAsked(
-  { agents, groups, models, roster }: ServerServices,
+  services: ServerServices,
   { agent, group, model }: RunRequest,
   before: string | null,
 ): { readonly agent?: string } {
+  const { groups, models, roster } = services;
   if (model !== undefined && models(model) === null) {
     throw new HttpError("MODEL_NOT_FOUND", `The server has no model ${show(model)}.`);
   }
   if (group === undefined) {
-    const [first = null] = agents.keys();
-    const name = agent ?? before ?? first;
-    if (name !== null && (agents.has(name) || roster.workers.some((worker) => worker.agents.includes(name))))
-      return { agent: name };
-    throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
+    const [first = null] = services.agents.keys();
+    return { agent: checkAgent(services, agent ?? before ?? first) };
   }
   if (agent !== undefined || model !== undefined) {
     throw new HttpError("INVALID_REQUEST", "A group answers with its own agents and models; leave those out.");

@@ -67,6 +67,8 @@ function unknownId(): HttpError {
 /** An event of a run, and how it is sent. */
 export interface FedEvent {
   readonly event: WireRunEvent;
+  /** The entry that it is made from, or after which it was told live. */
+  readonly seq: number;
   readonly frame: string;
 }
 
@@ -99,7 +101,6 @@ export class RunFeed {
   readonly #reader: EntryReader;
   /** The latest event that the reader has. */
   #place: EventPlace;
-  /** The latest entry that was looked at. */
   #seen: number;
 
   constructor(init: FeedInit, story: RunStory, reader: EntryReader, place: EventPlace) {
@@ -108,6 +109,11 @@ export class RunFeed {
     this.#reader = reader;
     this.#place = place;
     this.#seen = place.seq;
+  }
+
+  /** The latest entry of the session that was looked at. */
+  get seen(): number {
+    return this.#seen;
   }
 
   /** What the run asks and nobody has answered; nothing while the reader has not come to what was there at first. */
@@ -150,7 +156,7 @@ export class RunFeed {
       const count = place.delta - before - 1;
       if (count > 0) {
         const dropped: WireRunEvent = { type: "events-dropped", count, runId: this.#init.runId };
-        fed.push({ event: dropped, frame: frameOf(dropped) });
+        fed.push({ event: dropped, seq: place.seq, frame: frameOf(dropped) });
       }
       fed.push(this.#fed(place, event, text));
     }
@@ -159,6 +165,6 @@ export class RunFeed {
 
   #fed(place: EventPlace, event: WireRunEvent, frame: string): FedEvent {
     this.#place = place;
-    return { event, frame: `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}` };
+    return { event, seq: place.seq, frame: `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}` };
   }
 }

@@ -47,6 +47,23 @@ export async function answerQuestion(
   return asked?.type === "approval" ? asked.runId : "";
 }
 
+/** An answer, and what it answers. */
+export interface QuestionAnswer extends AnswerRequest {
+  readonly question: string;
+}
+
+/** Puts several answers on record; the id of the run that asked the last of them. */
+export async function answerQuestions(
+  services: ServerServices,
+  { sessionId, answers, as }: { sessionId: string; answers: readonly QuestionAnswer[]; as: { actor: Caller } },
+): Promise<string> {
+  let runId = "";
+  for (const { question, ...body } of answers) {
+    runId = await answerQuestion(services, { sessionId, question, body, as });
+  }
+  return runId;
+}
+
 /** Rings for a session that nobody has: whoever has it hears what is said by the log. */
 async function ringFree({ store, bell, report }: ServerServices, sessionId: string): Promise<void> {
   if ((await store.leaseOf(sessionId)) !== null) return;

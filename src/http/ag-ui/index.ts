@@ -1,0 +1,1 @@
+export { agUiHandler } from "./ag-ui-handler.ts";

@@ -1,0 +1,51 @@
+import type { Content, ContentPart } from "../../../session/message.ts";
+import { messageIdOf } from "../../ui/message-id.ts";
+import type { UITurn } from "../../ui/to-ui-messages.ts";
+import type { Message } from "./ag-ui-core.ts";
+
+type Parts = Exclude<Extract<Message, { role: "user" }>["content"], string>;
+
+/**
+ * The turns of a session as messages of AG-UI. An answer of a model has the id of what a person said, with how many
+ * answers came before it: that is known when its first word is streamed, so that a snapshot has it under the same id.
+ */
+export function toAgUiMessages(turns: readonly UITurn[]): Message[] {
+  let [asked, round] = ["", 0];
+  return turns.flatMap((turn): Message[] => {
+    const { turnId, role, content, toolCallId = "" } = turn;
+    if (role === "tool") return [{ id: `${asked}/${round}/${toolCallId}`, role, toolCallId, content: sent(content) }];
+    if (role === "assistant") return answerOf(`${asked}/${++round}`, turn);
+    const id = messageIdOf(turnId);
+    // What is said to a run in the middle does not begin another one.
+    if (role === "user" && (asked === "" || id !== turnId)) [asked, round] = [id, 0];
+    return [{ id, role, content: role === "user" ? sent(content) : wholeText(content, "text") } as Message];
+  });
+}
+
+/** The text of an answer in one piece, as it is streamed. */
+export function wholeText(content: Content | null, type: "text" | "thinking"): string {
+  if (content === null || typeof content === "string") return type === "text" ? (content ?? "") : "";
+  return content.map((part) => (part.type === type ? part.text : "")).join("");
+}
+
+/** What a person or a tool said, as it is sent. */
+export function sent(content: Content | null): string | Parts {
+  if (content === null || typeof content === "string") return content ?? "";
+  return content.flatMap((part): Parts => (part.type === "thinking" ? [] : [partOf(part)]));
+}
+
+function answerOf(id: string, { content, toolCalls = [] }: UITurn): Message[] {
+  const [thought, text] = [wholeText(content, "thinking"), wholeText(content, "text")];
+  const before: Message[] = thought === "" ? [] : [{ id: `${id}/thought`, role: "reasoning", content: thought }];
+  if (text === "" && toolCalls.length === 0) return before;
+  const calls = toolCalls.map(({ id: callId, ...call }) => ({ id: callId, type: "function" as const, function: call }));
+  const said = { ...(text !== "" && { content: text }), ...(calls.length > 0 && { toolCalls: calls }) };
+  return [...before, { id, role: "assistant", ...said }];
+}
+
+function partOf(part: Exclude<ContentPart, { type: "thinking" }>): Parts[number] {
+  if (part.type === "text") return part;
+  const source = { type: "data", value: part.data, mimeType: part.mediaType } as const;
+  const named = part.name === undefined ? {} : { metadata: { filename: part.name } };
+  return { type: part.type === "image" ? "image" : "document", source, ...named };
+}
