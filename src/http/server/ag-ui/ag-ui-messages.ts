@@ -23,7 +23,7 @@ export function toAgUiMessages(turns: readonly UITurn[]): Message[] {
 }
 
 /** The text of an answer in one piece, as it is streamed. */
-export function wholeText(content: Content | null, type: "text" | "thinking"): string {
+function wholeText(content: Content | null, type: "text" | "thinking"): string {
   if (content === null || typeof content === "string") return type === "text" ? (content ?? "") : "";
   return content.map((part) => (part.type === type ? part.text : "")).join("");
 }

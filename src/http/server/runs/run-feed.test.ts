@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type FedEvent, framesOf } from "./run-feed.ts";
 
-const told = (frame: string): FedEvent => ({ event: { type: "run-started", runId: "r" }, frame });
+const told = (frame: string): FedEvent => ({ event: { type: "run-started", runId: "r" }, seq: 0, frame });
 
 test("what is not sent on is no reason to wait for more, and what the writer ends is over", async () => {
   const fed = [[told("known")], [told("known"), told("new")], [], [told("late")]];
