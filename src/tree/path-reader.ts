@@ -2,7 +2,7 @@ import { contextOf, contextPath, type ModelContext } from "../session/context.ts
 import { type Entry, entryCharacters } from "../session/entry.ts";
 import { notANode, SessionError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
-import type { SessionStore } from "../session/store.ts";
+import type { ReadOptions, SessionStore } from "../session/store.ts";
 
 const PAGE_FIRST = 32;
 const PAGE_MAX = 1024;
@@ -51,6 +51,26 @@ export async function* walkUp(
     before = next.seq + 1;
     passedOver = 0;
   }
+}
+
+/**
+ * Gives entries of a session by their ids, whatever branch they are on. Reads the log backward in pages, no further than it
+ * has to, and keeps what it passed: many entries near each other cost less than one by one.
+ */
+export function lookBack(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
+  const passed = new Map<string, Entry>();
+  let range: ReadOptions = { reverse: true, limit: PAGE_FIRST };
+  return async (entryId) => {
+    for (let seen = -1; !passed.has(entryId) && seen < passed.size; ) {
+      seen = passed.size;
+      for await (const entry of store.read(sessionId, range)) {
+        passed.set(entry.id, entry);
+        range = { ...range, before: entry.seq };
+      }
+      range = { ...range, limit: PAGE_MAX };
+    }
+    return passed.get(entryId) ?? null;
+  };
 }
 
 /** The path from the root to an entry, root first. @throws {SessionError} `TOO_LARGE` when that says more than it may. */
