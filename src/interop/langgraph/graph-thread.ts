@@ -105,25 +105,27 @@ export class GraphThread {
     { ns, parent }: Pick<CheckpointRecord, "ns" | "parent">,
     { channel_values: values, ...checkpoint }: langgraph.Checkpoint,
     metadata: langgraph.CheckpointMetadata,
-    changedChannels: readonly string[],
+    newVersions: langgraph.ChannelVersions,
   ): Promise<RunnableConfig> {
     return this.#inTurn(async () => {
       const entryId = entryIdOf(ns, checkpoint.id);
       const parentEntry = parent === null ? null : entryIdOf(ns, parent);
       const remembered = parentEntry === null ? null : this.#checkpoints.get(parentEntry);
       const before = remembered ?? (parent === null ? null : await this.#data<CheckpointRecord>(CHECKPOINT, ns, parent));
-      const channels: Record<string, string> = { ...before?.channels };
+      const channels: Record<string, string> = {};
       const changed: Record<string, ChannelChange> = {};
       const drafts: EntryDraft[] = [];
       const read = this.reader();
       // What tasks returned was compared when it was written, and the next ones may change it already.
       const compared = parentEntry !== null && this.#writes.get(parentEntry) !== undefined;
-      for (const name of changedChannels) {
-        const on = channels[name] ?? null;
-        delete channels[name];
-        if (!(name in values)) continue;
-        changed[name] = await this.#values.change({ entryId, name, on, compared }, values[name], drafts, read);
-        channels[name] = entryId;
+      for (const name of Object.keys(checkpoint.channel_versions)) {
+        const on = before?.channels[name] ?? null;
+        if (!(name in newVersions)) {
+          if (on !== null) channels[name] = on;
+        } else if (name in values) {
+          changed[name] = await this.#values.change({ entryId, name, on, compared }, values[name], drafts, read);
+          channels[name] = entryId;
+        }
       }
       const about = await this.#values.encode(metadata, drafts);
       const record: CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels, changed };

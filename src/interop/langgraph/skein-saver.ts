@@ -77,7 +77,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
       { ns, parent },
       checkpoint,
       metadata,
-      Object.keys(newVersions),
+      newVersions,
     );
   }
 
