@@ -111,7 +111,8 @@ export class GraphThread {
       const entryId = entryIdOf(ns, checkpoint.id);
       const parentEntry = parent === null ? null : entryIdOf(ns, parent);
       const remembered = parentEntry === null ? null : this.#checkpoints.get(parentEntry);
-      const before = remembered ?? (parent === null ? null : await this.#data<CheckpointRecord>(CHECKPOINT, ns, parent));
+      const before =
+        remembered ?? (parent === null ? null : await this.#data<CheckpointRecord>(CHECKPOINT, ns, parent));
       const channels: Record<string, string> = {};
       const changed: Record<string, ChannelChange> = {};
       const drafts: EntryDraft[] = [];

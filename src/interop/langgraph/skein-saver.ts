@@ -73,12 +73,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
     const { checkpoint_ns: ns = "", checkpoint_id: parent = null } = config.configurable ?? {};
     // A run that ends where it began says so again.
     if (parent === checkpoint.id) return config;
-    return this.#thread(required(config, "thread_id")).put(
-      { ns, parent },
-      checkpoint,
-      metadata,
-      newVersions,
-    );
+    return this.#thread(required(config, "thread_id")).put({ ns, parent }, checkpoint, metadata, newVersions);
   }
 
   override async putWrites(config: RunnableConfig, writes: langgraph.PendingWrite[], taskId: string): Promise<void> {

@@ -127,12 +127,15 @@ export class ThreadValues {
     for (let at: string | null = entryId; at !== null; ) {
       const key = `${at} ${name}`;
       const known = this.#channels.get(key);
-      if (known !== undefined) channel = known;
-      if (known !== undefined) break;
+      if (known !== undefined) {
+        channel = known;
+        break;
+      }
       const record: CheckpointRecord | null = dataOf(await read(at), CHECKPOINT);
       const change: ChannelChange | undefined = record?.changed[name];
-      if (change !== undefined) changes.push([key, change]);
-      at = change?.on ?? null;
+      if (change === undefined) break;
+      changes.push([key, change]);
+      at = change.on;
     }
     const items = channel.items.slice();
     for (let left = changes.length; left > 0; left--) {
