@@ -2,7 +2,7 @@ import { contextOf, contextPath, type ModelContext } from "../session/context.ts
 import { type Entry, entryCharacters } from "../session/entry.ts";
 import { notANode, SessionError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
-import type { ReadOptions, SessionStore } from "../session/store.ts";
+import type { SessionStore } from "../session/store.ts";
 
 const PAGE_FIRST = 32;
 const PAGE_MAX = 1024;
@@ -59,15 +59,18 @@ export async function* walkUp(
  */
 export function lookBack(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
   const passed = new Map<string, Entry>();
-  let range: ReadOptions = { reverse: true, limit: PAGE_FIRST };
+  let before: number | undefined;
+  let limit = PAGE_FIRST;
   return async (entryId) => {
-    for (let seen = -1; !passed.has(entryId) && seen < passed.size; ) {
-      seen = passed.size;
-      for await (const entry of store.read(sessionId, range)) {
+    while (!passed.has(entryId) && before !== 0) {
+      const page = { reverse: true, limit, ...(before === undefined ? {} : { before }) };
+      // A session that is not there, or is gone by now, has nothing before it.
+      before = 0;
+      for await (const entry of store.read(sessionId, page)) {
         passed.set(entry.id, entry);
-        range = { ...range, before: entry.seq };
+        before = entry.seq;
       }
-      range = { ...range, limit: PAGE_MAX };
+      limit = PAGE_MAX;
     }
     return passed.get(entryId) ?? null;
   };

@@ -8,7 +8,10 @@ import type { Entry, EntryDraft } from "../../session/entry.ts";
 import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf } from "./checkpoint-record.ts";
 import { isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 
-const CHANNELS_REMEMBERED = 64;
+const CHANNELS_REMEMBERED = 128;
+const ITEMS_REMEMBERED = 100_000;
+/** How many of the changes that a list was made of are remembered, as whoever lists checkpoints asks for the one before next. */
+const CHANGES_REMEMBERED = 8;
 
 /** Gives an entry of the thread's log. */
 export type ReadEntry = (entryId: string) => Promise<Entry | null>;
@@ -45,7 +48,13 @@ export class ThreadValues {
   readonly #turns = new Map<string, Turn>();
   readonly #turnOf = new WeakMap<BaseMessage, Turn>();
   /** By the entry that changed the channel, and its name. */
-  readonly #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED);
+  readonly #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED, {
+    max: ITEMS_REMEMBERED,
+    of: ({ items }) => items.length,
+  });
+
+  /** The lists of nothing but messages, until one is changed in place: looking at every turn of a long one takes long. */
+  #lists = new WeakMap<Channel, readonly unknown[]>();
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
@@ -62,7 +71,10 @@ export class ThreadValues {
       const text = texts[index] as SerializedMessage;
       const before = this.#turnOf.get(message);
       if (before?.digest === digestOf(text)) continue;
-      if (before !== undefined) before.message = null;
+      if (before !== undefined) {
+        before.message = null;
+        this.#lists = new WeakMap();
+      }
       const id = uuidv7();
       this.#hold(this.#turn({ skein_turn: id }), message, text);
       drafts.push({ type: "message", id, message: turnOf(message, text) });
@@ -81,11 +93,16 @@ export class ThreadValues {
 
   /** What a channel has since an entry changed it. */
   async channel(entryId: string, name: string, read: ReadEntry): Promise<unknown> {
-    const { items, list } = await this.#channel(entryId, name, read);
+    const channel = await this.#channel(entryId, name, read);
+    const { items, list } = channel;
+    const known = this.#lists.get(channel);
+    if (known !== undefined) return known.slice();
     if (list && items.every((item) => item instanceof Turn)) {
       await this.#fill(items, read);
       // A message that was erased is gone.
-      return items.map(({ message }) => message).filter((message) => message !== null);
+      const messages = items.map(({ message }) => message).filter((message) => message !== null);
+      if (messages.length === items.length) this.#lists.set(channel, messages);
+      return messages.slice();
     }
     const values = await this.decode(
       items.map((item) => (item instanceof Turn ? item.reference : item)),
@@ -107,7 +124,11 @@ export class ThreadValues {
     // Whole once it is made of more changes than it has items, so that reading it costs no more than its length.
     const base = known?.list && list && known.depth < after.length ? known : null;
     const before = base?.items ?? [];
-    const same = commonEnds(before, after, (item, other) => isUnchanged(item, other, compared));
+    const messages = base === null ? [] : this.#lists.get(base);
+    const same =
+      compared && messages !== undefined
+        ? commonEnds(messages, after, Object.is)
+        : commonEnds(before, after, (item, other) => isUnchanged(item, other, compared));
     const part = before.slice(same.start, before.length - same.end);
     const encoded = (await this.encode(after.slice(same.start, after.length - same.end), drafts)) as JsonValue[];
     const equal = commonEnds(part, this.#items(encoded), isEqual);
@@ -115,9 +136,12 @@ export class ThreadValues {
     const removed = part.length - equal.start - equal.end;
     const items = encoded.slice(equal.start, encoded.length - equal.end);
     const depth = (base?.depth ?? 0) + 1;
-    const all = before.slice();
-    splice(all, start, removed, this.#items(items));
-    this.#channels.set(`${entryId} ${name}`, { items: all, list, depth });
+    const added = this.#items(items);
+    const channel = { items: before.slice(), list, depth };
+    splice(channel.items, start, removed, added);
+    this.#channels.set(`${entryId} ${name}`, channel);
+    if (list && messages !== undefined && added.every((item) => item instanceof Turn))
+      this.#lists.set(channel, after.slice());
     return { on: base === null ? null : on, depth, list, start, removed, items };
   }
 
@@ -137,12 +161,12 @@ export class ThreadValues {
       changes.push([key, change]);
       at = change.on;
     }
+    if (changes.length === 0) return channel;
     const items = channel.items.slice();
     for (let left = changes.length; left > 0; left--) {
       const [key, { start, removed, items: added, list, depth }] = changes[left - 1] as (typeof changes)[0];
       splice(items, start, removed, this.#items(added));
-      // Of many, the last ones: whoever lists checkpoints asks for the one before next.
-      if (left > CHANNELS_REMEMBERED / 2) continue;
+      if (left > CHANGES_REMEMBERED) continue;
       channel = { items: items.slice(), list, depth };
       this.#channels.set(key, channel);
     }
