@@ -3,14 +3,17 @@ import { loadInstalled } from "./load-installed.ts";
 
 /** A compiled graph, as far as the benchmark uses it. */
 export interface Graph {
-  invoke(input: { readonly messages: readonly object[] }, config: object): Promise<unknown>;
+  invoke(
+    input: { readonly messages: readonly object[] },
+    config: object,
+  ): Promise<{ readonly messages: readonly object[] }>;
   getState(config: object): Promise<{ readonly values: { readonly messages: readonly unknown[] } }>;
 }
 
 interface GraphBuilder {
   addNode(name: string, run: () => Promise<object>): GraphBuilder;
   addEdge(from: string, to: string): GraphBuilder;
-  compile(options: { readonly checkpointer: object }): Graph;
+  compile(options: { readonly checkpointer?: object }): Graph;
 }
 
 /** What LangGraph exports, as far as the benchmark uses it. */
@@ -41,13 +44,17 @@ export async function loadGraph(installation: string): Promise<GraphModule & Mes
 /** A graph with one node that replies, as LangGraph's guide sets it up; `replyTo` says which turn it replies to. */
 export function compileGraph(
   module: GraphModule & MessagesModule,
-  options: { readonly schema: unknown; readonly checkpointer: object; readonly replyTo: () => number },
+  {
+    schema,
+    replyTo,
+    ...options
+  }: { readonly schema: unknown; readonly checkpointer?: object; readonly replyTo: () => number },
 ): Graph {
-  return new module.StateGraph(options.schema)
-    .addNode("model", async () => ({ messages: [new module.AIMessage(messageText(options.replyTo() * 2 + 1))] }))
+  return new module.StateGraph(schema)
+    .addNode("model", async () => ({ messages: [new module.AIMessage(messageText(replyTo() * 2 + 1))] }))
     .addEdge(module.START, "model")
     .addEdge("model", module.END)
-    .compile({ checkpointer: options.checkpointer });
+    .compile(options);
 }
 
 /** The messages of so many turns. */

@@ -25,6 +25,7 @@ interface Checkpoint {
 
 interface Saver {
   put(config: object, checkpoint: object, metadata: object, versions: object): Promise<object>;
+  putWrites(config: object, writes: readonly (readonly [string, unknown])[], task: string): Promise<void>;
   getTuple(config: object): Promise<{ readonly checkpoint: Checkpoint } | undefined>;
 }
 
@@ -58,6 +59,9 @@ interface Modules extends GraphModule, CheckpointModule, MessagesModule {}
 
 const invoked = "A turn is one `invoke`, which loads the state, runs the graph and saves it";
 
+const alone =
+  "A turn is `getTuple`, `putWrites` and `put` of a state whose messages have grown by the turn, without a graph";
+
 /** A graph with one node that replies, and the SQLite checkpointer, as LangGraph's guide sets them up. */
 export const langgraphPeer: Peer = {
   label: "LangGraph, StateGraph + SqliteSaver",
@@ -76,11 +80,20 @@ export const langgraphDeltaPeer: Peer = {
   open: (folder) => openGraph(withSqliteSaver(), folder, delta),
 };
 
-/** The checkpointer on its own: what it costs to save a state that has one more turn. */
-export const langgraphPutPeer: Peer = {
-  label: "LangGraph, SqliteSaver.put alone",
+/** The same without a checkpointer: what LangGraph itself does with a long list of messages. */
+export const langgraphBarePeer: Peer = {
+  label: "LangGraph, StateGraph without a checkpointer",
+  installation: null,
+  note: "The raw limit of a graph: the program keeps the messages in memory and gives all of them to `invoke`.",
+  turnsEachRound: { small: 10, large: 10 },
+  open: () => openBareGraph(),
+};
+
+/** The checkpointer on its own: what it costs to load the state, and to save it with one more turn. */
+export const langgraphSaverPeer: Peer = {
+  label: "LangGraph, SqliteSaver alone",
   installation,
-  note: "A turn is one `put` of a checkpoint whose messages channel has grown by the turn.",
+  note: `${alone}.`,
   turnsEachRound: { small: 2, large: 2 },
   open: (folder) => openSaver(withSqliteSaver(), folder),
 };
@@ -95,9 +108,10 @@ export const skeinSaverPeer: Peer = {
 };
 
 /** The saver on its own. */
-export const skeinSaverPutPeer: Peer = {
-  label: "LangGraph, SkeinSaver.put alone, on sqlite",
+export const skeinSaverAlonePeer: Peer = {
+  label: "LangGraph, SkeinSaver alone, on sqlite",
   installation: null,
+  note: `${alone}.`,
   turnsEachRound: { small: 10, large: 10 },
   open: (folder) => openSaver(withSkeinSaver(), folder),
 };
@@ -169,13 +183,31 @@ async function openGraph(
   };
 }
 
+async function openBareGraph(): Promise<Conversation> {
+  const { module } = await withSkeinSaver();
+  let replyTo = 0;
+  let messages: readonly object[] = [];
+  const graph = compileGraph(module, { schema: plain(module), replyTo: () => replyTo });
+  return {
+    async fill(turns) {
+      messages = messagesOf(module, turns);
+    },
+    async turn(index) {
+      replyTo = index;
+      const input = { messages: [...messages, new module.HumanMessage(messageText(index * 2))] };
+      ({ messages } = await graph.invoke(input, {}));
+    },
+    close: async () => {},
+    readContext: async () => messages.length,
+  };
+}
+
 async function openSaver(setup: Promise<Setup>, folder: string): Promise<Conversation> {
   const { module, open } = await setup;
   const opened = await open(folder);
-  let messages: object[] = [];
   let last: object = config;
   let clock = 0;
-  const put = async (): Promise<void> => {
+  const put = async (messages: readonly object[]): Promise<void> => {
     const id = module.uuid6(clock++);
     const versions = { messages: clock };
     const checkpoint = {
@@ -187,13 +219,12 @@ async function openSaver(setup: Promise<Setup>, folder: string): Promise<Convers
     last = await opened.saver.put(last, checkpoint, { source: "loop", step: clock, parents: {} }, versions);
   };
   return {
-    fill(turns) {
-      messages = messagesOf(module, turns);
-      return put();
-    },
-    turn(index) {
-      messages = [...messages, ...turnOf(module, index)];
-      return put();
+    fill: (turns) => put(messagesOf(module, turns)),
+    async turn(index) {
+      const said = turnOf(module, index);
+      const before = savedMessages(await opened.saver.getTuple(config));
+      await opened.saver.putWrites(last, [["messages", said]], `task-${index}`);
+      await put([...before, ...said]);
     },
     settle: opened.settle,
     close: opened.close,
@@ -201,8 +232,11 @@ async function openSaver(setup: Promise<Setup>, folder: string): Promise<Convers
       const again = await open(folder);
       const tuple = await again.saver.getTuple(config);
       await again.close();
-      const saved = tuple?.checkpoint.channel_values["messages"] as readonly unknown[] | undefined;
-      return saved?.length ?? 0;
+      return savedMessages(tuple).length;
     },
   };
+}
+
+function savedMessages(tuple: Awaited<ReturnType<Saver["getTuple"]>>): readonly object[] {
+  return (tuple?.checkpoint.channel_values["messages"] ?? []) as readonly object[];
 }

@@ -1,11 +1,12 @@
 import { bareFilePeer } from "./bare-file-peer.ts";
 import { bareSqlitePeer } from "./bare-sqlite-peer.ts";
 import {
+  langgraphBarePeer,
   langgraphDeltaPeer,
   langgraphPeer,
-  langgraphPutPeer,
+  langgraphSaverPeer,
   skeinSaverPeer,
-  skeinSaverPutPeer,
+  skeinSaverAlonePeer,
 } from "./langgraph-peer.ts";
 import { mastraPeer } from "./mastra-peer.ts";
 import { openaiAgentsPeer } from "./openai-agents-peer.ts";
@@ -20,11 +21,12 @@ export const peers: readonly Peer[] = [
   skeinPeer("jsonl"),
   skeinPeer("sqlite"),
   piPeer,
+  langgraphBarePeer,
   langgraphPeer,
   langgraphDeltaPeer,
-  langgraphPutPeer,
+  langgraphSaverPeer,
   skeinSaverPeer,
-  skeinSaverPutPeer,
+  skeinSaverAlonePeer,
   mastraPeer,
   openaiAgentsPeer,
 ];

@@ -1,14 +1,30 @@
 import type { EntryDraft } from "../session/entry.ts";
 import { SessionError, SessionNotFoundError } from "../session/errors.ts";
 import { createHeader, type SessionHeader } from "../session/header.ts";
+import { APPEND_ENTRIES_MAX } from "../session/limits.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 
-/** Appends to the session of a header, which is made when it is not there yet. */
+/**
+ * Appends to the session of a header, which is made when it is not there yet. The drafts land together, up to 10,000 of
+ * them; of more, each part follows the one before. Gives what the append of the last part gave.
+ */
 export async function appendToSession(
   store: SessionStore,
   header: Partial<SessionHeader> & Pick<SessionHeader, "id">,
   drafts: readonly EntryDraft[],
   options: AppendOptions = {},
+): Promise<AppendResult> {
+  const result = await appendPart(store, header, drafts.slice(0, APPEND_ENTRIES_MAX), options);
+  if (drafts.length <= APPEND_ENTRIES_MAX) return result;
+  const below = result.entries[result.entries.length - 1]?.id as string;
+  return appendToSession(store, header, drafts.slice(APPEND_ENTRIES_MAX), { below });
+}
+
+async function appendPart(
+  store: SessionStore,
+  header: Partial<SessionHeader> & Pick<SessionHeader, "id">,
+  drafts: readonly EntryDraft[],
+  options: AppendOptions,
 ): Promise<AppendResult> {
   try {
     return await store.append(header.id, drafts, options);

@@ -53,6 +53,29 @@ export async function* walkUp(
   }
 }
 
+/**
+ * Gives entries of a session by their ids, whatever branch they are on. Reads the log backward in pages, no further than it
+ * has to, and keeps what it passed: many entries near each other cost less than one by one.
+ */
+export function lookBack(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
+  const passed = new Map<string, Entry>();
+  let before: number | undefined;
+  let limit = PAGE_FIRST;
+  return async (entryId) => {
+    while (!passed.has(entryId) && before !== 0) {
+      const page = { reverse: true, limit, ...(before === undefined ? {} : { before }) };
+      // A session that is not there, or is gone by now, has nothing before it.
+      before = 0;
+      for await (const entry of store.read(sessionId, page)) {
+        passed.set(entry.id, entry);
+        before = entry.seq;
+      }
+      limit = PAGE_MAX;
+    }
+    return passed.get(entryId) ?? null;
+  };
+}
+
 /** The path from the root to an entry, root first. @throws {SessionError} `TOO_LARGE` when that says more than it may. */
 export async function readBranch(
   store: SessionStore,

@@ -1,8 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import * as vitest from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
+import { createHeader } from "../../src/session/header.ts";
 import { backends } from "../store-backends.ts";
 
 // The kit expects the functions of its runner to be global.
@@ -35,5 +38,28 @@ for (const backend of backends.filter(({ name }) => names.includes(name))) {
   describe(backend.name, () => {
     specTest(initializer);
     deltaChannelHistoryTests(initializer);
+
+    it("begins a thread anew after deleteThread, also where a fork builds on it", async () => {
+      const { store } = await opened;
+      const saver = new SkeinSaver(store);
+      const graph = new StateGraph(MessagesAnnotation)
+        .addNode("model", async ({ messages }) => ({ messages: [new AIMessage(`answer ${messages.length}`)] }))
+        .addEdge(START, "model")
+        .compile({ checkpointer: saver });
+      const say = async (thread_id: string, text: string) => {
+        const { messages } = await graph.invoke(
+          { messages: [new HumanMessage(text)] },
+          { configurable: { thread_id } },
+        );
+        return messages.map(({ content }) => content);
+      };
+      await say("reused", "one");
+      await store.fork("reused", createHeader({ id: "a-fork" }));
+      await saver.deleteThread("reused");
+      expect(await saver.getTuple({ configurable: { thread_id: "reused" } })).toBeUndefined();
+      expect(await say("reused", "two")).toEqual(["two", "answer 1"]);
+      expect(await say("a-fork", "three")).toEqual(["one", "answer 1", "three", "answer 3"]);
+      await initializer.destroyCheckpointer();
+    });
   });
 }

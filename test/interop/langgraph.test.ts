@@ -267,6 +267,43 @@ describe("a graph on a Skein store", () => {
     expect(await written("long")).toBeLessThan((await written("short")) * 1.2);
   });
 
+  test("lists every checkpoint of a long thread, the latest first, also with a saver that remembers nothing", async () => {
+    const store = openMemoryStore();
+    const graph = counter(new SkeinSaver(store));
+    for (let turn = 0; turn < 60; turn++) await graph.invoke(say(`turn ${turn}`), thread);
+    const lengths: number[] = [];
+    for await (const { values } of counter(new SkeinSaver(store)).getStateHistory(thread))
+      lengths.push(values.messages?.length ?? 0);
+    const expected = Array.from({ length: 60 }, (_, turn) => [turn * 2, turn * 2 + 1, turn * 2 + 2]).flat();
+    expect(lengths).toEqual(expected.reverse());
+  });
+
+  test("stores nothing that refers to a turn which a refused write did not store", async () => {
+    const store = openMemoryStore();
+    const graph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, note: Annotation<string> }))
+      .addNode("model", async ({ messages }) => ({ messages: [new AIMessage(`answer ${messages.length}`)] }))
+      .addEdge(START, "model")
+      .compile({ checkpointer: new SkeinSaver(store) });
+    await graph.invoke(say("one"), thread);
+    const again = say("two");
+    const tooLarge = { ...again, note: "x".repeat(9 * 1024 * 1024) };
+    await expect(graph.invoke(tooLarge, { ...thread, durability: "sync" })).rejects.toMatchObject({
+      code: "TOO_LARGE",
+    });
+    await graph.invoke(again, thread);
+    const { values } = await counter(new SkeinSaver(store)).getState(thread);
+    expect(texts(values.messages)).toEqual(["one", "answer 1", "two", "answer 3"]);
+  });
+
+  test("takes more messages at once than one append may have", async () => {
+    const store = openMemoryStore();
+    const messages = Array.from({ length: 10_001 }, (_, index) => new HumanMessage(`message ${index}`));
+    await counter(new SkeinSaver(store)).invoke({ messages }, thread);
+    const { values } = await counter(new SkeinSaver(store)).getState(thread);
+    expect(values.messages).toHaveLength(10_002);
+    expect(await turnsOf(store)).toHaveLength(10_002);
+  });
+
   test("does not give a run what a failed one did to the list of messages in place, as the memory saver does not", async () => {
     const run = async (checkpointer: SkeinSaver | MemorySaver) => {
       let failures = 3;

@@ -1,82 +1,49 @@
 import { createHash } from "node:crypto";
-import type { CheckpointMetadata } from "@langchain/langgraph-checkpoint";
-import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryOf } from "../../session/entry.ts";
+import type { Checkpoint } from "@langchain/langgraph-checkpoint";
+import type { JsonValue } from "../../internal/json.ts";
+import type { Entry } from "../../session/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
-/** What a checkpoint changed about a channel: its value, a part of the list that the parent has there, or that it is gone. */
-export type ChannelChange =
-  | { readonly value: JsonValue }
-  /** `depth` counts the splices since the list was last written whole. */
-  | { readonly start: number; readonly removed: number; readonly items: readonly JsonValue[]; readonly depth: number }
-  | null;
+/** What a checkpoint changed about a channel: a part of what the entry `on` left there. One value is a list of one item. */
+export interface ChannelChange {
+  readonly on: string | null;
+  /** How many changes the items are made of. */
+  readonly depth: number;
+  readonly list: boolean;
+  readonly start: number;
+  readonly removed: number;
+  readonly items: readonly JsonValue[];
+}
 
-/** A checkpoint as its entry keeps it: the channels that changed since its parent, all else whole. */
+/** A checkpoint as its entry keeps it: the channels that it changed, and where the others are. */
 export interface CheckpointRecord {
   readonly ns: string;
-  readonly id: string;
   readonly parent: string | null;
-  readonly v: number;
-  readonly ts: string;
-  readonly versions: Readonly<Record<string, number | string>>;
-  readonly seen: Readonly<Record<string, Readonly<Record<string, number | string>>>>;
+  readonly checkpoint: Omit<Checkpoint, "channel_values">;
   readonly metadata: JsonValue;
+  /** The entry of the checkpoint that changed each channel last. */
+  readonly channels: Readonly<Record<string, string>>;
   readonly changed: Readonly<Record<string, ChannelChange>>;
-  /** The first entry with writes to this checkpoint, where that was stored before the checkpoint was. */
-  readonly early?: string;
 }
 
-/** What a task wrote, to be applied to a checkpoint. */
+/** What a task wrote, to be applied to a checkpoint: channel, place among the task's writes, value. */
 export interface WritesRecord {
-  readonly ns: string;
-  readonly checkpoint: string;
   readonly task: string;
-  /** Channel, place among the task's writes, value. */
-  readonly writes: readonly (readonly [string, number, JsonValue])[];
+  readonly writes: readonly (readonly [channel: string, place: number, value: JsonValue])[];
 }
 
-/** The decoded metadata of a checkpoint. */
-export type Metadata = CheckpointMetadata & Readonly<Record<string, unknown>>;
-
-/** The `customType` of a checkpoint's entry. */
+/** The `customType` of the entries of a thread: its checkpoints, what tasks wrote, and which sub-graphs have checkpoints. */
 export const CHECKPOINT = "langgraph.checkpoint";
-
-/** The `customType` of an entry with pending writes. */
 export const WRITES = "langgraph.writes";
-
-/** The `customType` of the entry that says that a sub-graph has checkpoints. */
 export const NAMESPACE = "langgraph.namespace";
 
-/** The id of the entry that keeps a checkpoint. */
-export function checkpointEntryId(ns: string, checkpointId: string): string {
-  return bounded(ns === "" ? checkpointId : `${ns}/${checkpointId}`);
-}
-
-/** The id of the entry that says that a sub-graph has checkpoints. */
-export function namespaceEntryId(ns: string): string {
-  return bounded(`${NAMESPACE}/${ns}`);
-}
-
-/** The record of a checkpoint's entry, or null for an entry of another kind. */
-export function checkpointOf(entry: Entry | null): CheckpointRecord | null {
-  return isCustom(entry, CHECKPOINT) ? (entry.data as unknown as CheckpointRecord) : null;
-}
-
-/** The record of an entry with writes, or null for an entry of another kind. */
-export function writesOf(entry: Entry): WritesRecord | null {
-  return isCustom(entry, WRITES) ? (entry.data as unknown as WritesRecord) : null;
-}
-
-/** A record as an entry's data. */
-export function asData(record: CheckpointRecord | WritesRecord): JsonObject {
-  return record as unknown as JsonObject;
-}
-
-function isCustom(entry: Entry | null, customType: string): entry is EntryOf<"custom"> {
-  return entry?.type === "custom" && entry.customType === customType;
-}
-
-/** Names of nested sub-graphs may be longer than an id. */
-function bounded(id: string): string {
+/** The id of the entry that is found by some words; the names of nested sub-graphs may be longer than an id. */
+export function entryIdOf(...words: readonly (string | number)[]): string {
+  const id = words.filter((word) => word !== "").join("/");
   return id.length <= ID_CHARACTERS_MAX ? id : createHash("sha256").update(id).digest("hex");
+}
+
+/** The data of an entry of a kind; null where there is no such entry. */
+export function dataOf<T>(entry: Entry | null, customType: string): T | null {
+  return entry?.type === "custom" && entry.customType === customType ? (entry.data as T) : null;
 }

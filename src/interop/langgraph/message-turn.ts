@@ -1,6 +1,7 @@
 import type { BaseMessage } from "@langchain/core/messages";
+import { defined } from "../../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Content, Message, ToolCall } from "../../session/message.ts";
+import type { AssistantMessage, Content, Message } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 
 /** A message as LangChain writes it: the name of its class and what its constructor takes. */
@@ -46,58 +47,44 @@ export function serializedOf({ content, metadata }: Message): SerializedMessage 
   const langchain = metadata?.["langchain"] as Pick<SerializedMessage, "id" | "kwargs"> | undefined;
   if (langchain === undefined) return null;
   const { id, kwargs } = langchain;
-  return { lc: 1, type: "constructor", id, kwargs: "content" in kwargs ? kwargs : withContent(kwargs, content) };
-}
-
-function withContent(kwargs: JsonObject, content: Content | null): JsonObject {
-  return { content: content as JsonValue, ...kwargs };
+  return { lc: 1, type: "constructor", id, kwargs: { content: content as JsonValue, ...kwargs } };
 }
 
 /** What the parts of a message say; the parts themselves are in the metadata. */
 function partsOf(content: JsonValue | undefined): Content {
-  if (!Array.isArray(content)) return "";
-  return content.flatMap((part: JsonObject) =>
-    typeof part === "object" && part !== null && typeof part["text"] === "string"
-      ? [{ type: "text" as const, text: part["text"] }]
-      : [],
-  );
+  const texts = (Array.isArray(content) ? content : []).map((part) => (part as { text?: unknown } | null)?.text);
+  return texts.filter((text) => typeof text === "string").map((text) => ({ type: "text", text }));
 }
 
-function answerFields(kwargs: JsonObject): {
-  toolCalls?: readonly ToolCall[];
-  usage?: Usage;
-  model?: string;
-  provider?: string;
-} {
+function answerFields(kwargs: JsonObject): Partial<AssistantMessage> {
   const calls = (Array.isArray(kwargs["tool_calls"]) ? kwargs["tool_calls"] : []) as readonly JsonObject[];
   const toolCalls = calls.flatMap(({ id, name, args }) =>
     id && name ? [{ id: String(id), name: String(name), arguments: JSON.stringify(args ?? {}) }] : [],
   );
-  const usage = usageOf(kwargs["usage_metadata"] as JsonObject | undefined);
   const about = (kwargs["response_metadata"] ?? {}) as JsonObject;
   const model = about["model_name"] ?? about["model"];
-  const provider = about["model_provider"];
-  return {
-    ...(toolCalls.length > 0 ? { toolCalls } : {}),
-    ...(usage === null ? {} : { usage }),
-    ...(typeof model === "string" ? { model, provider: typeof provider === "string" ? provider : "langchain" } : {}),
-  };
+  const provider = about["model_provider"] ?? "langchain";
+  return defined({
+    toolCalls: toolCalls.length > 0 ? toolCalls : undefined,
+    usage: usageOf((kwargs["usage_metadata"] ?? undefined) as JsonObject | undefined),
+    ...(typeof model === "string" ? { model, provider: String(provider) } : {}),
+  });
 }
 
-function usageOf(usage: JsonObject | undefined): Usage | null {
-  if (typeof usage !== "object" || usage === null) return null;
+function usageOf(usage: JsonObject | undefined): Usage | undefined {
+  if (usage === undefined) return undefined;
   const input = usage["input_token_details"] as JsonObject | undefined;
   const output = usage["output_token_details"] as JsonObject | undefined;
-  return {
-    inputTokens: tokens(usage["input_tokens"]),
-    outputTokens: tokens(usage["output_tokens"]),
-    totalTokens: tokens(usage["total_tokens"]),
-    ...(input?.["cache_read"] === undefined ? {} : { cacheReadTokens: tokens(input["cache_read"]) }),
-    ...(input?.["cache_creation"] === undefined ? {} : { cacheWriteTokens: tokens(input["cache_creation"]) }),
-    ...(output?.["reasoning"] === undefined ? {} : { reasoningTokens: tokens(output["reasoning"]) }),
-  };
+  return defined({
+    inputTokens: tokens(usage["input_tokens"]) ?? 0,
+    outputTokens: tokens(usage["output_tokens"]) ?? 0,
+    totalTokens: tokens(usage["total_tokens"]) ?? 0,
+    cacheReadTokens: tokens(input?.["cache_read"]),
+    cacheWriteTokens: tokens(input?.["cache_creation"]),
+    reasoningTokens: tokens(output?.["reasoning"]),
+  });
 }
 
-function tokens(value: JsonValue | undefined): number {
-  return typeof value === "number" && value > 0 ? Math.round(value) : 0;
+function tokens(value: JsonValue | undefined): number | undefined {
+  return typeof value === "number" && value >= 0 ? Math.round(value) : undefined;
 }

@@ -4,160 +4,199 @@ import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { ChannelChange } from "./checkpoint-record.ts";
-import { isTurnMessage, type SerializedMessage, turnOf } from "./message-turn.ts";
+import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf } from "./checkpoint-record.ts";
+import { isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
+
+const CHANNELS_REMEMBERED = 128;
+const ITEMS_REMEMBERED = 100_000;
+/** How many of the changes that a list was made of are remembered, as whoever lists checkpoints asks for the one before next. */
+const CHANGES_REMEMBERED = 8;
+
+/** Gives an entry of the thread's log. */
+export type ReadEntry = (entryId: string) => Promise<Entry | null>;
 
 /** Stands in a value for the message that a turn keeps. */
-const TURN = "skein_turn";
+type Reference = { readonly skein_turn: string };
 
-const RECENT_MESSAGES = 1000;
+/** A message of the thread, and the entry that keeps it. */
+class Turn {
+  readonly reference: Reference;
+  /** Null until it is read, and once it was changed in place: the entry says what it said before. */
+  message: BaseMessage | null = null;
+  content: unknown;
+  digest = "";
 
-/** A channel's value at a checkpoint: as JSON, and the messages themselves where it is a list of nothing else. */
-export interface ChannelValue {
-  readonly json: JsonValue;
-  readonly messages: readonly unknown[] | null;
+  constructor(reference: Reference) {
+    this.reference = reference;
+  }
+}
+
+/** A channel at a checkpoint. Its items are JSON, and turns. */
+interface Channel {
+  readonly items: readonly (JsonValue | Turn)[];
+  readonly list: boolean;
   readonly depth: number;
-}
-
-interface KnownMessage {
-  readonly turn: string;
-  readonly content: unknown;
-  readonly digest: string;
-}
-
-/** What one append has to write for the messages that its values contain. */
-export interface NewTurns {
-  readonly drafts: EntryDraft[];
-  readonly known: Map<BaseMessage, KnownMessage>;
-}
-
-/** Nothing to write yet. */
-export function noTurns(): NewTurns {
-  return { drafts: [], known: new Map() };
 }
 
 /**
  * Turns the values of one thread into JSON and back. A message is stored once, as a turn; wherever it stands, the JSON has a
- * reference. A message is the same one while it is the same object; where it may have been changed in place, what it says is
- * compared, too.
+ * reference. A message is the same one while it is the same object and says the same.
  */
 export class ThreadValues {
   readonly #serde: SerializerProtocol;
-  readonly #known = new WeakMap<object, KnownMessage>();
-  #edited = false;
-  readonly #recent = new LruCache<string, unknown>(RECENT_MESSAGES);
+  readonly #turns = new Map<string, Turn>();
+  readonly #turnOf = new WeakMap<BaseMessage, Turn>();
+  /** By the entry that changed the channel, and its name. */
+  readonly #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED, {
+    max: ITEMS_REMEMBERED,
+    of: ({ items }) => items.length,
+  });
+
+  /** The lists of nothing but messages, until one is changed in place: looking at every turn of a long one takes long. */
+  #lists = new WeakMap<Channel, readonly unknown[]>();
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
   }
 
-  /** Whether a message was stored again, since a task changed it in place: until then identity is enough. */
-  get edited(): boolean {
-    return this.#edited;
-  }
-
-  /** A value as JSON. Messages that no turn keeps yet are added to `turns`. */
-  async encode(value: unknown, turns: NewTurns, mayBeChanged: boolean): Promise<JsonValue> {
+  /** A value as JSON. Messages that no turn keeps as they are become turns among the drafts. */
+  async encode(value: unknown, drafts: EntryDraft[]): Promise<JsonValue> {
     const messages = new Set<BaseMessage>();
-    mapMessages(value, (message) => messages.add(message));
-    const unsure = [...messages].filter((message) => mayBeChanged || this.#lookUp(message, turns) === undefined);
+    replaceIn(value, isTurnMessage, (message) => messages.add(message));
     // The reducer of a messages channel would give the same object an id later.
-    for (const message of unsure) if (message.id == null) message.id = message.lc_kwargs["id"] = uuidv7();
-    const texts = (await this.#dump(unsure)) as unknown as readonly SerializedMessage[];
-    for (const [index, message] of unsure.entries()) this.#note(message, texts[index] as SerializedMessage, turns);
-    return this.#dump(mapMessages(value, (message) => ({ [TURN]: this.#lookUp(message, turns)?.turn })));
+    for (const message of messages) if (message.id == null) message.id = message.lc_kwargs["id"] = uuidv7();
+    const texts = (await this.#dump([...messages])) as unknown as readonly SerializedMessage[];
+    for (const [index, message] of [...messages].entries()) {
+      const text = texts[index] as SerializedMessage;
+      const before = this.#turnOf.get(message);
+      if (before?.digest === digestOf(text)) continue;
+      if (before !== undefined) {
+        before.message = null;
+        this.#lists = new WeakMap();
+      }
+      const id = uuidv7();
+      this.#hold(this.#turn({ skein_turn: id }), message, text);
+      drafts.push({ type: "message", id, message: turnOf(message, text) });
+    }
+    return this.#dump(replaceIn(value, isTurnMessage, (message) => this.#turnOf.get(message)?.reference));
   }
 
-  /** A channel's value, and how it differs from the one at the parent checkpoint. */
-  async encodeChannel(
+  /** A value from its JSON. */
+  async decode(json: JsonValue, read: ReadEntry): Promise<unknown> {
+    const value = await this.#load(json);
+    const turns = new Set<Turn>();
+    replaceIn(value, isReference, (reference) => turns.add(this.#turn(reference)));
+    await this.#fill(turns, read);
+    return replaceIn(value, isReference, (reference) => this.#turn(reference).message);
+  }
+
+  /** What a channel has since an entry changed it. */
+  async channel(entryId: string, name: string, read: ReadEntry): Promise<unknown> {
+    const channel = await this.#channel(entryId, name, read);
+    const { items, list } = channel;
+    const known = this.#lists.get(channel);
+    if (known !== undefined) return known.slice();
+    if (list && items.every((item) => item instanceof Turn)) {
+      await this.#fill(items, read);
+      // A message that was erased is gone.
+      const messages = items.map(({ message }) => message).filter((message) => message !== null);
+      if (messages.length === items.length) this.#lists.set(channel, messages);
+      return messages.slice();
+    }
+    const values = await this.decode(
+      items.map((item) => (item instanceof Turn ? item.reference : item)),
+      read,
+    );
+    return list ? values : (values as unknown[])[0];
+  }
+
+  /** What an entry changes about a channel that the entry `on` changed before; `compared` says that all messages were written. */
+  async change(
+    { entryId, name, on, compared }: { entryId: string; name: string; on: string | null; compared: boolean },
     value: unknown,
-    parent: ChannelValue | undefined,
-    turns: NewTurns,
-    mayBeChanged: boolean,
-  ): Promise<{ readonly change: ChannelChange; readonly channel: ChannelValue }> {
-    const before = parent?.json;
-    if (!Array.isArray(value) || parent === undefined || !Array.isArray(before) || parent.depth >= value.length) {
-      const json = await this.encode(value, turns, mayBeChanged);
-      const messages = Array.isArray(value) && (json as readonly JsonValue[]).every(isTurn) ? value.slice() : null;
-      return { change: { value: json }, channel: { json, messages, depth: 0 } };
+    drafts: EntryDraft[],
+    read: ReadEntry,
+  ): Promise<ChannelChange> {
+    const list = Array.isArray(value);
+    const after: readonly unknown[] = list ? value : [value];
+    const known = on === null ? null : await this.#channel(on, name, read);
+    // Whole once it is made of more changes than it has items, so that reading it costs no more than its length.
+    const base = known?.list && list && known.depth < after.length ? known : null;
+    const before = base?.items ?? [];
+    const messages = base === null ? [] : this.#lists.get(base);
+    const same =
+      compared && messages !== undefined
+        ? commonEnds(messages, after, Object.is)
+        : commonEnds(before, after, (item, other) => isUnchanged(item, other, compared));
+    const part = before.slice(same.start, before.length - same.end);
+    const encoded = (await this.encode(after.slice(same.start, after.length - same.end), drafts)) as JsonValue[];
+    const equal = commonEnds(part, this.#items(encoded), isEqual);
+    const start = same.start + equal.start;
+    const removed = part.length - equal.start - equal.end;
+    const items = encoded.slice(equal.start, encoded.length - equal.end);
+    const depth = (base?.depth ?? 0) + 1;
+    const added = this.#items(items);
+    const channel = { items: before.slice(), list, depth };
+    splice(channel.items, start, removed, added);
+    this.#channels.set(`${entryId} ${name}`, channel);
+    if (list && messages !== undefined && added.every((item) => item instanceof Turn))
+      this.#lists.set(channel, after.slice());
+    return { on: base === null ? null : on, depth, list, start, removed, items };
+  }
+
+  async #channel(entryId: string, name: string, read: ReadEntry): Promise<Channel> {
+    const changes: (readonly [key: string, change: ChannelChange])[] = [];
+    let channel: Channel = { items: [], list: false, depth: 0 };
+    for (let at: string | null = entryId; at !== null; ) {
+      const key = `${at} ${name}`;
+      const known = this.#channels.get(key);
+      if (known !== undefined) {
+        channel = known;
+        break;
+      }
+      const record: CheckpointRecord | null = dataOf(await read(at), CHECKPOINT);
+      const change: ChannelChange | undefined = record?.changed[name];
+      if (change === undefined) break;
+      changes.push([key, change]);
+      at = change.on;
     }
-    const { messages: known } = parent;
-    let start = 0;
-    if (known !== null)
-      start = countWhile(
-        value,
-        (item, index) => item === known[index] && this.isAsStored(item, before[index] as JsonValue, mayBeChanged),
-      );
-    let rest = (await this.encode(value.slice(start), turns, mayBeChanged)) as readonly JsonValue[];
-    const same = countWhile(
-      rest,
-      (item, index) => start + index < before.length && sameJson(item, before[start + index]),
-    );
-    start += same;
-    rest = rest.slice(same);
-    const kept = countWhile(
-      rest.toReversed(),
-      (item, index) => start + index < before.length && sameJson(item, before[before.length - 1 - index]),
-    );
-    const items = rest.slice(0, rest.length - kept);
-    const change = { start, removed: before.length - start - kept, items, depth: parent.depth + 1 };
-    const json = before.slice();
-    splice(json, change, items);
-    const messages = known !== null && items.every(isTurn) ? value.slice() : null;
-    return { change, channel: { json, messages, depth: change.depth } };
-  }
-
-  /** Notes that the turns are stored. */
-  remember({ known }: NewTurns): void {
-    for (const [message, about] of known) {
-      const { turn: before } = this.#known.get(message) ?? {};
-      if (before !== undefined) this.#recent.delete(before);
-      this.#edited ||= before !== undefined;
-      this.#known.set(message, about);
-      this.#recent.set(about.turn, message);
+    if (changes.length === 0) return channel;
+    const items = channel.items.slice();
+    for (let left = changes.length; left > 0; left--) {
+      const [key, { start, removed, items: added, list, depth }] = changes[left - 1] as (typeof changes)[0];
+      splice(items, start, removed, this.#items(added));
+      if (left > CHANGES_REMEMBERED) continue;
+      channel = { items: items.slice(), list, depth };
+      this.#channels.set(key, channel);
     }
+    return channel;
   }
 
-  /** Makes the messages of turns that were read from the log. */
-  async revive(turns: ReadonlyMap<string, SerializedMessage>): Promise<Map<string, unknown>> {
-    const messages = new Map<string, unknown>();
-    for (const [turn, text] of turns) {
-      const message = constructed(text) ?? ((await this.#load(text as unknown as JsonValue)) as BaseMessage);
-      messages.set(turn, message);
-      this.#known.set(message, { turn, content: message.content, digest: digestOf(text) });
-      this.#recent.set(turn, message);
+  /** The items of a list with the one object of each turn instead of its reference. */
+  #items(list: readonly JsonValue[]): (JsonValue | Turn)[] {
+    return list.map((item) => (isReference(item) ? this.#turn(item) : item));
+  }
+
+  #turn(reference: Reference): Turn {
+    const turn = this.#turns.get(reference.skein_turn) ?? new Turn(reference);
+    this.#turns.set(reference.skein_turn, turn);
+    return turn;
+  }
+
+  #hold(turn: Turn, message: BaseMessage, text: SerializedMessage): void {
+    Object.assign(turn, { message, content: message.content, digest: digestOf(text) });
+    this.#turnOf.set(message, turn);
+  }
+
+  /** Reads the messages that are not in memory. */
+  async #fill(turns: Iterable<Turn>, read: ReadEntry): Promise<void> {
+    for (const turn of turns) {
+      if (turn.message !== null) continue;
+      const entry = await read(turn.reference.skein_turn);
+      const text = entry?.type === "message" ? serializedOf(entry.message) : null;
+      if (text !== null) this.#hold(turn, constructed(text) ?? ((await this.#load(text)) as BaseMessage), text);
     }
-    return messages;
-  }
-
-  /** Whether a message still says what its turn does, as far as that can be seen without writing it as JSON. */
-  isAsStored(message: unknown, turn: JsonValue, mayBeChanged: boolean): boolean {
-    if (!mayBeChanged && !this.#edited) return true;
-    const known = this.#known.get(message as BaseMessage);
-    return isTurn(turn) && known?.turn === turnIn(turn) && known.content === (message as BaseMessage).content;
-  }
-
-  /** The message of a turn, while it is still remembered. */
-  messageOf(turn: string): unknown {
-    return this.#recent.get(turn);
-  }
-
-  /** A value from its JSON; `messageOf` gives the messages that it refers to. */
-  async decode(json: JsonValue, messageOf: (turn: string) => unknown): Promise<unknown> {
-    return mapPlain(await this.#load(json), (value) => (isTurn(value) ? { instead: messageOf(turnIn(value)) } : null));
-  }
-
-  #lookUp(message: BaseMessage, turns: NewTurns): KnownMessage | undefined {
-    return turns.known.get(message) ?? this.#known.get(message);
-  }
-
-  #note(message: BaseMessage, text: SerializedMessage, turns: NewTurns): void {
-    const digest = digestOf(text);
-    if (this.#lookUp(message, turns)?.digest === digest) return;
-    const turn = uuidv7();
-    turns.known.set(message, { turn, content: message.content, digest });
-    turns.drafts.push({ type: "message", id: turn, message: turnOf(message, text) });
   }
 
   async #dump(value: unknown): Promise<JsonValue> {
@@ -166,44 +205,9 @@ export class ThreadValues {
     return JSON.parse(new TextDecoder().decode(bytes))[0];
   }
 
-  async #load(json: JsonValue): Promise<unknown> {
+  async #load(json: unknown): Promise<unknown> {
     return (await this.#serde.loadsTyped("json", JSON.stringify([json])))[0];
   }
-}
-
-/** Replaces a part of a list in place. */
-export function splice<T>(
-  list: T[],
-  { start, removed }: { start: number; removed: number },
-  items: readonly T[],
-): void {
-  const after = list.splice(start).slice(removed);
-  // Not by spreading, as a list may be longer than the arguments of a call.
-  for (const item of items) list.push(item);
-  for (const item of after) list.push(item);
-}
-
-/** The turns that a value refers to. */
-export function turnsIn(json: JsonValue, found: Set<string> = new Set()): Set<string> {
-  mapPlain(json, (value) => {
-    if (!isTurn(value)) return null;
-    found.add(turnIn(value));
-    return { instead: null };
-  });
-  return found;
-}
-
-/** A reference to the message of a turn. */
-type TurnReference = { readonly [TURN]: string };
-
-/** Whether a value stands for the message of a turn. */
-export function isTurn(value: unknown): value is TurnReference {
-  return typeof value === "object" && value !== null && TURN in value;
-}
-
-/** The turn that a reference names. */
-export function turnIn(reference: TurnReference): string {
-  return reference[TURN];
 }
 
 const MESSAGE_CLASSES = { AIMessage, HumanMessage, SystemMessage, ToolMessage };
@@ -222,25 +226,50 @@ function digestOf({ kwargs }: SerializedMessage): string {
   return createHash("sha256").update(JSON.stringify(filled.sort())).digest("base64");
 }
 
-function countWhile<T>(items: readonly T[], holds: (item: T, index: number) => boolean): number {
-  const end = items.findIndex((item, index) => !holds(item, index));
-  return end === -1 ? items.length : end;
+function isReference(value: unknown): value is Reference {
+  return typeof value === "object" && value !== null && "skein_turn" in value;
 }
 
-function mapMessages(value: unknown, instead: (message: BaseMessage) => unknown): unknown {
-  return mapPlain(value, (item) => (isTurnMessage(item) ? { instead: instead(item) } : null));
+/** Whether a value is the message of a turn, and says the same as far as that can be seen without writing it as JSON. */
+function isUnchanged(item: JsonValue | Turn, value: unknown, compared: boolean): boolean {
+  if (!(item instanceof Turn) || item.message === null || item.message !== value) return false;
+  return compared || item.message.content === item.content;
+}
+
+function isEqual(left: JsonValue | Turn, right: JsonValue | Turn): boolean {
+  return left === right || (!(left instanceof Turn) && sameJson(left, right));
+}
+
+/** How many items two lists have in common at their beginning, and how many of the others at their end. */
+function commonEnds<A, B>(left: readonly A[], right: readonly B[], same: (left: A, right: B) => boolean) {
+  const most = Math.min(left.length, right.length);
+  let start = 0;
+  while (start < most && same(left[start] as A, right[start] as B)) start++;
+  let end = 0;
+  while (start + end < most && same(left[left.length - 1 - end] as A, right[right.length - 1 - end] as B)) end++;
+  return { start, end };
+}
+
+/** In place, as a long thread has many changes; not by spreading, as a list may be longer than the arguments of a call. */
+function splice<T>(list: T[], start: number, removed: number, items: readonly T[]): void {
+  const after = list.splice(start).slice(removed);
+  for (const item of items) list.push(item);
+  for (const item of after) list.push(item);
 }
 
 /** A copy of a value with some objects replaced, at any depth of lists, plain objects, sends and snapshots. */
-function mapPlain(value: unknown, replace: (value: object) => { readonly instead: unknown } | null): unknown {
+function replaceIn<T extends object>(
+  value: unknown,
+  wanted: (value: object) => value is T,
+  instead: (value: T) => unknown,
+): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const replaced = replace(value);
-  if (replaced !== null) return replaced.instead;
-  if (Array.isArray(value)) return value.map((item) => mapPlain(item, replace));
+  if (wanted(value)) return instead(value);
+  if (Array.isArray(value)) return value.map((item) => replaceIn(item, wanted, instead));
   const prototype: unknown = Object.getPrototypeOf(value);
   const special = "lg_name" in value && (value.lg_name === "Send" || value.lg_name === "DeltaSnapshot");
   if (prototype !== Object.prototype && prototype !== null && !special) return value;
   const copy = Object.create(prototype as object | null) as Record<string, unknown>;
-  for (const [key, item] of Object.entries(value as JsonObject)) copy[key] = mapPlain(item, replace);
+  for (const [key, item] of Object.entries(value as JsonObject)) copy[key] = replaceIn(item, wanted, instead);
   return copy;
 }

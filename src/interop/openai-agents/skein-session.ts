@@ -4,7 +4,6 @@ import type { Entry } from "../../session/entry.ts";
 import { SessionConflictError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { createHeader } from "../../session/header.ts";
-import { APPEND_ENTRIES_MAX } from "../../session/limits.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { walkUp } from "../../tree/path-reader.ts";
 import { appendToSession } from "../append-to-session.ts";
@@ -61,9 +60,7 @@ export class SkeinSession implements Session {
   async addItems(items: AgentInputItem[]): Promise<void> {
     const drafts = items.map(draftOf);
     const header = { id: this.#sessionId, userId: this.#options.userId ?? null };
-    for (let from = 0; from < drafts.length; from += APPEND_ENTRIES_MAX) {
-      await appendToSession(this.#store, header, drafts.slice(from, from + APPEND_ENTRIES_MAX));
-    }
+    if (drafts.length > 0) await appendToSession(this.#store, header, drafts);
   }
 
   /** Moves the leaf before the last item, and gives that. */

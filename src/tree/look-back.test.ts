@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { createHeader } from "../session/header.ts";
+import type { EntryDraft } from "../session/entry.ts";
+import { openMemoryStore } from "../stores/memory/index.ts";
+import { lookBack } from "./path-reader.ts";
+
+const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: id } });
+
+test("gives entries of any branch by their ids, and null for one that is not there", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "s" }));
+  await store.append("s", [said("root"), said("left")]);
+  await store.append("s", [said("right")], { onto: "root" });
+  const read = lookBack(store, "s");
+  for (const id of ["right", "left", "root"]) expect(await read(id)).toMatchObject({ id });
+  expect(await read("nowhere")).toBeNull();
+  expect(await lookBack(store, "no-such-session")("root")).toBeNull();
+});
+
+test("reads each entry once, and none before those that are asked for", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "s" }));
+  await store.append(
+    "s",
+    Array.from({ length: 5000 }, (_, index) => said(`e${index}`)),
+  );
+  const seen: number[] = [];
+  const counted = new Proxy(store, {
+    get(target, name) {
+      if (name !== "read") return Reflect.get(target, name);
+      return async function* (...given: Parameters<typeof target.read>) {
+        for await (const entry of target.read(...given)) {
+          seen.push(entry.seq);
+          yield entry;
+        }
+      };
+    },
+  });
+  const read = lookBack(counted, "s");
+  for (const id of ["e4999", "e4990", "e4000", "e4500"]) expect(await read(id)).toMatchObject({ id });
+  expect(seen).toEqual(Array.from(seen, (_, index) => 4999 - index));
+  expect(Math.min(...seen)).toBeGreaterThan(3900);
+});
