@@ -1,18 +1,11 @@
 import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/append-plan.ts";
 import { SessionError } from "../../session/errors.ts";
-import { encodeState, freezeHead, type HeadPlace, sameFacts } from "./entry-state.ts";
-
-/** A row to be written, after the session's key. */
-export interface NewRow {
-  readonly seq: number;
-  readonly id: string;
-  readonly state: string;
-  readonly body: string;
-}
+import { encodeState, type HeadPlace, sameFacts } from "./entry-state.ts";
+import type { StoredRow } from "./row-port.ts";
 
 /** What a plan writes, as rows, and where the head is then. */
 export interface EncodedPlan {
-  readonly rows: readonly NewRow[];
+  readonly rows: readonly StoredRow[];
   readonly place: HeadPlace;
 }
 
@@ -27,7 +20,7 @@ const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
 export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMap<string, StoredEntry>): EncodedPlan {
   const { added } = plan;
   const own = added.length === 1 ? found : new Map(found);
-  const rows: NewRow[] = [];
+  const rows: StoredRow[] = [];
   let place = start;
   let excess = 0;
   for (let index = 0; index < added.length; index++) {
@@ -46,7 +39,6 @@ export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMa
     place = next;
     if (own !== found) (own as Map<string, StoredEntry>).set(entry.id, stored);
   }
-  freezeHead(place.head, start.head);
   return { rows, place };
 }
 

@@ -32,35 +32,31 @@ export class LeaseRows implements LeaseTable {
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
     return this.#handle.transaction(() => {
-      const session = this.#handle
-        .prepare("SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL")
-        .get<{ key: number }>([sessionId]);
+      const live = "SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL";
+      const session = this.#handle.row<{ key: number }>(live, [sessionId]);
       if (session === undefined) throw new SessionNotFoundError(sessionId);
-      const live = this.#live(sessionId);
-      if (live !== undefined) throw new SessionBusyError(sessionId, `run ${live.run_id}`);
-      const expires = this.#now() + ttlMs;
-      const row = this.#handle
-        .prepare(
-          `REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING ${COLUMNS}`,
-        )
-        .get<LeaseRow>([session.key, runId, expires, HOLDER]);
+      const held = this.#live(sessionId);
+      if (held !== undefined) throw new SessionBusyError(sessionId, `run ${held.run_id}`);
+      const row = this.#handle.row<LeaseRow>(
+        `REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING ${COLUMNS}`,
+        [session.key, runId, this.nowMs() + ttlMs, HOLDER],
+      );
       return infoOf(sessionId, row as LeaseRow);
     });
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
-    const now = this.#now();
-    const changes = this.#handle
-      .prepare(
-        `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
-           AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
-      )
-      .run([now + ttlMs, token, now, sessionId]);
+    const now = this.nowMs();
+    const changes = this.#handle.change(
+      `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
+         AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
+      [now + ttlMs, token, now, sessionId],
+    );
     return changes === 0 ? null : new Date(now + ttlMs).toISOString();
   }
 
   async release(_sessionId: string, token: number): Promise<void> {
-    this.#handle.prepare("DELETE FROM leases WHERE token = ?").run([token]);
+    this.#handle.change("DELETE FROM leases WHERE token = ?", [token]);
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
@@ -69,35 +65,32 @@ export class LeaseRows implements LeaseTable {
   }
 
   /** The token of a session's live lease, or null. */
-  tokenOf(sessionKey: number, nowMs: number): number | null {
-    const row = this.#handle
-      .prepare("SELECT token FROM leases WHERE session_key = ? AND expires_ms > ?")
-      .get<{ token: number }>([sessionKey, nowMs]);
-    return row?.token ?? null;
+  tokenOf(sessionKey: number): number | null {
+    const sql = "SELECT token FROM leases WHERE session_key = ? AND expires_ms > ?";
+    return this.#handle.row<{ token: number }>(sql, [sessionKey, this.nowMs()])?.token ?? null;
   }
 
   /** Whether someone has a session now, as a condition on its row. */
   held(): SessionFilter {
-    const now = this.#now();
-    const rows = this.#handle
-      .prepare("SELECT DISTINCT holder FROM leases WHERE expires_ms > ?")
-      .all<Pick<LeaseRow, "holder">>([now]);
+    const now = this.nowMs();
+    const holders = "SELECT DISTINCT holder FROM leases WHERE expires_ms > ?";
+    const gone = this.#handle.rows<Pick<LeaseRow, "holder">>(holders, [now]).filter(isGone);
     const sql = `EXISTS (SELECT 1 FROM leases WHERE session_key = sessions.key AND expires_ms > ?
       AND coalesce(holder, '') NOT IN (SELECT value FROM json_each(?)))`;
-    return { sql, values: [now, JSON.stringify(rows.filter(isGone).map(({ holder }) => holder))] };
+    return { sql, values: [now, JSON.stringify(gone.map(({ holder }) => holder))] };
   }
 
   #live(sessionId: string): LeaseRow | undefined {
-    const row = this.#handle
-      .prepare(
-        `SELECT ${COLUMNS} FROM leases JOIN sessions ON key = session_key
-         WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
-      )
-      .get<LeaseRow>([sessionId, this.#now()]);
+    const row = this.#handle.row<LeaseRow>(
+      `SELECT ${COLUMNS} FROM leases JOIN sessions ON key = session_key
+       WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
+      [sessionId, this.nowMs()],
+    );
     return row === undefined || isGone(row) ? undefined : row;
   }
 
-  #now(): number {
+  /** What time it is for leases. */
+  nowMs(): number {
     return this.#clock().getTime();
   }
 }

@@ -72,20 +72,20 @@ test("works on a connection of the caller's, and leaves it open", async () => {
 });
 
 test("binds nothing but texts, numbers and null, which a driver could not survive", () => {
-  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test");
-  const statement = handle.prepare("SELECT ? AS value, ? AS other");
+  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
+  const sql = "SELECT ? AS value, ? AS other";
   for (const value of [true, undefined, new Date(), Buffer.from("x"), {}, Symbol("s")]) {
-    expect(() => statement.get([value as never, 1])).toThrow(TypeError);
+    expect(() => handle.row(sql, [value as never, 1])).toThrow(TypeError);
   }
-  expect(statement.get([null, "x"])).toMatchObject({ value: null, other: "x" });
+  expect(handle.row(sql, [null, "x"])).toMatchObject({ value: null, other: "x" });
 });
 
 test("answers for the values given, however the rows of the same statement were read before", () => {
-  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test");
-  const statement = handle.prepare("SELECT ? AS value");
-  expect(statement.all([1])).toMatchObject([{ value: 1 }]);
-  expect(statement.get([2])).toMatchObject({ value: 2 });
-  expect(statement.all([3])).toMatchObject([{ value: 3 }]);
+  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
+  const sql = "SELECT ? AS value";
+  expect(handle.rows(sql, [1])).toMatchObject([{ value: 1 }]);
+  expect(handle.row(sql, [2])).toMatchObject({ value: 2 });
+  expect(handle.rows(sql, [3])).toMatchObject([{ value: 3 }]);
 });
 
 test("gives the whole file to whoever copies it after closing", async () => {
