@@ -9,6 +9,8 @@ export interface EncodedPlan {
   readonly place: HeadPlace;
 }
 
+type FoundEntries = ReadonlyMap<string, StoredEntry>;
+
 /** How much more than its entries the states of a plan may take: each holds names, reasons and models anew. */
 const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
 
@@ -17,7 +19,7 @@ const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
  *
  * @throws {SessionError} `TOO_LARGE` where a few large facts would be stored anew with too many entries.
  */
-export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMap<string, StoredEntry>): EncodedPlan {
+export function encodePlan(start: HeadPlace, plan: AppendPlan, found: FoundEntries): EncodedPlan {
   const { added } = plan;
   const own = added.length === 1 ? found : new Map(found);
   const rows: StoredRow[] = [];
@@ -49,9 +51,7 @@ function tooMuchState({ head, added }: AppendPlan): SessionError {
   );
 }
 
-type Found = ReadonlyMap<string, StoredEntry>;
-
-function leafAfter(before: HeadPlace, { entry, head }: AddedEntry, found: Found): number | null {
+function leafAfter(before: HeadPlace, { entry, head }: AddedEntry, found: FoundEntries): number | null {
   if (head.leafId === entry.id) return entry.seq;
   if (entry.type !== "leaf") return before.leafSeq;
   return entry.targetId === null ? null : (found.get(entry.targetId)?.entry.seq ?? before.leafSeq);

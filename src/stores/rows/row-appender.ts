@@ -23,12 +23,7 @@ export interface RowAppend {
 }
 
 /** What was done, and the session to be remembered once it is sure to stay. */
-interface Appended<Session> {
-  readonly result: AppendResult;
-  readonly session: Session;
-}
-
-type Outcome<Session> = Appended<Session> | "behind" | "unsure";
+type Outcome<Session> = { readonly result: AppendResult; readonly session: Session } | "behind" | "unsure";
 
 /**
  * Appends to a session. Appends of one process to one session must take turns, so that each finds the head of the one before.

@@ -34,7 +34,9 @@ export function* forkRows<Part extends LogRange, Session extends RowSession<Part
 ): Asking<Session> {
   const source = yield* reader.load(sourceId);
   if (source === null) throw new SessionNotFoundError(sourceId);
-  const version = yield* versionAt(reader, source, at);
+  const entry = at === undefined || at === null ? null : yield* reader.findEntry(source, at);
+  if (entry === null && typeof at === "string") throw new UnknownEntryError(sourceId, at);
+  const version = at === undefined ? source.head.version : entry === null ? 0 : entry.seq + 1;
   const { last, ...there } = yield* reader.headAt(source.segments, header, version);
   const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
   const head = freezeDeep<SessionHead>({ ...there.head, header: forked, openRuns: [], updatedAt: now });
@@ -45,16 +47,4 @@ export function* forkRows<Part extends LogRange, Session extends RowSession<Part
 /** The error for an id that is taken. */
 export function sessionExists(id: string): SessionError {
   return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
-}
-
-function* versionAt<Part extends LogRange, Session extends RowSession<Part>>(
-  reader: RowReader<Part, Session>,
-  source: Session,
-  at: string | null | undefined,
-): Asking<number> {
-  if (at === undefined) return source.head.version;
-  if (at === null) return 0;
-  const entry = yield* reader.findEntry(source, at);
-  if (entry === null) throw new UnknownEntryError(source.head.header.id, at);
-  return entry.seq + 1;
 }

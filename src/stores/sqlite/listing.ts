@@ -46,8 +46,20 @@ export class Listing implements SqlListing {
 
   list(query: ListedQuery, limit: number, after: ListPosition | null): SessionHead[] {
     this.#settleMany();
+    const filter = this.#filterOf(query);
+    // A few sessions are looked up and then sorted, which the planner does only with an order that no index has.
+    const order = query.keys === undefined ? "sessions.modified_at" : "+sessions.modified_at";
+    const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
     // Many small reads cost half as much when they share a transaction.
-    return this.#handle.snapshot(() => this.#heads(this.#page(query, limit, after)));
+    return this.#handle.snapshot(() => {
+      const settled = this.#handle.rows<ListedSession>(
+        `SELECT ${LISTED_COLUMNS} FROM sessions ${indexOfRuns(query)}
+         WHERE ${filter.sql} AND ${IS_SETTLED} ${position} ORDER BY ${order} DESC, sessions.id DESC LIMIT ?`,
+        [...filter.values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit],
+      );
+      const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
+      return this.#heads([...settled, ...others].sort(compareForListing).slice(0, limit));
+    });
   }
 
   idleSince(before: string, limit: number): SessionHead[] {
@@ -71,35 +83,12 @@ export class Listing implements SqlListing {
     return this.#handle.row<{ count: number }>(counting, values)?.count ?? 0;
   }
 
-  #page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
-    const filter = this.#filterOf(query);
-    const settled = this.#settledAfter(query, filter, limit, after);
-    const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
-    return [...settled, ...others].sort(compareForListing).slice(0, limit);
-  }
-
   #filterOf(query: ListedQuery): SessionFilter {
     return filterOf(this.#handle.dialect, query, () => this.#leases.held());
   }
 
   #heads(rows: readonly ListedSession[]): SessionHead[] {
     return rows.flatMap((row) => this.#port.loadVersion(row)?.head ?? []);
-  }
-
-  #settledAfter(
-    query: ListedQuery,
-    { sql, values }: SessionFilter,
-    limit: number,
-    after: ListPosition | null,
-  ): ListedSession[] {
-    // A few sessions are looked up and then sorted, which the planner does only with an order that no index has.
-    const order = query.keys === undefined ? "sessions.modified_at" : "+sessions.modified_at";
-    const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
-    return this.#handle.rows(
-      `SELECT ${LISTED_COLUMNS} FROM sessions ${indexOfRuns(query)} WHERE ${sql} AND ${IS_SETTLED} ${position}
-       ORDER BY ${order} DESC, sessions.id DESC LIMIT ?`,
-      [...values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit],
-    );
   }
 
   #unsettled({ sql, values }: SessionFilter): ListedSession[] {
