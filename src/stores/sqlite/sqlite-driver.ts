@@ -29,7 +29,18 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
     const removal = removalSteps(handle, index);
     const rewriting = { rewrite: () => rewriteFile(handle), leftovers: () => leftoversOf(handle) };
     super(handle, { port, cache, clock, listing, removal, index, ...rewriting });
-    this.capabilities = capabilitiesOf(handle.place);
+    // A database in a file outlives the process, and others can open it.
+    const file = handle.place !== MEMORY;
+    this.capabilities = {
+      durable: file,
+      shared: file,
+      forkByReference: true,
+      search: "index",
+      watch: "poll",
+      lease: file ? "shared" : "process",
+      aggregate: "native",
+      ...(file ? { path: handle.place } : {}),
+    };
     this.leases = leases;
     this.#handle = handle;
     this.#port = port;
@@ -54,19 +65,4 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
     }
     this.#handle.close();
   }
-}
-
-/** A database in a file outlives the process, and others can open it. */
-function capabilitiesOf(path: string): StoreCapabilities {
-  const file = path !== MEMORY;
-  return {
-    durable: file,
-    shared: file,
-    forkByReference: true,
-    search: "index",
-    watch: "poll",
-    lease: file ? "shared" : "process",
-    aggregate: "native",
-    ...(file ? { path } : {}),
-  };
 }

@@ -56,16 +56,31 @@ export class SqliteHandle implements SqlDatabase {
   }
 
   rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
-    return this.#ask(this.#lists, sql, values, (statement) => statement.all(...values)) as Row[];
+    checkValues(values);
+    try {
+      return this.#prepared(this.#lists, sql).all(...values) as Row[];
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
   /** The first row of a query, or of what a statement returns. */
   row<Row>(sql: string, values: readonly SqlValue[] = []): Row | undefined {
-    return this.#ask(this.#statements, sql, values, (statement) => statement.get(...values) ?? undefined) as Row;
+    checkValues(values);
+    try {
+      return (this.#prepared(this.#statements, sql).get(...values) ?? undefined) as Row | undefined;
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
   change(sql: string, values: readonly SqlValue[] = []): number {
-    return Number(this.#ask(this.#statements, sql, values, (statement) => statement.run(...values).changes));
+    checkValues(values);
+    try {
+      return Number(this.#prepared(this.#statements, sql).run(...values).changes);
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
   exec(sql: string): void {
@@ -93,21 +108,12 @@ export class SqliteHandle implements SqlDatabase {
     if (this.ownsConnection) this.#attempt(() => this.#connection.close());
   }
 
-  #ask<T>(
-    prepared: Map<string, DriverStatement>,
-    sql: string,
-    values: readonly SqlValue[],
-    run: (statement: DriverStatement) => T,
-  ): T {
-    checkValues(values);
-    return this.#attempt(() => {
-      let statement = prepared.get(sql);
-      if (statement === undefined) {
-        statement = this.#connection.prepare(sql);
-        prepared.set(sql, statement);
-      }
-      return run(statement);
-    });
+  #prepared(statements: Map<string, DriverStatement>, sql: string): DriverStatement {
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#connection.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
   }
 
   #enclose<T>(begin: string, work: () => T): T {
