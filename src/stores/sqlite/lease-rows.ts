@@ -5,16 +5,17 @@ import type { LeaseInfo } from "../../session/store.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
+/** The row of a live session, with what its lease says where one has not run out. */
 interface LeaseRow {
+  readonly key: number;
   readonly run_id: string;
-  readonly token: number;
+  readonly token: number | null;
   readonly expires_ms: number;
   /** The process that took it, as text; null where an earlier version of the program did. */
   readonly holder: string | null;
 }
 
 const HOLDER = JSON.stringify(thisProcess);
-const COLUMNS = "run_id, token, expires_ms, holder";
 
 /**
  * Leases that hold among all processes on the database, by the clock of each, and no longer than the process that took
@@ -32,16 +33,13 @@ export class LeaseRows implements LeaseTable {
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
     return this.#handle.transaction(() => {
-      const live = "SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL";
-      const session = this.#handle.row<{ key: number }>(live, [sessionId]);
-      if (session === undefined) throw new SessionNotFoundError(sessionId);
-      const held = this.#live(sessionId);
-      if (held !== undefined) throw new SessionBusyError(sessionId, `run ${held.run_id}`);
-      const row = this.#handle.row<LeaseRow>(
-        `REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING ${COLUMNS}`,
-        [session.key, runId, this.nowMs() + ttlMs, HOLDER],
-      );
-      return infoOf(sessionId, row as LeaseRow);
+      const found = this.#find(sessionId);
+      if (found === undefined) throw new SessionNotFoundError(sessionId);
+      if (isLive(found)) throw new SessionBusyError(sessionId, `run ${found.run_id}`);
+      const expires = this.nowMs() + ttlMs;
+      const sql = "REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING token";
+      const { token } = this.#handle.row(sql, [found.key, runId, expires, HOLDER]) as { token: number };
+      return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
     });
   }
 
@@ -60,8 +58,10 @@ export class LeaseRows implements LeaseTable {
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
-    const live = this.#live(sessionId);
-    return live === undefined ? null : infoOf(sessionId, live);
+    const found = this.#find(sessionId);
+    if (found === undefined || !isLive(found)) return null;
+    const { run_id: runId, token, expires_ms: expires } = found;
+    return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
   }
 
   /** The token of a session's live lease, or null. */
@@ -80,13 +80,12 @@ export class LeaseRows implements LeaseTable {
     return { sql, values: [now, JSON.stringify(gone.map(({ holder }) => holder))] };
   }
 
-  #live(sessionId: string): LeaseRow | undefined {
-    const row = this.#handle.row<LeaseRow>(
-      `SELECT ${COLUMNS} FROM leases JOIN sessions ON key = session_key
-       WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
-      [sessionId, this.nowMs()],
+  #find(sessionId: string): LeaseRow | undefined {
+    return this.#handle.row(
+      `SELECT key, run_id, token, expires_ms, holder FROM sessions
+       LEFT JOIN leases ON session_key = key AND expires_ms > ? WHERE id = ? AND deleted_at IS NULL`,
+      [this.nowMs(), sessionId],
     );
-    return row === undefined || isGone(row) ? undefined : row;
   }
 
   /** What time it is for leases. */
@@ -95,12 +94,12 @@ export class LeaseRows implements LeaseTable {
   }
 }
 
+function isLive(row: LeaseRow): row is LeaseRow & { readonly token: number } {
+  return row.token !== null && !isGone(row);
+}
+
 /** Whether the process that took a lease has ended. */
 function isGone({ holder }: Pick<LeaseRow, "holder">): boolean {
   const identity = parseProcessIdentity(holder);
   return identity !== null && hasEnded(identity);
-}
-
-function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {
-  return { sessionId, runId: run_id, token, expiresAt: new Date(expires_ms).toISOString() };
 }
