@@ -18,8 +18,9 @@ import { BLOCK_ENTRIES, IN_SEGMENT } from "./schema.ts";
 import { LAST_SEQ } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
-const LOCATE = `SELECT id, key, coalesce(${LAST_SEQ} + 1, origin_version) AS version FROM sessions
-  WHERE id = ? AND deleted_at IS NULL`;
+const LOCATE = `SELECT id, key, coalesce(${LAST_SEQ} + 1, origin_version) AS version FROM sessions WHERE id = ?`;
+const LOCATE_LIVE = `${LOCATE} AND deleted_at IS NULL`;
+const LOCATE_DELETED = `${LOCATE} AND deleted_at IS NOT NULL`;
 const SESSION = "SELECT key, origin_key, origin_version, updated_at, header FROM sessions WHERE key = ?";
 const ROW_AT = "SELECT seq, id, state FROM entries WHERE session_key = ? AND seq = ?";
 const FIND = `SELECT seq, id, state, body FROM entries WHERE session_key = ? AND seq =
@@ -68,8 +69,8 @@ export class SqlitePort implements SqlPort<SqlSession> {
     this.#leases = leases;
   }
 
-  load(sessionId: string): SqlSession | null {
-    const found = this.runner.row<SessionVersion>(LOCATE, [sessionId]);
+  load(sessionId: string, _known?: SqlSession, deleted?: boolean): SqlSession | null {
+    const found = this.runner.row<SessionVersion>(deleted === true ? LOCATE_DELETED : LOCATE_LIVE, [sessionId]);
     return found === undefined ? null : this.loadVersion(found);
   }
 
