@@ -5,7 +5,6 @@ import {
   type CommitConditions,
   type EncodedPlan,
   type MakeLimits,
-  type NewRow,
   type NewSession,
   type RowPort,
   RowReader,
@@ -175,7 +174,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     return (row as { key: number }).key;
   }
 
-  async #insertRows(key: number, rows: readonly NewRow[]): Promise<void> {
+  async #insertRows(key: number, rows: readonly StoredRow[]): Promise<void> {
     const sql = `INSERT INTO skein.entries SELECT $2::bigint, new.* FROM ${NEW_ROWS}`;
     await this.#select(sql, [JSON.stringify(rows), key]);
   }

@@ -52,9 +52,12 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     return () => this.#listeners.delete(listener);
   }
 
+  /** Takes over an event that nobody else has yet: it is signed and frozen. */
   add(told: Unsigned<Event>): void {
     if (this.#ended) return;
-    const event = Object.freeze({ ...told, runId: this.#runId }) as unknown as Event;
+    const event = told as unknown as Event & { runId: string };
+    event.runId = this.#runId;
+    Object.freeze(event);
     const position = this.#position();
     this.#events.push(event);
     this.#positions.push(position);

@@ -28,6 +28,24 @@ describe("the head of a session without entries", () => {
   });
 });
 
+test("a head is frozen all through, so that nobody who got it changes what a store remembers", () => {
+  const log = new SampleLog().say({ a: user("1"), b: assistant("2", { usage: usage(5), provider: "p", model: "m" }) });
+  log.append([
+    { type: "model_change", provider: "q", modelId: "n" },
+    { type: "variables", set: { key: ["value"] }, unset: [] },
+    { type: "compaction", id: "c", summary: "s", firstKeptEntryId: "b", tokensBefore: 1 },
+    { type: "compaction_undone", targetId: "c" },
+    { type: "run", runId: "r", phase: "started" },
+  ]);
+  const mutable = (value: unknown): unknown[] =>
+    typeof value !== "object" || value === null
+      ? []
+      : [...(Object.isFrozen(value) ? [] : [value]), ...Object.values(value).flatMap(mutable)];
+  const { header: _, ...folded } = log.head;
+  expect(Object.isFrozen(log.head)).toBe(true);
+  expect(Object.values(folded).flatMap(mutable)).toEqual([]);
+});
+
 describe("the leaf", () => {
   test("follows every node and no fact", () => {
     const log = new SampleLog().say({ a: user("1") });

@@ -1,3 +1,4 @@
+import { freezeDeep } from "../internal/freeze-deep.ts";
 import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
 import type { Inherited, SessionHeader } from "./header.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX } from "./limits.ts";
@@ -68,6 +69,8 @@ export const EMPTY_PATH: PathSummary = Object.freeze({
   settings: null,
 });
 
+const NOTHING: readonly never[] = Object.freeze([]);
+
 /** The head of a session without entries. */
 export function emptyHead(header: SessionHeader): SessionHead {
   return {
@@ -84,14 +87,14 @@ export function emptyHead(header: SessionHeader): SessionHead {
     firstMessage: null,
     usage: NO_USAGE,
     cost: 0,
-    openRuns: [],
-    undone: [],
+    openRuns: NOTHING,
+    undone: NOTHING,
     closed: false,
   };
 }
 
 /**
- * The path that a node ends, given its parent's and the header of the log that it stands in. `settingsAt` gives settings of
+ * The path that a node ends, frozen, given its parent's and the header of the log that it stands in. `settingsAt` gives settings of
  * the path by position, where they are asked for.
  */
 export function stepPath(
@@ -110,7 +113,7 @@ export function stepPath(
       path.compactionId = node.id;
       break;
     case "model_change":
-      path.model = { provider: node.provider, modelId: node.modelId };
+      path.model = Object.freeze({ provider: node.provider, modelId: node.modelId });
       break;
     case "thinking_level_change":
       path.thinkingLevel = node.thinkingLevel;
@@ -121,11 +124,11 @@ export function stepPath(
     default:
       break;
   }
-  return path;
+  return Object.freeze(path);
 }
 
 /**
- * The head after one more entry. Every store folds with this function and no other.
+ * The head after one more entry, frozen. Every store folds with this function and no other.
  *
  * `path` is the summary of the path that the step leads to: of the node itself (`stepPath`) when the entry is one, of the
  * target when it is a `leaf`; otherwise it is not used. `updatedAt` is the store's clock.
@@ -134,7 +137,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
   const next = copyHead(head);
   const counts = isCounted(head.header, entry, head.version);
   const own = isOwn(head.header, entry, head.version);
-  if (own) next.openRuns = stepRuns(head.openRuns, entry);
+  if (own) next.openRuns = freezeDeep(stepRuns(head.openRuns, entry));
   next.version += 1;
   next.updatedAt = updatedAt;
   if (isNode(entry)) {
@@ -171,7 +174,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
       next.closed = false;
       break;
     case "compaction_undone":
-      if (!head.undone.includes(entry.targetId)) next.undone = [...head.undone, entry.targetId];
+      if (!head.undone.includes(entry.targetId)) next.undone = Object.freeze([...head.undone, entry.targetId]);
       break;
     case "trailer":
       next.closed = true;
@@ -179,7 +182,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
     default:
       break;
   }
-  return next;
+  return Object.freeze(next);
 }
 
 /**
@@ -235,7 +238,7 @@ function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">
   if (message.role !== "assistant") return;
   if (counts) spend(path, message);
   const { provider, model } = message;
-  if (provider !== undefined && model !== undefined) path.model = { provider, modelId: model };
+  if (provider !== undefined && model !== undefined) path.model = Object.freeze({ provider, modelId: model });
 }
 
 function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, counts: boolean): void {

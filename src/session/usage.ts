@@ -41,5 +41,5 @@ export function addUsage(a: Usage, b: Usage | undefined): Usage {
     const value = Math.min((a[field] ?? 0) + (b[field] ?? 0), SPENT_MAX);
     if (a[field] !== undefined || b[field] !== undefined) sum[field] = value;
   }
-  return sum;
+  return Object.freeze(sum);
 }

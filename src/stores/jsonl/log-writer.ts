@@ -9,7 +9,6 @@ import { FORMAT_VERSION } from "../../session/header.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
-import { freezeHead } from "../rows/entry-state.ts";
 import { readToken } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
@@ -176,7 +175,6 @@ export class LogWriter {
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
       const length = this.#write(this.#lineOf(plan.added), now);
       for (const stored of plan.added) state.learn(stored);
-      freezeHead(plan.head, head);
       state.advance(length, plan.head);
       return { version: plan.head.version, entries: plan.entries, head: plan.head };
     } catch (error) {

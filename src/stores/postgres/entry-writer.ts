@@ -1,5 +1,5 @@
-import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
-import type { CommitConditions } from "../rows/row-port.ts";
+import type { EncodedPlan } from "../rows/encode-plan.ts";
+import type { CommitConditions, StoredRow } from "../rows/row-port.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { toJsonb } from "./jsonb-text.ts";
 import { DATABASE_NOW_MS, type PostgresHandle, type Transaction } from "./postgres-handle.ts";
@@ -36,7 +36,7 @@ export class EntryWriter {
     session: LoadedSession,
     { rows, place }: EncodedPlan,
     { leaseToken, nowMs, idsUnseen }: WriteConditions,
-  ): Promise<{ readonly written: boolean; readonly others: readonly NewRow[] }> {
+  ): Promise<{ readonly written: boolean; readonly others: readonly StoredRow[] }> {
     const { head } = place;
     const batch = batchesOf(rows)[0] ?? [];
     const listed = sameRuns(session.head, head) ? null : runsColumns(head);
@@ -59,7 +59,7 @@ export class EntryWriter {
   }
 
   /** Writes rows a batch at a time. */
-  async insert(transaction: Transaction, key: number, rows: readonly NewRow[]): Promise<void> {
+  async insert(transaction: Transaction, key: number, rows: readonly StoredRow[]): Promise<void> {
     for (const batch of batchesOf(rows)) {
       await transaction.change(
         `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
@@ -99,7 +99,7 @@ function appendStatement({ schema, channel }: PostgresHandle, listed: boolean): 
     CROSS JOIN json_to_recordset($6::text::json) AS new (seq bigint, id text, state text, body jsonb)`;
 }
 
-function recordsOf(rows: readonly NewRow[]): string {
+function recordsOf(rows: readonly StoredRow[]): string {
   const records = rows.map(
     ({ seq, id, state, body }) =>
       `{"seq":${seq},"id":${JSON.stringify(id)},"state":${JSON.stringify(state)},"body":${toJsonb(body)}}`,
@@ -107,9 +107,9 @@ function recordsOf(rows: readonly NewRow[]): string {
   return `[${records.join(",")}]`;
 }
 
-function batchesOf(rows: readonly NewRow[]): NewRow[][] {
-  const batches: NewRow[][] = [];
-  let batch: NewRow[] = [];
+function batchesOf(rows: readonly StoredRow[]): StoredRow[][] {
+  const batches: StoredRow[][] = [];
+  let batch: StoredRow[] = [];
   let characters = 0;
   for (const row of rows) {
     if (batch.length === BATCH_ROWS || (batch.length > 0 && characters + row.body.length > BATCH_CHARACTERS)) {

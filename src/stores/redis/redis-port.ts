@@ -3,7 +3,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan, NewRow } from "../rows/encode-plan.ts";
+import type { EncodedPlan } from "../rows/encode-plan.ts";
 import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
@@ -180,7 +180,7 @@ export function placeOf(seq: number): string {
 }
 
 /** Rows as they are handed to a script. One value costs the server less than three. No part has a line break in it. */
-export function argsOf(rows: readonly NewRow[]): string[] {
+export function argsOf(rows: readonly StoredRow[]): string[] {
   return rows.flatMap(({ id, state, body }) => [id, `${state}\n${JSON.stringify(id)}\n${body}`]);
 }
 

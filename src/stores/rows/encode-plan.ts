@@ -1,20 +1,15 @@
 import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/append-plan.ts";
 import { SessionError } from "../../session/errors.ts";
-import { encodeState, freezeHead, type HeadPlace, sameFacts } from "./entry-state.ts";
-
-/** A row to be written, after the session's key. */
-export interface NewRow {
-  readonly seq: number;
-  readonly id: string;
-  readonly state: string;
-  readonly body: string;
-}
+import { encodeState, type HeadPlace, sameFacts } from "./entry-state.ts";
+import type { StoredRow } from "./row-port.ts";
 
 /** What a plan writes, as rows, and where the head is then. */
 export interface EncodedPlan {
-  readonly rows: readonly NewRow[];
+  readonly rows: readonly StoredRow[];
   readonly place: HeadPlace;
 }
+
+type FoundEntries = ReadonlyMap<string, StoredEntry>;
 
 /** How much more than its entries the states of a plan may take: each holds names, reasons and models anew. */
 const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
@@ -24,10 +19,10 @@ const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
  *
  * @throws {SessionError} `TOO_LARGE` where a few large facts would be stored anew with too many entries.
  */
-export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMap<string, StoredEntry>): EncodedPlan {
+export function encodePlan(start: HeadPlace, plan: AppendPlan, found: FoundEntries): EncodedPlan {
   const { added } = plan;
   const own = added.length === 1 ? found : new Map(found);
-  const rows: NewRow[] = [];
+  const rows: StoredRow[] = [];
   let place = start;
   let excess = 0;
   for (let index = 0; index < added.length; index++) {
@@ -46,7 +41,6 @@ export function encodePlan(start: HeadPlace, plan: AppendPlan, found: ReadonlyMa
     place = next;
     if (own !== found) (own as Map<string, StoredEntry>).set(entry.id, stored);
   }
-  freezeHead(place.head, start.head);
   return { rows, place };
 }
 
@@ -57,9 +51,7 @@ function tooMuchState({ head, added }: AppendPlan): SessionError {
   );
 }
 
-type Found = ReadonlyMap<string, StoredEntry>;
-
-function leafAfter(before: HeadPlace, { entry, head }: AddedEntry, found: Found): number | null {
+function leafAfter(before: HeadPlace, { entry, head }: AddedEntry, found: FoundEntries): number | null {
   if (head.leafId === entry.id) return entry.seq;
   if (entry.type !== "leaf") return before.leafSeq;
   return entry.targetId === null ? null : (found.get(entry.targetId)?.entry.seq ?? before.leafSeq);

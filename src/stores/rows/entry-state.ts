@@ -162,21 +162,6 @@ export function decodeHead(
   });
 }
 
-/** Freezes a head that was made of another one, which is frozen itself. */
-export function freezeHead(head: SessionHead, before: SessionHead): void {
-  const { path } = head;
-  if (path !== before.path) {
-    if (path.usage !== before.path.usage) Object.freeze(path.usage);
-    if (path.model !== before.path.model) Object.freeze(path.model);
-    if (path.settings !== before.path.settings) freezeDeep(path.settings);
-    Object.freeze(path);
-  }
-  if (head.usage !== before.usage) Object.freeze(head.usage);
-  if (head.openRuns !== before.openRuns) freezeDeep(head.openRuns);
-  if (head.undone !== before.undone) Object.freeze(head.undone);
-  Object.freeze(head);
-}
-
 /** Adds the fields that tell the path which ends at `seq`. */
 function addPath(state: Partial<MutableState>, path: PathSummary, seq: number): void {
   const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;

@@ -1,5 +1,5 @@
 export { type Asking, type Reply, runLater, runNow } from "./asking.ts";
-export type { EncodedPlan, NewRow } from "./encode-plan.ts";
+export type { EncodedPlan } from "./encode-plan.ts";
 export type { HeadPlace } from "./entry-state.ts";
 export { type RowCheckpoints, RowDriver, type RowListing, type RowParts, type RowRemoval } from "./row-driver.ts";
 export type {

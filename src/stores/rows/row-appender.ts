@@ -1,12 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import { NOTHING_KNOWN, planAppend, type PlannedAppend, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { type Asking, ask } from "./asking.ts";
 import { encodePlan } from "./encode-plan.ts";
-import type { RowPort, RowSession } from "./row-port.ts";
+import type { RowSession } from "./row-port.ts";
 import { RowReader } from "./row-reader.ts";
 import type { LogRange } from "./segments.ts";
 
@@ -15,81 +14,63 @@ const ATTEMPTS_MAX = 1000;
 const ATTEMPTS_WITHOUT_WAIT = 4;
 const WAIT_MS_MAX = 20;
 
-interface Attempt {
+/** An append, and what time it is. */
+export interface RowAppend {
+  readonly sessionId: string;
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
   readonly now: string;
 }
 
 /** What was done, and the session to be remembered once it is sure to stay. */
-interface Appended<Session> {
-  readonly result: AppendResult;
-  readonly session: Session;
-}
-
-type Outcome<Session> = Appended<Session> | "behind" | "unsure";
+type Outcome<Session> = { readonly result: AppendResult; readonly session: Session } | "behind" | "unsure";
 
 /**
- * Appends to sessions.
+ * Appends to a session. Appends of one process to one session must take turns, so that each finds the head of the one before.
  *
  * A remembered head needs no reading: its plan is written if the session is still there. Whatever does not work out that
  * way is planned again on the current head, with the session locked where the store can lock.
  */
-export class RowAppender<Part extends LogRange, Session extends RowSession<Part>> {
-  readonly #reader: RowReader<Part, Session>;
-  readonly #clock: TimestampClock;
-
-  constructor(reader: RowReader<Part, Session>, clock: () => Date) {
-    this.#reader = reader;
-    this.#clock = new TimestampClock(clock);
-  }
-
-  /** Appends of one process to one session must take turns, so that each finds the head of the one before. */
-  *append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Asking<AppendResult> {
-    const { cache, port } = this.#reader;
-    const attempt = { drafts, options, now: this.#clock.now() };
-    const known = cache.get(sessionId);
-    try {
-      let outcome: Outcome<Session> =
-        known === undefined ? "behind" : yield* write(this.#reader, known, attempt, { remembered: true });
-      for (let count = 1; typeof outcome === "string"; count++) {
-        if (count > ATTEMPTS_MAX) throw new SessionBusyError(sessionId, "others that append to it all the time");
-        // Lets others go first who are in the way for the same reason.
-        if (count > ATTEMPTS_WITHOUT_WAIT) yield* ask(wait(Math.random() * Math.min(WAIT_MS_MAX, count)));
-        const next: Attempt = outcome === "unsure" ? { ...attempt, drafts: drafts.map(notFresh) } : attempt;
-        outcome = yield* ask(port.locked((locked) => this.#appendCarefully(locked, sessionId, next)));
-      }
-      cache.remember(outcome.session);
-      return outcome.result;
-    } catch (error) {
-      // Whether a write that failed left something behind is for the store to say.
-      cache.forget(sessionId);
-      throw error;
+export function* appendRows<Part extends LogRange, Session extends RowSession<Part>>(
+  reader: RowReader<Part, Session>,
+  append: RowAppend,
+): Asking<AppendResult> {
+  const { cache, port } = reader;
+  const { sessionId, drafts } = append;
+  const known = cache.get(sessionId);
+  try {
+    let outcome: Outcome<Session> = known === undefined ? "behind" : yield* write(reader, known, append);
+    for (let count = 1; typeof outcome === "string"; count++) {
+      if (count > ATTEMPTS_MAX) throw new SessionBusyError(sessionId, "others that append to it all the time");
+      // Lets others go first who are in the way for the same reason.
+      if (count > ATTEMPTS_WITHOUT_WAIT) yield* ask(wait(Math.random() * Math.min(WAIT_MS_MAX, count)));
+      const next: RowAppend = outcome === "unsure" ? { ...append, drafts: drafts.map(notFresh) } : append;
+      outcome = yield* ask(port.locked((locked) => write(new RowReader(locked, cache), null, next)));
     }
-  }
-
-  *#appendCarefully(port: RowPort<Part, Session>, sessionId: string, attempt: Attempt): Asking<Outcome<Session>> {
-    const reader = new RowReader(port, this.#reader.cache);
-    const session = yield* reader.load(sessionId);
-    if (session === null) throw new SessionNotFoundError(sessionId);
-    return yield* write(reader, session, attempt, { remembered: false });
+    cache.remember(outcome.session);
+    return outcome.result;
+  } catch (error) {
+    // Whether a write that failed left something behind is for the store to say.
+    cache.forget(sessionId);
+    throw error;
   }
 }
 
 /** Plans on a session and writes that. On a remembered one, neither a refusal is the last word nor nothing to write. */
 function* write<Part extends LogRange, Session extends RowSession<Part>>(
   reader: RowReader<Part, Session>,
-  session: Session,
-  { drafts, options, now }: Attempt,
-  { remembered }: { readonly remembered: boolean },
+  remembered: Session | null,
+  { sessionId, drafts, options, now }: RowAppend,
 ): Asking<Outcome<Session>> {
   const { port } = reader;
+  const session = remembered ?? (yield* reader.load(sessionId));
+  if (session === null) throw new SessionNotFoundError(sessionId);
   const asked = options.guard?.leaseToken ?? null;
   // The lease is a condition of `commit`; on a remembered session it is taken to be the right one.
-  const leaseToken = remembered || asked === null ? asked : yield* ask(port.leaseToken(session));
+  const leaseToken = remembered !== null || asked === null ? asked : yield* ask(port.leaseToken(session));
   const input = { head: session.head, drafts, options, leaseToken, now };
   // Drafts are nearly always new. Where `commit` can see to that, they are not looked up.
-  const skipsOwn = remembered && port.checksIds && session.segments.length === 1;
+  const skipsOwn = remembered !== null && port.checksIds && session.segments.length === 1;
   let idsUnseen = false;
   let planned: PlannedAppend | Wanted;
   try {
@@ -101,12 +82,12 @@ function* write<Part extends LogRange, Session extends RowSession<Part>>(
       known = known.with(planned, yield* reader.look(session, { ids: others, settings }));
     }
   } catch (error) {
-    if (remembered && error instanceof SessionError && error.code !== "STORE_FAILED") return "behind";
+    if (remembered !== null && error instanceof SessionError && error.code !== "STORE_FAILED") return "behind";
     throw error;
   }
   const { plan, found } = planned;
   const result = { version: plan.head.version, entries: plan.entries, head: plan.head };
-  if (plan.added.length === 0) return remembered ? "behind" : { result, session };
+  if (plan.added.length === 0) return remembered !== null ? "behind" : { result, session };
   const encoded = encodePlan(session, plan, found);
   const written = yield* ask(port.commit(session, encoded, { leaseToken: asked, idsUnseen }));
   return typeof written === "string" ? written : { result, session: written };

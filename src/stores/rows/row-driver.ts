@@ -1,3 +1,4 @@
+import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
@@ -19,10 +20,10 @@ import type {
   SessionQuery,
   UndeleteOptions,
 } from "../../session/store.ts";
-import { type Reply, runLater } from "./asking.ts";
+import { type Asking, ask, type Reply, runLater } from "./asking.ts";
 import { readPages } from "./read-pages.ts";
-import { RowAppender } from "./row-appender.ts";
-import { RowMaker } from "./row-maker.ts";
+import { appendRows } from "./row-appender.ts";
+import { forkRows, makeRows } from "./row-maker.ts";
 import type { RowPort, RowSession } from "./row-port.ts";
 import { RowReader } from "./row-reader.ts";
 import type { LogRange } from "./segments.ts";
@@ -64,16 +65,13 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
   readonly appendsAtOnce?: true;
   readonly #parts: RowParts<Part, Session>;
   readonly #reader: RowReader<Part, Session>;
-  readonly #appender: RowAppender<Part, Session>;
-  readonly #maker: RowMaker<Part, Session>;
+  readonly #clock: TimestampClock;
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(parts: RowParts<Part, Session>) {
-    const { port, cache, clock } = parts;
     this.#parts = parts;
-    this.#reader = new RowReader(port, cache);
-    this.#appender = new RowAppender(this.#reader, clock);
-    this.#maker = new RowMaker(this.#reader, clock);
+    this.#reader = new RowReader(parts.port, parts.cache);
+    this.#clock = new TimestampClock(parts.clock);
   }
 
   create(
@@ -81,11 +79,12 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return runLater(this.#maker.create(header, drafts, options));
+    return this.#made(makeRows(this.#reader, header, drafts, { ...options, now: this.#clock.now() }));
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    const work = (): Promise<AppendResult> => runLater(this.#appender.append(sessionId, drafts, options));
+    const work = (): Promise<AppendResult> =>
+      runLater(appendRows(this.#reader, { sessionId, drafts, options, now: this.#clock.now() }));
     if (this.appendsAtOnce === true) return work();
     const before = this.#turns.get(sessionId);
     const appending = before === undefined ? work() : before.then(work);
@@ -140,8 +139,10 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     return readSettings(last, (seq) => runLater(this.#reader.settingsAt(session.segments, seq)));
   }
 
-  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
-    return runLater(this.#maker.fork(sourceId, header, options));
+  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
+    const { port, cache } = this.#parts;
+    const limits = { ...options, now: this.#clock.now() };
+    return this.#made(ask(port.locked((locked) => forkRows(new RowReader(locked, cache), sourceId, header, limits))));
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
@@ -182,6 +183,12 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
 
   deleteCheckpoint(id: string): Promise<boolean> {
     return this.#parts.checkpoints.delete(id);
+  }
+
+  async #made(steps: Asking<Session>): Promise<SessionHead> {
+    const session = await runLater(steps);
+    this.#parts.cache.remember(session);
+    return session.head;
   }
 
   #load(sessionId: string, deleted?: boolean): Promise<Session | null> {

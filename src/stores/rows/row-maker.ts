@@ -8,73 +8,43 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { type Asking, ask } from "./asking.ts";
 import { encodePlan } from "./encode-plan.ts";
-import type { MakeLimits, RowPort, RowSession } from "./row-port.ts";
-import { RowReader } from "./row-reader.ts";
+import type { MakeLimits, RowSession } from "./row-port.ts";
+import type { RowReader } from "./row-reader.ts";
 import { clipSegments, type LogRange } from "./segments.ts";
 
-/** Makes sessions: new ones, and forks, which point into another session's log. */
-export class RowMaker<Part extends LogRange, Session extends RowSession<Part>> {
-  readonly #reader: RowReader<Part, Session>;
-  readonly #clock: () => Date;
+/** Makes a new session. */
+export function* makeRows<Part extends LogRange, Session extends RowSession<Part>>(
+  { port }: RowReader<Part, Session>,
+  header: SessionHeader,
+  drafts: readonly CheckedDraft[],
+  { now, ...limits }: MakeLimits & { readonly now: string },
+): Asking<Session> {
+  const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
+  const plan = planFirst(empty, drafts, now);
+  const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
+  return yield* ask(port.locked((locked) => ask(locked.make({ place, rows, origin: [] }, limits))));
+}
 
-  constructor(reader: RowReader<Part, Session>, clock: () => Date) {
-    this.#reader = reader;
-    this.#clock = clock;
-  }
-
-  *create(header: SessionHeader, drafts: readonly CheckedDraft[], limits: MakeLimits): Asking<SessionHead> {
-    const now = this.#clock().toISOString();
-    const empty = freezeDeep<SessionHead>({ ...emptyHead(header), updatedAt: now });
-    const plan = planFirst(empty, drafts, now);
-    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    return this.#done(
-      yield* ask(this.#reader.port.locked((port) => ask(port.make({ place, rows, origin: [] }, limits)))),
-    );
-  }
-
-  *fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Asking<SessionHead> {
-    return this.#done(yield* ask(this.#reader.port.locked((port) => this.#fork(port, sourceId, header, options))));
-  }
-
-  *#fork(
-    port: RowPort<Part, Session>,
-    sourceId: string,
-    header: SessionHeader,
-    { at, ...limits }: DriverForkOptions,
-  ): Asking<Session> {
-    const reader = new RowReader(port, this.#reader.cache);
-    const source = yield* reader.load(sourceId);
-    if (source === null) throw new SessionNotFoundError(sourceId);
-    const version = yield* versionAt(reader, source, at);
-    const { last, ...there } = yield* reader.headAt(source.segments, header, version);
-    const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
-    const times = { updatedAt: this.#clock().toISOString() };
-    const place = {
-      ...there,
-      head: freezeDeep<SessionHead>({ ...there.head, header: forked, openRuns: [], ...times }),
-    };
-    return yield* ask(port.make({ place, rows: [], origin: clipSegments(source.segments, 0, version) }, limits));
-  }
-
-  #done(session: Session): SessionHead {
-    this.#reader.cache.remember(session);
-    return session.head;
-  }
+/** Makes a fork, which points into another session's log. Called under `locked`. */
+export function* forkRows<Part extends LogRange, Session extends RowSession<Part>>(
+  reader: RowReader<Part, Session>,
+  sourceId: string,
+  header: SessionHeader,
+  { at, now, ...limits }: DriverForkOptions & { readonly now: string },
+): Asking<Session> {
+  const source = yield* reader.load(sourceId);
+  if (source === null) throw new SessionNotFoundError(sourceId);
+  const entry = at === undefined || at === null ? null : yield* reader.findEntry(source, at);
+  if (entry === null && typeof at === "string") throw new UnknownEntryError(sourceId, at);
+  const version = at === undefined ? source.head.version : entry === null ? 0 : entry.seq + 1;
+  const { last, ...there } = yield* reader.headAt(source.segments, header, version);
+  const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
+  const head = freezeDeep<SessionHead>({ ...there.head, header: forked, openRuns: [], updatedAt: now });
+  const origin = clipSegments(source.segments, 0, version);
+  return yield* ask(reader.port.make({ place: { ...there, head }, rows: [], origin }, limits));
 }
 
 /** The error for an id that is taken. */
 export function sessionExists(id: string): SessionError {
   return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
-}
-
-function* versionAt<Part extends LogRange, Session extends RowSession<Part>>(
-  reader: RowReader<Part, Session>,
-  source: Session,
-  at: string | null | undefined,
-): Asking<number> {
-  if (at === undefined) return source.head.version;
-  if (at === null) return 0;
-  const entry = yield* reader.findEntry(source, at);
-  if (entry === null) throw new UnknownEntryError(source.head.header.id, at);
-  return entry.seq + 1;
 }

@@ -1,6 +1,6 @@
 import type { SessionError } from "../../session/errors.ts";
 import type { Asking, Reply } from "./asking.ts";
-import type { EncodedPlan, NewRow } from "./encode-plan.ts";
+import type { EncodedPlan } from "./encode-plan.ts";
 import type { HeadPlace } from "./entry-state.ts";
 import type { LogRange } from "./segments.ts";
 
@@ -38,7 +38,7 @@ export interface NewSession<Part extends LogRange> {
   /** What it takes over from another session's log. */
   readonly origin: readonly Part[];
   /** Its own rows. */
-  readonly rows: readonly NewRow[];
+  readonly rows: readonly StoredRow[];
 }
 
 /** How many sessions there may be when one more has been made. */

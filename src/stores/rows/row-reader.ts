@@ -10,11 +10,6 @@ import type { RowPort, RowSession, StateRow } from "./row-port.ts";
 import { type LogRange, segmentAt } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
 
-/** A head, the rows that hold its parts, and the last row before it. */
-export interface HeadAt extends HeadPlace {
-  readonly last: StateRow | null;
-}
-
 /** Reads heads and entries through a port. */
 export class RowReader<Part extends LogRange, Session extends RowSession<Part>> {
   readonly port: RowPort<Part, Session>;
@@ -62,8 +57,12 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     return settingsIn(stateOf(yield* this.#rowAt(segments, seq)), seq);
   }
 
-  /** The head after the first `version` entries of a log. */
-  *headAt(segments: readonly Part[], header: SessionHeader, version: number): Asking<HeadAt> {
+  /** The head after the first `version` entries of a log, and the last of their rows. */
+  *headAt(
+    segments: readonly Part[],
+    header: SessionHeader,
+    version: number,
+  ): Asking<HeadPlace & { readonly last: StateRow | null }> {
     if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, last: null };
     const last = yield* this.#rowAt(segments, version - 1);
     const state = stateOf(last);

@@ -6,18 +6,16 @@ import { LruCache } from "../../internal/lru-cache.ts";
 const CACHED_SESSIONS = 1024;
 
 /** The sessions that were read or written last. They may be behind, and may be gone. */
-export class SessionCache<Session extends { readonly head: SessionHead }> {
-  readonly #sessions = new LruCache<string, Session>(CACHED_SESSIONS, HEAD_WEIGHTS);
-
-  get(sessionId: string): Session | undefined {
-    return this.#sessions.get(sessionId);
+export class SessionCache<Session extends { readonly head: SessionHead }> extends LruCache<string, Session> {
+  constructor() {
+    super(CACHED_SESSIONS, HEAD_WEIGHTS);
   }
 
   remember(session: Session): void {
-    this.#sessions.set(session.head.header.id, session);
+    this.set(session.head.header.id, session);
   }
 
   forget(sessionId: string): void {
-    this.#sessions.delete(sessionId);
+    this.delete(sessionId);
   }
 }

@@ -3,9 +3,7 @@ import { SessionError, SessionNotFoundError, show } from "../../session/errors.t
 import type { Checkpoint } from "../../session/store.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 
-interface CheckpointRow {
-  readonly body: string;
-}
+type CheckpointRow = { readonly body: string };
 
 /** The checkpoints of all sessions; those of a deleted one are hidden with it. */
 export class CheckpointRows {

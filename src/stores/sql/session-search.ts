@@ -6,11 +6,11 @@ import type { SearchHit, SessionQuery } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import type { Reply } from "../rows/asking.ts";
 import { readPages } from "../rows/read-pages.ts";
-import type { RowPort, RowSession } from "../rows/row-port.ts";
 import { clipSegments, type LogRange, type Segment } from "../rows/segments.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import type { SqlDatabase } from "./sql-database.ts";
-import type { SqlListing } from "./sql-driver.ts";
+import type { SqlParts } from "./sql-driver.ts";
+import type { SqlSession } from "./sql-eraser.ts";
 
 const CANDIDATES_MAX = 20_000;
 
@@ -26,12 +26,7 @@ export interface SearchIndex {
   partsIn(part: Segment, keys: readonly string[]): AsyncIterable<LogRange>;
 }
 
-/** What a search needs of its store. */
-export interface SearchParts {
-  readonly port: RowPort<Segment, RowSession<Segment>>;
-  readonly index: SearchIndex;
-  readonly listing: SqlListing;
-}
+type SearchParts = Pick<SqlParts<SqlSession>, "port" | "listing"> & { readonly index: SearchIndex };
 
 /**
  * Finds sessions by what was said in them. The index says which sessions and which entries to look at; whether they
@@ -110,7 +105,7 @@ export class SessionSearch {
     }
   }
 
-  async *#entriesIn(session: RowSession<Segment>, range: ReadRange): AsyncGenerator<Entry> {
+  async *#entriesIn(session: SqlSession, range: ReadRange): AsyncGenerator<Entry> {
     for await (const page of readPages(this.#parts.port, session, range)) {
       for (const body of page) yield JSON.parse(body) as Entry;
       // A store that answers at once would otherwise leave nobody else a turn.

@@ -27,6 +27,7 @@ export interface SqlParts<Session extends SqlSession>
   readonly removal: RemovalSteps;
   /** Writes the tables anew, so that nothing that was removed is left on their pages. */
   readonly rewrite: () => Promise<void>;
+  /** What there may be that nothing refers to, and a query that counts it. */
   readonly leftovers: () => readonly Leftover[];
   /** Null where the database can index no texts. */
   readonly index: SearchIndex | null;

@@ -7,9 +7,9 @@ import { type Asking, ask } from "../rows/asking.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
 import type { RowPort, RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
-import type { SessionCache } from "../rows/session-cache.ts";
 import type { Removal } from "./removal.ts";
 import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
+import type { SqlParts } from "./sql-driver.ts";
 
 /** A session as an SQL store loads it. */
 export interface SqlSession extends RowSession<Segment> {
@@ -28,16 +28,7 @@ export interface Leftover {
   readonly sql: string;
 }
 
-/** What erasing in tables needs of its store. */
-export interface SqlEraserParts<Session extends SqlSession> {
-  readonly port: SqlPort<Session>;
-  readonly cache: SessionCache<Session>;
-  readonly removal: Removal;
-  /** What there may be that nothing refers to, and a query that counts it. */
-  readonly leftovers: () => readonly Leftover[];
-  /** Writes the tables anew. */
-  readonly rewrite: () => Promise<void>;
-}
+type EraserParts<Session extends SqlSession> = Omit<SqlParts<Session>, "removal"> & { readonly removal: Removal };
 
 /** How many sessions are looked through for what a user caused before others have their turn. */
 const KEYS_AT_ONCE = 50;
@@ -46,10 +37,10 @@ const KEYS_AT_ONCE = 50;
 export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   readonly rewrite: () => Promise<void>;
   readonly #database: SqlDatabase;
-  readonly #parts: SqlEraserParts<Session>;
+  readonly #parts: EraserParts<Session>;
   readonly #marks: string;
 
-  constructor(database: SqlDatabase, parts: SqlEraserParts<Session>) {
+  constructor(database: SqlDatabase, parts: EraserParts<Session>) {
     this.#database = database;
     this.#parts = parts;
     this.#marks = `${database.dialect.prefix}marks`;

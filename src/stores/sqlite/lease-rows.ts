@@ -5,16 +5,17 @@ import type { LeaseInfo } from "../../session/store.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
+/** The row of a live session, with what its lease says where one has not run out. */
 interface LeaseRow {
+  readonly key: number;
   readonly run_id: string;
-  readonly token: number;
+  readonly token: number | null;
   readonly expires_ms: number;
   /** The process that took it, as text; null where an earlier version of the program did. */
   readonly holder: string | null;
 }
 
 const HOLDER = JSON.stringify(thisProcess);
-const COLUMNS = "run_id, token, expires_ms, holder";
 
 /**
  * Leases that hold among all processes on the database, by the clock of each, and no longer than the process that took
@@ -32,82 +33,73 @@ export class LeaseRows implements LeaseTable {
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
     return this.#handle.transaction(() => {
-      const session = this.#handle
-        .prepare("SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL")
-        .get<{ key: number }>([sessionId]);
-      if (session === undefined) throw new SessionNotFoundError(sessionId);
-      const live = this.#live(sessionId);
-      if (live !== undefined) throw new SessionBusyError(sessionId, `run ${live.run_id}`);
-      const expires = this.#now() + ttlMs;
-      const row = this.#handle
-        .prepare(
-          `REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING ${COLUMNS}`,
-        )
-        .get<LeaseRow>([session.key, runId, expires, HOLDER]);
-      return infoOf(sessionId, row as LeaseRow);
+      const found = this.#find(sessionId);
+      if (found === undefined) throw new SessionNotFoundError(sessionId);
+      if (isLive(found)) throw new SessionBusyError(sessionId, `run ${found.run_id}`);
+      const expires = this.nowMs() + ttlMs;
+      const sql = "REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING token";
+      const { token } = this.#handle.row(sql, [found.key, runId, expires, HOLDER]) as { token: number };
+      return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
     });
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
-    const now = this.#now();
-    const changes = this.#handle
-      .prepare(
-        `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
-           AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
-      )
-      .run([now + ttlMs, token, now, sessionId]);
+    const now = this.nowMs();
+    const changes = this.#handle.change(
+      `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
+         AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
+      [now + ttlMs, token, now, sessionId],
+    );
     return changes === 0 ? null : new Date(now + ttlMs).toISOString();
   }
 
   async release(_sessionId: string, token: number): Promise<void> {
-    this.#handle.prepare("DELETE FROM leases WHERE token = ?").run([token]);
+    this.#handle.change("DELETE FROM leases WHERE token = ?", [token]);
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
-    const live = this.#live(sessionId);
-    return live === undefined ? null : infoOf(sessionId, live);
+    const found = this.#find(sessionId);
+    if (found === undefined || !isLive(found)) return null;
+    const { run_id: runId, token, expires_ms: expires } = found;
+    return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
   }
 
   /** The token of a session's live lease, or null. */
-  tokenOf(sessionKey: number, nowMs: number): number | null {
-    const row = this.#handle
-      .prepare("SELECT token FROM leases WHERE session_key = ? AND expires_ms > ?")
-      .get<{ token: number }>([sessionKey, nowMs]);
-    return row?.token ?? null;
+  tokenOf(sessionKey: number): number | null {
+    const sql = "SELECT token FROM leases WHERE session_key = ? AND expires_ms > ?";
+    return this.#handle.row<{ token: number }>(sql, [sessionKey, this.nowMs()])?.token ?? null;
   }
 
   /** Whether someone has a session now, as a condition on its row. */
   held(): SessionFilter {
-    const now = this.#now();
-    const rows = this.#handle
-      .prepare("SELECT DISTINCT holder FROM leases WHERE expires_ms > ?")
-      .all<Pick<LeaseRow, "holder">>([now]);
+    const now = this.nowMs();
+    const holders = "SELECT DISTINCT holder FROM leases WHERE expires_ms > ?";
+    const gone = this.#handle.rows<Pick<LeaseRow, "holder">>(holders, [now]).filter(isGone);
     const sql = `EXISTS (SELECT 1 FROM leases WHERE session_key = sessions.key AND expires_ms > ?
       AND coalesce(holder, '') NOT IN (SELECT value FROM json_each(?)))`;
-    return { sql, values: [now, JSON.stringify(rows.filter(isGone).map(({ holder }) => holder))] };
+    return { sql, values: [now, JSON.stringify(gone.map(({ holder }) => holder))] };
   }
 
-  #live(sessionId: string): LeaseRow | undefined {
-    const row = this.#handle
-      .prepare(
-        `SELECT ${COLUMNS} FROM leases JOIN sessions ON key = session_key
-         WHERE id = ? AND deleted_at IS NULL AND expires_ms > ?`,
-      )
-      .get<LeaseRow>([sessionId, this.#now()]);
-    return row === undefined || isGone(row) ? undefined : row;
+  #find(sessionId: string): LeaseRow | undefined {
+    return this.#handle.row(
+      `SELECT key, run_id, token, expires_ms, holder FROM sessions
+       LEFT JOIN leases ON session_key = key AND expires_ms > ? WHERE id = ? AND deleted_at IS NULL`,
+      [this.nowMs(), sessionId],
+    );
   }
 
-  #now(): number {
+  /** What time it is for leases. */
+  nowMs(): number {
     return this.#clock().getTime();
   }
+}
+
+function isLive(row: LeaseRow): row is LeaseRow & { readonly token: number } {
+  return row.token !== null && !isGone(row);
 }
 
 /** Whether the process that took a lease has ended. */
 function isGone({ holder }: Pick<LeaseRow, "holder">): boolean {
   const identity = parseProcessIdentity(holder);
   return identity !== null && hasEnded(identity);
-}
-
-function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {
-  return { sessionId, runId: run_id, token, expiresAt: new Date(expires_ms).toISOString() };
 }

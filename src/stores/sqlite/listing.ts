@@ -1,24 +1,21 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
-import { compareForListing } from "../../session/query.ts";
+import { compareForListing, idleSince } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import { kindOf } from "../rows/runs-columns.ts";
 import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-filter.ts";
 import type { SqlListing } from "../sql/sql-driver.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { MODIFIED_AT, UPDATED_AT } from "./schema.ts";
-import type { SessionLog } from "./session-log.ts";
-import { LAST_SEQ, type Settling } from "./settling.ts";
+import { LAST_SEQ, settleDownTo } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
+import type { SessionVersion, SqlitePort } from "./sqlite-port.ts";
 
 // Each costs a listing one more look-up; above this many, bringing their rows up to date pays.
 const UNSETTLED_MAX = 200;
 
 /** A session in a listing. */
-interface ListedSession {
-  readonly id: string;
-  readonly key: number;
-  readonly version: number;
+interface ListedSession extends SessionVersion {
   readonly modifiedAt: string;
   readonly updatedAt: string;
 }
@@ -37,53 +34,53 @@ const IS_SETTLED = "key NOT IN (SELECT session_key FROM unsettled)";
  * and both are merged. So a listing costs what it shows, and appends keep no index.
  */
 export class Listing implements SqlListing {
+  readonly #port: SqlitePort;
   readonly #handle: SqliteHandle;
-  readonly #log: SessionLog;
-  readonly #settling: Settling;
   readonly #leases: LeaseRows;
 
-  constructor(handle: SqliteHandle, parts: { log: SessionLog; settling: Settling; leases: LeaseRows }) {
-    this.#handle = handle;
-    this.#log = parts.log;
-    this.#settling = parts.settling;
-    this.#leases = parts.leases;
+  constructor(port: SqlitePort, leases: LeaseRows) {
+    this.#port = port;
+    this.#handle = port.runner;
+    this.#leases = leases;
   }
 
   list(query: ListedQuery, limit: number, after: ListPosition | null): SessionHead[] {
     this.#settleMany();
+    const filter = this.#filterOf(query);
+    // A few sessions are looked up and then sorted, which the planner does only with an order that no index has.
+    const order = query.keys === undefined ? "sessions.modified_at" : "+sessions.modified_at";
+    const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
     // Many small reads cost half as much when they share a transaction.
-    return this.#handle.snapshot(() => this.#heads(this.#page(query, limit, after)));
+    return this.#handle.snapshot(() => {
+      const settled = this.#handle.rows<ListedSession>(
+        `SELECT ${LISTED_COLUMNS} FROM sessions ${indexOfRuns(query)}
+         WHERE ${filter.sql} AND ${IS_SETTLED} ${position} ORDER BY ${order} DESC, sessions.id DESC LIMIT ?`,
+        [...filter.values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit],
+      );
+      const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
+      return this.#heads([...settled, ...others].sort(compareForListing).slice(0, limit));
+    });
   }
 
   idleSince(before: string, limit: number): SessionHead[] {
     this.#settleMany();
     const open = filterOf(this.#handle.dialect, { status: ["active", "suspended"] });
     return this.#handle.snapshot(() => {
-      const settled = this.#handle
-        .prepare(
-          `SELECT ${LISTED_COLUMNS} FROM sessions
-           WHERE deleted_at IS NULL AND status IN ('active', 'suspended') AND updated_at < ? AND ${IS_SETTLED}
-           ORDER BY updated_at, id LIMIT ?`,
-        )
-        .all<ListedSession>([before, limit]);
+      const settled = this.#handle.rows<ListedSession>(
+        `SELECT ${LISTED_COLUMNS} FROM sessions
+         WHERE deleted_at IS NULL AND status IN ('active', 'suspended') AND updated_at < ? AND ${IS_SETTLED}
+         ORDER BY updated_at, id LIMIT ?`,
+        [before, limit],
+      );
       const others = this.#unsettled(open).filter(({ updatedAt }) => updatedAt < before);
-      return this.#heads([...settled, ...others].sort(compareIdle).slice(0, limit));
+      return idleSince(this.#heads([...settled, ...others]), before).slice(0, limit);
     });
   }
 
   count(query: ListedQuery): number {
     const { sql, values } = this.#filterOf(query);
-    const row = this.#handle
-      .prepare(`SELECT count(*) AS count FROM sessions ${indexOfRuns(query)} WHERE ${sql}`)
-      .get<{ count: number }>(values);
-    return Number(row?.count ?? 0);
-  }
-
-  #page(query: ListedQuery, limit: number, after: ListPosition | null): ListedSession[] {
-    const filter = this.#filterOf(query);
-    const settled = this.#settledAfter(query, filter, limit, after);
-    const others = this.#unsettled(filter).filter((row) => after === null || compareForListing(row, after) > 0);
-    return [...settled, ...others].sort(compareForListing).slice(0, limit);
+    const counting = `SELECT count(*) AS count FROM sessions ${indexOfRuns(query)} WHERE ${sql}`;
+    return this.#handle.row<{ count: number }>(counting, values)?.count ?? 0;
   }
 
   #filterOf(query: ListedQuery): SessionFilter {
@@ -91,35 +88,16 @@ export class Listing implements SqlListing {
   }
 
   #heads(rows: readonly ListedSession[]): SessionHead[] {
-    return rows.flatMap((row) => this.#log.loadVersion(row)?.head ?? []);
-  }
-
-  #settledAfter(
-    query: ListedQuery,
-    { sql, values }: SessionFilter,
-    limit: number,
-    after: ListPosition | null,
-  ): ListedSession[] {
-    // A few sessions are looked up and then sorted, which the planner does only with an order that no index has.
-    const order = query.keys === undefined ? "sessions.modified_at" : "+sessions.modified_at";
-    const position = after === null ? "" : "AND (sessions.modified_at, sessions.id) < (?, ?)";
-    return this.#handle
-      .prepare(
-        `SELECT ${LISTED_COLUMNS} FROM sessions ${indexOfRuns(query)} WHERE ${sql} AND ${IS_SETTLED} ${position}
-         ORDER BY ${order} DESC, sessions.id DESC LIMIT ?`,
-      )
-      .all<ListedSession>([...values, ...(after === null ? [] : [after.modifiedAt, after.id]), limit]);
+    return rows.flatMap((row) => this.#port.loadVersion(row)?.head ?? []);
   }
 
   #unsettled({ sql, values }: SessionFilter): ListedSession[] {
-    return this.#handle
-      .prepare(`SELECT ${UNSETTLED_COLUMNS} FROM ${UNSETTLED_FROM} WHERE ${sql}`)
-      .all<ListedSession>(values);
+    return this.#handle.rows(`SELECT ${UNSETTLED_COLUMNS} FROM ${UNSETTLED_FROM} WHERE ${sql}`, values);
   }
 
   #settleMany(): void {
     try {
-      this.#settling.settleDownTo(UNSETTLED_MAX);
+      settleDownTo(this.#handle, UNSETTLED_MAX);
     } catch (error) {
       // A database that is full, locked or read-only can still be listed, only with more look-ups.
       if (!(error instanceof SessionError)) throw error;
@@ -136,9 +114,4 @@ function indexOfRuns({ runs, dueBefore, userId, parentId, deleted, keys }: Liste
   if (dueBefore !== undefined) return "INDEXED BY sessions_due";
   if (runs === undefined) return "";
   return `INDEXED BY sessions_${kindOf(runs)}${userId === undefined ? "" : "_by_user"}`;
-}
-
-function compareIdle(a: ListedSession, b: ListedSession): number {
-  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? -1 : 1;
-  return a.id === b.id ? 0 : a.id < b.id ? -1 : 1;
 }

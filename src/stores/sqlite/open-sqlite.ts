@@ -3,8 +3,6 @@ import type { SqlValue } from "../sql/sql-database.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
 
-type Opens<Database> = new (path: string) => Database;
-
 interface LibsqlDatabase extends Pick<SqliteDatabase, "exec" | "close"> {
   prepare(sql: string): {
     run(values: SqlValue[]): { readonly changes: number };
@@ -20,17 +18,18 @@ interface LibsqlDatabase extends Pick<SqliteDatabase, "exec" | "close"> {
  */
 export async function openSqlite(path: string, driver?: "node:sqlite" | "libsql"): Promise<SqliteDatabase> {
   // An import of a module that this Node does not have could only be told from other failures by its message.
-  const own = process.getBuiltinModule?.("node:sqlite") as { DatabaseSync: Opens<SqliteDatabase> } | undefined;
+  const own = process.getBuiltinModule?.("node:sqlite") as
+    | { readonly DatabaseSync: new (path: string) => SqliteDatabase }
+    | undefined;
   if (driver === "node:sqlite" && own === undefined) {
     throw new SessionError(
       "DRIVER_MISSING",
       `Node ${process.versions.node} has no node:sqlite: run on Node 22.13 or later, or install the package libsql.`,
     );
   }
-  const Libsql = own === undefined || driver === "libsql" ? await loadLibsql() : null;
+  const open = own === undefined || driver === "libsql" ? await loadLibsql() : () => new own.DatabaseSync(path);
   try {
-    if (Libsql !== null) return withLists(new Libsql(path));
-    return new (own as NonNullable<typeof own>).DatabaseSync(path);
+    return open(path);
   } catch (error) {
     throw sqliteFailure(error, path);
   }
@@ -52,9 +51,10 @@ function withLists(database: LibsqlDatabase): SqliteDatabase {
   };
 }
 
-async function loadLibsql(): Promise<Opens<LibsqlDatabase>> {
+async function loadLibsql(): Promise<(path: string) => SqliteDatabase> {
   try {
-    return (await import("libsql")).default as unknown as Opens<LibsqlDatabase>;
+    const Libsql = (await import("libsql")).default as unknown as new (path: string) => LibsqlDatabase;
+    return (path) => withLists(new Libsql(path));
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",

@@ -1,5 +1,6 @@
 import type { Leftover } from "../sql/sql-eraser.ts";
 import { SEQ_MAX } from "../rows/segments.ts";
+import { hasSearchIndex } from "./search-index.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 /**
@@ -16,7 +17,7 @@ export async function rewriteFile(handle: SqliteHandle): Promise<void> {
   handle.exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-/** Rows that belong to no session. The index of texts is made when it is first searched. */
+/** Rows that belong to no session. */
 export function leftoversOf(handle: SqliteHandle): readonly Leftover[] {
   const none = "NOT EXISTS (SELECT 1 FROM sessions WHERE key = session_key)";
   const found: Leftover[] = ["entries", "entry_ids"].map((table) => ({
@@ -28,8 +29,4 @@ export function leftoversOf(handle: SqliteHandle): readonly Leftover[] {
   const sql = `SELECT count(*) AS count FROM search_index_docsize AS text
     WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE key = text.id >> 32 AND ${there})`;
   return [...found, { what: "rows of the search index", sql }];
-}
-
-function hasSearchIndex(handle: SqliteHandle): boolean {
-  return handle.rows("SELECT 1 FROM sqlite_schema WHERE name = 'search_index'").length > 0;
 }

@@ -4,6 +4,9 @@ import type { SqliteHandle } from "./sqlite-handle.ts";
 /** How many of the latest entries of a log may be missing in `entry_ids`, where they are written a block at a time. */
 export const BLOCK_ENTRIES = 64;
 
+/** The rows of a part of a log, of its key, its start and its end. */
+export const IN_SEGMENT = "session_key = ? AND seq >= ? AND seq < ?";
+
 /** The head's `updatedAt`, as SQL of a row's state. */
 export const UPDATED_AT = "state ->> '$.at'";
 
@@ -120,7 +123,8 @@ const MIGRATIONS: readonly string[] = [
 export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsync"): void {
   handle.exec("PRAGMA busy_timeout = 5000");
   const version = checkedVersion(handle);
-  useWriteAheadLog(handle);
+  const { journal_mode: mode } = handle.row("SELECT journal_mode FROM pragma_journal_mode") as { journal_mode: string };
+  if (mode !== "wal") handle.exec("PRAGMA journal_mode = WAL");
   if (version < MIGRATIONS.length) handle.transaction(() => migrate(handle));
   handle.exec(`PRAGMA synchronous = ${durability === "fsync" ? "FULL" : "NORMAL"}`);
   handle.exec("PRAGMA foreign_keys = ON");
@@ -136,15 +140,16 @@ function migrate(handle: SqliteHandle): void {
 }
 
 function checkedVersion(handle: SqliteHandle): number {
-  const version = numberOf(handle, "SELECT user_version AS value FROM pragma_user_version");
+  const { version, application, tables } = handle.row(
+    `SELECT user_version AS version, application_id AS application, (SELECT count(*) FROM sqlite_schema) AS tables
+     FROM pragma_user_version, pragma_application_id`,
+  ) as { version: number; application: number; tables: number };
   if (version > MIGRATIONS.length) {
     throw new SessionError(
       "UNSUPPORTED_VERSION",
       `The database ${handle.place} has schema version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
     );
   }
-  const tables = numberOf(handle, "SELECT count(*) AS value FROM sqlite_schema");
-  const application = numberOf(handle, "SELECT application_id AS value FROM pragma_application_id");
   if (tables > 0 && application !== APPLICATION_ID) {
     throw new SessionError(
       "STORE_FAILED",
@@ -152,13 +157,4 @@ function checkedVersion(handle: SqliteHandle): number {
     );
   }
   return version;
-}
-
-function useWriteAheadLog(handle: SqliteHandle): void {
-  const mode = handle.prepare("SELECT journal_mode AS value FROM pragma_journal_mode").get<{ value: string }>([]);
-  if (mode?.value !== "wal") handle.exec("PRAGMA journal_mode = WAL");
-}
-
-function numberOf(handle: SqliteHandle, sql: string): number {
-  return Number(handle.prepare(sql).get<{ value: number }>([])?.value ?? 0);
 }

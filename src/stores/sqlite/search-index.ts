@@ -2,7 +2,7 @@ import type { Entry } from "../../session/entry.ts";
 import { entryText, type SearchTerm } from "../../session/search.ts";
 import { type LogRange, SEQ_MAX, type Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
-import type { Settling } from "./settling.ts";
+import { settleDownTo } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 import { expressionOf, trigramText } from "./trigrams.ts";
 
@@ -13,6 +13,16 @@ const PAGE_POSITIONS = 64;
 
 // Of a session's key and a `seq`; numbered parameters would not work on every driver.
 const ROWID = "(? << 32 | ?)";
+
+/** Whether this SQLite can index texts. */
+export function canIndexTexts(handle: SqliteHandle): boolean {
+  return handle.row("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'") !== undefined;
+}
+
+/** Whether there is an index of texts: it is made when it is first searched. */
+export function hasSearchIndex(handle: SqliteHandle): boolean {
+  return handle.row("SELECT 1 FROM sqlite_schema WHERE name = 'search_index'") !== undefined;
+}
 
 interface UnindexedRow {
   readonly key: number;
@@ -32,21 +42,22 @@ interface UnindexedRow {
  */
 export class SearchIndex implements TextIndex {
   readonly #handle: SqliteHandle;
-  readonly #settling: Settling;
 
-  constructor(handle: SqliteHandle, settling: Settling) {
+  constructor(handle: SqliteHandle) {
     this.#handle = handle;
-    this.#settling = settling;
   }
 
   async catchUp(): Promise<void> {
-    this.#settling.settleDownTo(0);
-    this.#create();
-    const left = this.#handle
-      .prepare("SELECT coalesce(sum(version - indexed), 0) AS count FROM sessions WHERE indexed < version")
-      .get<{ count: number }>([]);
+    settleDownTo(this.#handle, 0);
+    this.#handle.exec(
+      `CREATE VIRTUAL TABLE IF NOT EXISTS search_index USING
+         fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1')`,
+    );
+    const left = this.#handle.row<{ count: number | null }>(
+      "SELECT sum(version - indexed) AS count FROM sessions WHERE indexed < version",
+    );
     // Every part covers at least one entry or one session, so there cannot be more of them.
-    for (let parts = Number(left?.count ?? 0); parts > 0; parts--) {
+    for (let parts = left?.count ?? 0; parts > 0; parts--) {
       if (!this.#handle.transaction(() => this.#indexPart())) return;
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -57,20 +68,17 @@ export class SearchIndex implements TextIndex {
   }
 
   ownersOf(expression: string, limit: number): Set<number> | null {
-    const rows = this.#handle
-      .prepare("SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?")
-      .all<{ key: number }>([expression, limit + 1]);
+    const sql = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
+    const rows = this.#handle.rows<{ key: number }>(sql, [expression, limit + 1]);
     return rows.length > limit ? null : new Set(rows.map(({ key }) => key));
   }
 
   async *partsIn({ key, start, end }: Segment, expressions: readonly string[]): AsyncGenerator<LogRange> {
     const any = expressions.map((expression) => `(${expression})`).join(" OR ");
-    const select = this.#handle.prepare(
-      `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
-         AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`,
-    );
+    const sql = `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
+      AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`;
     for (let from = start, full = true; full && from < end; ) {
-      const rows = select.all<{ seq: number }>([any, key, from, key, end - 1, PAGE_POSITIONS]);
+      const rows = this.#handle.rows<{ seq: number }>(sql, [any, key, from, key, end - 1, PAGE_POSITIONS]);
       for (const { seq } of rows) yield { start: seq, end: seq + 1 };
       full = rows.length === PAGE_POSITIONS;
       from = (rows.at(-1)?.seq ?? from) + 1;
@@ -87,47 +95,34 @@ export class SearchIndex implements TextIndex {
     this.#remove({ key, start: from, end: SEQ_MAX });
   }
 
-  #create(): void {
-    if (this.#exists()) return;
-    this.#handle.exec(
-      `CREATE VIRTUAL TABLE IF NOT EXISTS search_index USING
-         fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1')`,
-    );
-  }
-
-  #exists(): boolean {
-    return this.#handle.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'search_index'").get([]) !== undefined;
-  }
-
   /** Whether there is more to do. */
   #indexPart(): boolean {
-    const rows = this.#handle
-      .prepare(
-        `SELECT key, id, cwd, name, indexed, version, origin_version FROM sessions WHERE indexed < version LIMIT ?`,
-      )
-      .all<UnindexedRow>([BATCH_SESSIONS]);
+    const rows = this.#handle.rows<UnindexedRow>(
+      "SELECT key, id, cwd, name, indexed, version, origin_version FROM sessions WHERE indexed < version LIMIT ?",
+      [BATCH_SESSIONS],
+    );
     const budget = { entries: BATCH_ENTRIES, characters: BATCH_CHARACTERS };
     for (const row of rows) {
       if (row.indexed < 0) this.#indexSession(row);
       const end = this.#indexEntries(row, budget);
-      this.#handle.prepare("UPDATE sessions SET indexed = ? WHERE key = ?").run([end, row.key]);
+      this.#handle.change("UPDATE sessions SET indexed = ? WHERE key = ?", [end, row.key]);
       if (budget.entries <= 0 || budget.characters <= 0) return true;
     }
     return rows.length === BATCH_SESSIONS;
   }
 
   #indexSession({ key, id, cwd, name }: UnindexedRow): void {
-    this.#remove({ key, start: SEQ_MAX, end: SEQ_MAX + 1 });
+    this.removeSession(key);
     if (id !== null) this.#add(key, SEQ_MAX, [id, name ?? "", cwd ?? ""].join("\n"));
   }
 
   /** Adds entries while the budget lasts, and returns how far it came. */
   #indexEntries(row: UnindexedRow, budget: { entries: number; characters: number }): number {
-    const select = this.#handle.prepare("SELECT body FROM entries WHERE session_key = ? AND seq = ?");
+    const sql = "SELECT body FROM entries WHERE session_key = ? AND seq = ?";
     let seq = Math.max(row.indexed, row.origin_version);
     let named = false;
     for (; seq < row.version && budget.entries > 0 && budget.characters > 0; seq++) {
-      const body = select.get<{ body: string }>([row.key, seq])?.body;
+      const body = this.#handle.row<{ body: string }>(sql, [row.key, seq])?.body;
       budget.entries -= 1;
       if (body === undefined) continue;
       const entry = JSON.parse(body) as Entry;
@@ -141,15 +136,13 @@ export class SearchIndex implements TextIndex {
   }
 
   #add(key: number, seq: number, text: string): void {
-    this.#handle
-      .prepare(`INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`)
-      .run([key, seq, trigramText(text)]);
+    const sql = `INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`;
+    this.#handle.change(sql, [key, seq, trigramText(text)]);
   }
 
   #remove({ key, start, end }: Segment): void {
-    if (!this.#exists()) return;
-    this.#handle
-      .prepare(`DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`)
-      .run([key, start, key, end - 1]);
+    if (!hasSearchIndex(this.#handle)) return;
+    const sql = `DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`;
+    this.#handle.change(sql, [key, start, key, end - 1]);
   }
 }

@@ -13,13 +13,10 @@ export interface SqliteDatabase {
   close(): unknown;
 }
 
-/** A statement that is prepared when it is first run, and run often. */
-export interface SqliteStatement {
-  /** Runs it and returns how many rows it changed. */
-  run(values: readonly SqlValue[]): number;
-  get<Row>(values: readonly SqlValue[]): Row | undefined;
-  all<Row>(values: readonly SqlValue[]): Row[];
-}
+type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
+
+/** What stands for the file of a database that ends with its connection. */
+export const MEMORY = ":memory:";
 
 const pathOf = (path: readonly string[]): string => `'$.${path.join(".")}'`;
 
@@ -45,28 +42,45 @@ export class SqliteHandle implements SqlDatabase {
   readonly dialect: SqlDialect = DIALECT;
   /** The file, for messages. */
   readonly place: string;
+  /** Whether it closes the connection, or the caller does. */
+  readonly ownsConnection: boolean;
   readonly #connection: SqliteDatabase;
-  readonly #statements = new Map<string, SqliteStatement>();
+  readonly #statements = new Map<string, DriverStatement>();
+  /** Apart from the others: after `all`, libsql would answer `get` once more for the values that `all` was given. */
+  readonly #lists = new Map<string, DriverStatement>();
 
-  constructor(connection: SqliteDatabase, place: string) {
+  constructor(connection: SqliteDatabase, place: string, ownsConnection: boolean) {
     this.#connection = connection;
+    this.ownsConnection = ownsConnection;
     this.place = place;
   }
 
-  prepare(sql: string): SqliteStatement {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const statement = new CheckedStatement(() => this.#connection.prepare(sql), this.place);
-    this.#statements.set(sql, statement);
-    return statement;
+  rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
+    checkValues(values);
+    try {
+      return this.#prepared(this.#lists, sql).all(...values) as Row[];
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
-  rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
-    return this.prepare(sql).all<Row>(values);
+  /** The first row of a query, or of what a statement returns. */
+  row<Row>(sql: string, values: readonly SqlValue[] = []): Row | undefined {
+    checkValues(values);
+    try {
+      return (this.#prepared(this.#statements, sql).get(...values) ?? undefined) as Row | undefined;
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
   change(sql: string, values: readonly SqlValue[] = []): number {
-    return this.prepare(sql).run(values);
+    checkValues(values);
+    try {
+      return Number(this.#prepared(this.#statements, sql).run(...values).changes);
+    } catch (error) {
+      throw sqliteFailure(error, this.place);
+    }
   }
 
   exec(sql: string): void {
@@ -87,16 +101,26 @@ export class SqliteHandle implements SqlDatabase {
     return this.#enclose("BEGIN", work);
   }
 
+  /** Lets go of all statements, and of the connection unless it is the caller's. */
   close(): void {
     this.#statements.clear();
-    this.#attempt(() => this.#connection.close());
+    this.#lists.clear();
+    if (this.ownsConnection) this.#attempt(() => this.#connection.close());
+  }
+
+  #prepared(statements: Map<string, DriverStatement>, sql: string): DriverStatement {
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#connection.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
   }
 
   #enclose<T>(begin: string, work: () => T): T {
-    this.prepare(begin).run([]);
+    this.change(begin);
     try {
       const result = work();
-      this.prepare("COMMIT").run([]);
+      this.change("COMMIT");
       return result;
     } catch (error) {
       this.#rollBack();
@@ -117,51 +141,6 @@ export class SqliteHandle implements SqlDatabase {
       return work();
     } catch (error) {
       throw sqliteFailure(error, this.place);
-    }
-  }
-}
-
-type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
-
-class CheckedStatement implements SqliteStatement {
-  readonly #prepare: () => DriverStatement;
-  readonly #place: string;
-  #single: DriverStatement | undefined;
-  /** One of its own: after `all`, libsql would answer `get` once more for the values that `all` was given. */
-  #list: DriverStatement | undefined;
-
-  constructor(prepare: () => DriverStatement, place: string) {
-    this.#prepare = prepare;
-    this.#place = place;
-  }
-
-  run(values: readonly SqlValue[]): number {
-    checkValues(values);
-    try {
-      this.#single ??= this.#prepare();
-      return Number(this.#single.run(...values).changes);
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
-  }
-
-  get<Row>(values: readonly SqlValue[]): Row | undefined {
-    checkValues(values);
-    try {
-      this.#single ??= this.#prepare();
-      return (this.#single.get(...values) ?? undefined) as Row | undefined;
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
-    }
-  }
-
-  all<Row>(values: readonly SqlValue[]): Row[] {
-    checkValues(values);
-    try {
-      this.#list ??= this.#prepare();
-      return this.#list.all(...values) as Row[];
-    } catch (error) {
-      throw sqliteFailure(error, this.#place);
     }
   }
 }

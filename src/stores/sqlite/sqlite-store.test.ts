@@ -1,7 +1,9 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import Database from "libsql";
 import { expect, onTestFinished, test } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
@@ -72,20 +74,20 @@ test("works on a connection of the caller's, and leaves it open", async () => {
 });
 
 test("binds nothing but texts, numbers and null, which a driver could not survive", () => {
-  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test");
-  const statement = handle.prepare("SELECT ? AS value, ? AS other");
+  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
+  const sql = "SELECT ? AS value, ? AS other";
   for (const value of [true, undefined, new Date(), Buffer.from("x"), {}, Symbol("s")]) {
-    expect(() => statement.get([value as never, 1])).toThrow(TypeError);
+    expect(() => handle.row(sql, [value as never, 1])).toThrow(TypeError);
   }
-  expect(statement.get([null, "x"])).toMatchObject({ value: null, other: "x" });
+  expect(handle.row(sql, [null, "x"])).toMatchObject({ value: null, other: "x" });
 });
 
 test("answers for the values given, however the rows of the same statement were read before", () => {
-  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test");
-  const statement = handle.prepare("SELECT ? AS value");
-  expect(statement.all([1])).toMatchObject([{ value: 1 }]);
-  expect(statement.get([2])).toMatchObject({ value: 2 });
-  expect(statement.all([3])).toMatchObject([{ value: 3 }]);
+  const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
+  const sql = "SELECT ? AS value";
+  expect(handle.rows(sql, [1])).toMatchObject([{ value: 1 }]);
+  expect(handle.row(sql, [2])).toMatchObject({ value: 2 });
+  expect(handle.rows(sql, [3])).toMatchObject([{ value: 3 }]);
 });
 
 test("gives the whole file to whoever copies it after closing", async () => {
@@ -98,6 +100,43 @@ test("gives the whole file to whoever copies it after closing", async () => {
   await rm(`${path}-shm`, { force: true });
   await using again = await openSqliteStore({ path });
   expect((await again.head("a"))?.version).toBe(1);
+});
+
+/** The files below a directory that this process has open. */
+function openFiles(directory: string): string[] {
+  const linkOf = (descriptor: string): string[] => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${descriptor}`)];
+    } catch {
+      return []; // The one that lists them is closed by now.
+    }
+  };
+  return readdirSync("/proc/self/fd")
+    .flatMap(linkOf)
+    .filter((path) => path.startsWith(directory));
+}
+
+test("leaves no file open after closing, once garbage was collected, whoever still holds the store", async (running) => {
+  if (!existsSync("/proc/self/fd")) skipBecause(running, "this system does not say which files are open");
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  const directory = await makeDirectory();
+  const closed = [];
+  for (let index = 0; index < 20; index++) {
+    const store = await openSqliteStore({ path: join(directory, `${index}.db`), driver: "libsql" });
+    await store.create(createHeader({ id: "a" }));
+    await store.append("a", [{ type: "custom", customType: "t" }]);
+    await store.list();
+    await store.close();
+    closed.push(store);
+  }
+  await expect
+    .poll(() => {
+      collectGarbage();
+      return openFiles(directory);
+    })
+    .toEqual([]);
+  await expect(closed[0]?.head("a")).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
 test("tries again when others turn the write-ahead log on at the same moment", async () => {

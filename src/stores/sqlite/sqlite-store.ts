@@ -9,7 +9,7 @@ import { openSqlite } from "./open-sqlite.ts";
 import { rewriteFile } from "./rewrite-file.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
-import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
+import { MEMORY, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 
 /** How an SQLite store is opened. */
 export interface SqliteStoreOptions {
@@ -36,7 +36,6 @@ export interface SqliteStore extends SessionStore {
   vacuum(): Promise<void>;
 }
 
-const MEMORY = ":memory:";
 const PREPARE_ATTEMPTS_MAX = 100;
 const PREPARE_WAIT_MS = 50;
 
@@ -47,32 +46,25 @@ const PREPARE_WAIT_MS = 50;
  * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const { path, durability = "flush", clock = () => new Date() } = checkOptions(options);
-  const file = path !== MEMORY;
-  const place = file ? resolve(path) : MEMORY;
-  if (file) hideFromSandboxes(place);
-  const { database } = options;
-  if (file && database === undefined) await makeFile(place);
+  const { path, durability = "flush", database, clock = () => new Date() } = checkOptions(options);
+  const place = path === MEMORY ? MEMORY : resolve(path);
+  if (place !== MEMORY) hideFromSandboxes(place);
+  if (place !== MEMORY && database === undefined) await makeFile(place);
   const connection = database ?? (await openSqlite(place, options.driver));
-  const ownsHandle = database === undefined;
-  const handle = new SqliteHandle(connection, place);
+  const handle = new SqliteHandle(connection, place, database === undefined);
   try {
     await prepare(handle, durability);
-    const searchIndex = hasTextIndex(handle);
-    return extend(createStore(new SqliteDriver(handle, { clock, file, searchIndex, ownsHandle }), { clock }), handle);
+    const store = createStore(new SqliteDriver(handle, clock), { clock });
+    return Object.assign(store, {
+      async vacuum(): Promise<void> {
+        await store.ping();
+        await rewriteFile(handle);
+      },
+    });
   } catch (error) {
-    if (ownsHandle) handle.close();
+    handle.close();
     throw error;
   }
-}
-
-function extend(store: SessionStore, handle: SqliteHandle): SqliteStore {
-  return Object.assign(store, {
-    async vacuum(): Promise<void> {
-      await store.ping();
-      await rewriteFile(handle);
-    },
-  });
 }
 
 /** The file and those beside it, which take their mode from it, are for their owner alone. */
@@ -102,10 +94,6 @@ async function prepare(handle: SqliteHandle, durability: "flush" | "fsync"): Pro
       await wait(PREPARE_WAIT_MS);
     }
   }
-}
-
-function hasTextIndex(handle: SqliteHandle): boolean {
-  return handle.prepare("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").get([]) !== undefined;
 }
 
 function checkOptions(options: SqliteStoreOptions): SqliteStoreOptions {
