@@ -3,7 +3,6 @@ import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { StoreCapabilities } from "../../session/store.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { SqlDriver } from "../sql/sql-driver.ts";
-import type { Leftover } from "../sql/sql-eraser.ts";
 import { LeaseColumns } from "./lease-columns.ts";
 import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
@@ -13,6 +12,15 @@ import { leftoversOf, rewriteTables } from "./rewrite-tables.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
+
+const CAPABILITIES: Omit<StoreCapabilities, "watch"> = {
+  durable: true,
+  shared: true,
+  forkByReference: true,
+  search: "index",
+  lease: "shared",
+  aggregate: "native",
+};
 
 /** How a driver is set up. */
 export interface PostgresDriverOptions {
@@ -37,11 +45,13 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     const port = new PostgresPort({ handle, cache, leases });
     const listing = new Listing(handle, port, leases);
     const index = new SearchIndex(handle, port);
-    const rewrite = (): Promise<void> => rewriteTables(handle);
-    const leftovers = (): readonly Leftover[] => leftoversOf(handle);
-    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index, rewrite, leftovers });
+    super(handle, {
+      ...{ port, cache, clock, listing, index, removal: removalSteps(handle) },
+      rewrite: () => rewriteTables(handle),
+      leftovers: () => leftoversOf(handle),
+    });
     const subscriptions = new Subscriptions(handle);
-    this.capabilities = capabilitiesOf(options.watch);
+    this.capabilities = { ...CAPABILITIES, watch: options.watch };
     this.leases = leases;
     this.#handle = handle;
     this.#port = port;
@@ -62,16 +72,4 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     await this.#subscriptions.close();
     await this.#handle.close();
   }
-}
-
-function capabilitiesOf(watch: "push" | "poll"): StoreCapabilities {
-  return {
-    durable: true,
-    shared: true,
-    forkByReference: true,
-    search: "index",
-    watch,
-    lease: "shared",
-    aggregate: "native",
-  };
 }

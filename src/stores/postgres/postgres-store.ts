@@ -1,6 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
+import { checkCount } from "../complete/valid-arguments.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
 import { isPgClient, isPgPool, type PgClient, PgConnection, type PgPool } from "./pg-connection.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
@@ -70,10 +71,9 @@ function checkOptions(options: PostgresStoreOptions): void {
   if (url !== undefined) checkUrl(url);
   else checkClient(sql, { statementTimeoutMs, connectionsMax });
   if (schema !== undefined && !isSchemaName(schema)) throw invalid("schema", schema);
-  if (statementTimeoutMs !== undefined && !isCount(statementTimeoutMs, 0, STATEMENT_TIMEOUT_MS_MAX))
-    throw invalid("statementTimeoutMs", statementTimeoutMs);
-  if (connectionsMax !== undefined && !isCount(connectionsMax, 1, CONNECTIONS_MAX))
-    throw invalid("connectionsMax", connectionsMax);
+  if (statementTimeoutMs !== undefined)
+    checkCount(statementTimeoutMs, "statementTimeoutMs", 0, STATEMENT_TIMEOUT_MS_MAX);
+  if (connectionsMax !== undefined) checkCount(connectionsMax, "connectionsMax", 1, CONNECTIONS_MAX);
   if (prepare !== undefined && typeof prepare !== "boolean") throw invalid("prepare", prepare);
   if (watch !== undefined && watch !== "push" && watch !== "poll") throw invalid("watch", watch);
   if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
@@ -113,10 +113,6 @@ function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): v
 function isSchemaName(schema: unknown): boolean {
   if (typeof schema !== "string" || schema.length > SCHEMA_CHARACTERS_MAX) return false;
   return /^[a-z_][a-z0-9_]*$/.test(schema) && !schema.startsWith("pg_");
-}
-
-function isCount(value: unknown, min: number, max: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 function invalid(name: string, value: unknown): SessionError {

@@ -1,5 +1,5 @@
 import type { RedisHandle } from "./redis-handle.ts";
-import { placeOf, rowsOf } from "./redis-port.ts";
+import { placeOf, rowsOf } from "./stream-rows.ts";
 import { readSegments, type Segment, writeSegments } from "./segments.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";

