@@ -22,11 +22,11 @@ const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until
  */
 export class LeaseColumns implements LeaseTable {
   readonly #handle: PostgresHandle;
-  readonly #clock: (() => Date) | null;
+  readonly #clock: (() => Date) | undefined;
   /** The key of the live session whose id is `$1`, as SQL. */
   readonly #key: string;
 
-  constructor(handle: PostgresHandle, clock: (() => Date) | null) {
+  constructor(handle: PostgresHandle, clock?: () => Date) {
     this.#handle = handle;
     this.#key = `(SELECT key FROM ${handle.schema}.sessions WHERE id = $1 AND ${IS_LIVE})`;
     this.#clock = clock;
@@ -34,7 +34,7 @@ export class LeaseColumns implements LeaseTable {
 
   /** What time it is for leases; null for the clock of the database. */
   nowMs(): number | null {
-    return this.#clock === null ? null : this.#clock().getTime();
+    return this.#clock?.().getTime() ?? null;
   }
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {

@@ -7,6 +7,7 @@ import { LeaseColumns } from "./lease-columns.ts";
 import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { PostgresPort } from "./postgres-port.ts";
+import type { PostgresStoreOptions } from "./postgres-store.ts";
 import { removalSteps } from "./removal-steps.ts";
 import { leftoversOf, rewriteTables } from "./rewrite-tables.ts";
 import { SearchIndex } from "./search-index.ts";
@@ -22,13 +23,6 @@ const CAPABILITIES: Omit<StoreCapabilities, "watch"> = {
   aggregate: "native",
 };
 
-/** How a driver is set up. */
-export interface PostgresDriverOptions {
-  /** Null for the system's clock, and the database's where leases are concerned. */
-  readonly clock: (() => Date) | null;
-  readonly watch: "push" | "poll";
-}
-
 /** Keeps sessions in a schema of a PostgreSQL database. */
 export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities;
@@ -38,8 +32,8 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
   readonly #port: PostgresPort;
   readonly #subscriptions: Subscriptions;
 
-  constructor(handle: PostgresHandle, options: PostgresDriverOptions) {
-    const clock = options.clock ?? (() => new Date());
+  constructor(handle: PostgresHandle, options: PostgresStoreOptions) {
+    const { watch = "push", clock = () => new Date() } = options;
     const leases = new LeaseColumns(handle, options.clock);
     const cache = new SessionCache<LoadedSession>();
     const port = new PostgresPort({ handle, cache, leases });
@@ -51,12 +45,12 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
       leftovers: () => leftoversOf(handle),
     });
     const subscriptions = new Subscriptions(handle);
-    this.capabilities = { ...CAPABILITIES, watch: options.watch };
+    this.capabilities = { ...CAPABILITIES, watch };
     this.leases = leases;
     this.#handle = handle;
     this.#port = port;
     this.#subscriptions = subscriptions;
-    if (options.watch === "push") this.subscribe = (sessionId, wake) => subscriptions.subscribe(sessionId, wake);
+    if (watch === "push") this.subscribe = (sessionId, wake) => subscriptions.subscribe(sessionId, wake);
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {

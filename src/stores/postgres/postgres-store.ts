@@ -30,9 +30,7 @@ export interface PostgresStoreOptions {
 }
 
 const SCHEMA_CHARACTERS_MAX = 48;
-const STATEMENT_TIMEOUT_MS = 30_000;
 const STATEMENT_TIMEOUT_MS_MAX = 24 * 60 * 60 * 1000;
-const CONNECTIONS = 10;
 const CONNECTIONS_MAX = 1000;
 
 /**
@@ -43,12 +41,10 @@ const CONNECTIONS_MAX = 1000;
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<SessionStore> {
   checkOptions(options);
-  const { schema = "skein", watch = "push", clock = null } = options;
-  const handle = new PostgresHandle(await connect(options), schema);
+  const handle = new PostgresHandle(await connect(options), options.schema ?? "skein");
   try {
     await prepareDatabase(handle);
-    const driver = new PostgresDriver(handle, { clock, watch });
-    return createStore(driver, clock === null ? {} : { clock });
+    return createStore(new PostgresDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
@@ -57,8 +53,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 async function connect(options: PostgresStoreOptions): Promise<PostgresConnection> {
   const { url, sql, prepare = true } = options;
-  const { statementTimeoutMs = STATEMENT_TIMEOUT_MS, connectionsMax = CONNECTIONS } = options;
-  if (url !== undefined) return openPostgres({ url, prepare, connectionsMax, statementTimeoutMs });
+  if (url !== undefined) return openPostgres(url, options);
   return isPostgresClient(sql) ? usePostgres(sql, prepare) : new PgConnection(sql as PgPool | PgClient, prepare);
 }
 

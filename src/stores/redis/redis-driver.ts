@@ -6,7 +6,8 @@ import type { LeaseScripts } from "./lease-scripts.ts";
 import { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { RedisEraser } from "./redis-eraser.ts";
-import { RedisPort, type RedisSettings } from "./redis-port.ts";
+import { RedisPort } from "./redis-port.ts";
+import type { RedisStoreOptions } from "./redis-store.ts";
 import { Removal } from "./removal.ts";
 import type { Segment } from "./segments.ts";
 import type { StoredSession } from "./stored-session.ts";
@@ -28,8 +29,8 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
   readonly #handle: RedisHandle;
   readonly #watchers: SessionWatchers;
 
-  constructor(handle: RedisHandle, settings: RedisSettings) {
-    const port = new RedisPort(handle, settings);
+  constructor(handle: RedisHandle, options: RedisStoreOptions) {
+    const port = new RedisPort(handle, options);
     const { cache, clock } = port;
     const parts = { listing: new Listing(port), removal: new Removal(port), checkpoints: new Checkpoints(port) };
     super({ port, cache, clock, ...parts });

@@ -7,25 +7,19 @@ import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
+import { clipSegments } from "../rows/segments.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { ForkReferences } from "./fork-references.ts";
 import { LeaseScripts } from "./lease-scripts.ts";
 import { isRefusal, Quota } from "./quota.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import type { RedisStoreOptions } from "./redis-store.ts";
 import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
 import { SessionIndex } from "./session-index.ts";
 import { APPEND, CREATE, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
 import { argsOf, placeOf, rowOf, rowsOf } from "./stream-rows.ts";
 import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
-
-/** How a Redis store is set up. */
-export interface RedisSettings {
-  /** What time it is; without it, the system's clock, and for leases the server's. */
-  readonly clock: (() => Date) | undefined;
-  /** After how long without an append a session runs out, as a backstop. */
-  readonly ttlSeconds: number | undefined;
-}
 
 const ATTEMPTS_MAX = 20;
 const IDS_AT_ONCE = 1000;
@@ -47,7 +41,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly references: ForkReferences;
   readonly #reader: RowReader<Segment, StoredSession>;
 
-  constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisSettings) {
+  constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
     this.handle = handle;
     this.clock = clock ?? (() => new Date());
     this.ttlSeconds = ttlSeconds;
@@ -91,11 +85,9 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   async findRows({ segments, head }: StoredSession, ids: readonly string[]): Promise<StoredRow[]> {
     const found: StoredRow[] = [];
     let missing = ids;
-    for (let index = segments.length - 1; index >= 0 && missing.length > 0; index--) {
-      const segment = segments[index] as Segment;
-      const end = Math.min(segment.end, head.version);
-      if (end <= segment.start) continue;
-      const rows = await this.#findIn({ ...segment, end }, missing);
+    for (const segment of clipSegments(segments, 0, head.version).reverse()) {
+      if (missing.length === 0) break;
+      const rows = await this.#findIn(segment, missing);
       found.push(...rows);
       const there = new Set(rows.map((row) => row.id));
       missing = missing.filter((each) => !there.has(each));

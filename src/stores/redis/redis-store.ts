@@ -37,27 +37,21 @@ const TTL_SECONDS_MAX = 10 * 366 * 86_400;
  * keys of a later version, `STORE_FAILED` for a server that cannot be used.
  */
 export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
-  const { client, prefix = "skein", ttlSeconds, clock } = checkOptions(options);
-  const url = options.url ?? DEFAULT_URL;
+  checkOptions(options);
+  const { client, url = DEFAULT_URL, prefix = "skein", ttlSeconds } = options;
   const place = client === undefined ? placeOf(url) : "of the given client";
-  const connection = client === undefined ? await connect(url, place) : connectionOf(client);
+  const refuse = (error: unknown): never => {
+    throw redisFailure(error, place);
+  };
+  const connection = client === undefined ? await openRedis(url).catch(refuse) : connectionOf(client);
   const handle = new RedisHandle(connection, place, prefix);
   try {
     await checkServer(handle, ttlSeconds);
     await checkLayout(handle);
-    const driver = new RedisDriver(handle, { clock, ttlSeconds });
-    return createStore(driver, clock === undefined ? {} : { clock });
+    return createStore(new RedisDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
-  }
-}
-
-async function connect(url: string, place: string): Promise<Awaited<ReturnType<typeof openRedis>>> {
-  try {
-    return await openRedis(url);
-  } catch (error) {
-    throw redisFailure(error, place);
   }
 }
 
@@ -103,7 +97,7 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   );
 }
 
-function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
+function checkOptions(options: RedisStoreOptions): void {
   if (typeof options !== "object" || options === null) throw invalid("options", show(options));
   const { url, client, prefix, ttlSeconds, clock } = options;
   if (url !== undefined && client !== undefined)
@@ -113,7 +107,6 @@ function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
     throw invalid("prefix", show(prefix));
   if (ttlSeconds !== undefined) checkCount(ttlSeconds, "ttlSeconds", 1, TTL_SECONDS_MAX);
   if (clock !== undefined && typeof clock !== "function") throw invalid("clock", show(clock));
-  return options;
 }
 
 /** The address in a URL, without the user and the password, which no message may show. */

@@ -1,5 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import { isOpen } from "../../session/query.ts";
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
 import type { RedisHandle } from "./redis-handle.ts";
@@ -26,9 +27,8 @@ export class Removal {
 
   async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
     const session = maxOpenPerUser === undefined ? null : await this.#port.loadAny(sessionId);
-    const { header, status } = session?.head ?? {};
-    const opens = session?.deletedAt !== null && (status === "active" || status === "suspended");
-    const limit = { part: "open", name: opens ? header?.userId : null, max: maxOpenPerUser } as const;
+    const opens = session !== null && session.deletedAt !== null && isOpen(session.head);
+    const limit = { part: "open", name: opens ? session.head.header.userId : null, max: maxOpenPerUser } as const;
     return this.#port.quota.within(sessionId, [limit], () => this.#setDeleted(sessionId, ""));
   }
 

@@ -181,6 +181,10 @@ local function needed()
   end
   return string.format('%.0f', most)
 end
+local function leaveLog(segments)
+  if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', segments)
+  else redis.call('UNLINK', entries, positions) end
+end
 `;
 
 /**
@@ -213,11 +217,7 @@ if uid ~= ARGV[1] or s[1] == '' or s[1] >= ARGV[3] then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
 redis.call('SET', floor, nextOf(gen), 'EX', 86400)
 redis.call('UNLINK', session, checkpoints, lease)
-if redis.call('EXISTS', forks) == 1 then
-  redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
-else
-  redis.call('UNLINK', entries, positions)
-end
+leaveLog(s[2])
 return {'ok'}`,
   { repeatable: false },
 );
@@ -236,8 +236,7 @@ if s[1] ~= ARGV[1] then return {'behind'} end
 local ttl = redis.call('TTL', session)
 redis.call('HSET', session, 'uid', ARGV[2], 'k', ARGV[3], 'h', ARGV[4], 'sg', '[]')
 if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints, KEYS[11]) end
-if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
-else redis.call('UNLINK', entries, positions) end
+leaveLog(s[2])
 entries, positions = KEYS[9], KEYS[10]
 ${putRows(6)}
 if ttl > 0 then ${keepFor("ttl", "entries, positions")} end
