@@ -101,8 +101,7 @@ export class Checkpoints {
   }
 
   async #pointing(ids: readonly string[]): Promise<readonly (string | null)[]> {
-    const key = this.#handle.names.index("checkpoints");
-    return ids.length === 0 ? [] : ((await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[]);
+    return ids.length === 0 ? [] : this.#handle.command("HMGET", this.#handle.names.index("checkpoints"), ...ids);
   }
 
   async #pointerOf(id: string): Promise<Pointer | null> {
@@ -114,13 +113,12 @@ export class Checkpoints {
   async #read(session: StoredSession | null, token: string): Promise<Checkpoint | null> {
     if (session === null) return null;
     const key = this.#handle.names.checkpoints(session.head.header.id, session.stamp.uid);
-    const text = (await this.#handle.command(key, ["HGET", key, token])) as string | null;
+    const text = await this.#handle.command<string | null>("HGET", key, token);
     return text === null ? null : (JSON.parse((JSON.parse(text) as [number, string])[1]) as Checkpoint);
   }
 
   async #remove({ id, uid, token }: Pointer): Promise<void> {
-    const key = this.#handle.names.checkpoints(id, uid);
-    await this.#handle.command(key, ["HDEL", key, token]);
+    await this.#handle.command("HDEL", this.#handle.names.checkpoints(id, uid), token);
   }
 
   #pointerKeys({ id }: Pointer): string[] {

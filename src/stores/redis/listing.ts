@@ -37,7 +37,7 @@ export class Listing {
   async count(query: SessionQuery): Promise<number> {
     const unsettled = await this.#index.settleIfWritable();
     const { key, exact } = partFor(this.#handle.names, query);
-    if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
+    if (exact && unsettled.size === 0) return this.#handle.command<number>("ZCARD", key);
     let count = (await this.#wanted([...unsettled.keys()], query, null)).length;
     for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
       const matching = await this.#matching(without(ids, unsettled), query);
@@ -99,7 +99,7 @@ export class Listing {
   async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
     const key = this.#handle.names.index("records");
-    const records = (await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[];
+    const records = await this.#handle.command<(string | null)[]>("HMGET", key, ...ids);
     return ids.flatMap((id, i) => {
       const record = JSON.parse(records[i] ?? "null") as IndexRecord | null;
       return record !== null && recordMatches(record, query) ? { id, modifiedAt: record.modifiedAt } : [];

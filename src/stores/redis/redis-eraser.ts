@@ -57,7 +57,7 @@ export class RedisEraser implements StoreEraser {
 
   async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (keys.length === 0) return new Map();
-    const values = (await this.#handle.command(this.#marks, ["HMGET", this.#marks, ...keys])) as (string | null)[];
+    const values = await this.#handle.command<(string | null)[]>("HMGET", this.#marks, ...keys);
     return new Map(keys.flatMap((key, index) => (values[index] == null ? [] : [[key, values[index] as string]])));
   }
 
@@ -79,9 +79,7 @@ export class RedisEraser implements StoreEraser {
     if (told.get("cluster_enabled") === "1")
       throw this.#failed("is a cluster; send BGREWRITEAOF or BGSAVE to each of its nodes");
     if (told.get("aof_enabled") === "1") await this.#write("BGREWRITEAOF", "aof_last_bgrewrite_status");
-    const [save] = Object.values((await this.#handle.command(this.#marks, ["CONFIG", "GET", "save"])) as object).slice(
-      -1,
-    );
+    const [save] = Object.values(await this.#handle.command<object>("CONFIG", "GET", "save")).slice(-1);
     if (save !== "" || Number(told.get("rdb_saves")) > 0) await this.#write("BGSAVE", "rdb_last_bgsave_status");
   }
 
@@ -89,7 +87,7 @@ export class RedisEraser implements StoreEraser {
   async #write(command: string, status: string): Promise<void> {
     await this.#idle();
     try {
-      await this.#handle.command(this.#marks, [command]);
+      await this.#handle.command(command);
     } catch (error) {
       if (!(error instanceof SessionError && error.message.includes("already in progress"))) throw error;
     }
@@ -107,7 +105,7 @@ export class RedisEraser implements StoreEraser {
   }
 
   async #persistence(): Promise<ReadonlyMap<string, string>> {
-    const text = String(await this.#handle.command(this.#marks, ["INFO", "persistence", "cluster"]));
+    const text = await this.#handle.command<string>("INFO", "persistence", "cluster");
     return new Map(text.split("\r\n").map((line) => line.split(":", 2) as [string, string]));
   }
 

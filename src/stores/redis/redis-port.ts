@@ -99,7 +99,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const key = this.handle.names.entries(id, uid);
     const [first, last] = [placeOf(start), placeOf(end - 1)];
     const range = reverse ? ["XREVRANGE", key, last, first] : ["XRANGE", key, first, last];
-    const reply = await this.handle.command(key, [...range, "COUNT", String(count)]);
+    const reply = await this.handle.command(...range, "COUNT", String(count));
     return rowsOf(reply).map(({ body }) => body);
   }
 
@@ -119,11 +119,13 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const stamp = nextStamp(before);
     const { names } = this.handle;
     const keys = [names.session(id), names.entries(id, before.uid), names.positions(id, before.uid)];
-    const isMore = leaseToken !== null || idsUnseen || this.ttlSeconds !== undefined;
-    const more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
-    if (isMore) keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
-    const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), names.channel(id)];
-    args.push(placeOf(session.head.version), isMore ? more : "", ...argsOf(rows));
+    let more = "";
+    if (leaseToken !== null || idsUnseen || this.ttlSeconds !== undefined) {
+      keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
+      more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
+    }
+    const first = placeOf(session.head.version);
+    const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), more, first, ...argsOf(rows)];
     const [written] = await this.handle.run(APPEND, keys, args);
     if (written !== 1) return "unsure";
     const { head, leafSeq, factsSeq } = place;
@@ -136,8 +138,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async make(session: NewSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
     const { header } = session.place.head;
-    const key = this.handle.names.session(header.id);
-    if ((await this.handle.command(key, ["EXISTS", key])) === 1) throw sessionExists(header.id);
+    if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
+      throw sessionExists(header.id);
     const uid = uuidv7();
     const holder = session.origin.at(-1);
     if (holder === undefined) return this.#makeWithin(limits, uid, session);

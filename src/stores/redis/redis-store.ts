@@ -59,7 +59,7 @@ export async function openRedisStore(options: RedisStoreOptions = {}): Promise<S
 async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined): Promise<void> {
   let text: unknown;
   try {
-    text = await handle.command(handle.names.index("layout"), ["INFO", "memory"]);
+    text = await handle.command("INFO", "memory");
   } catch (error) {
     // Some services do not tell; nothing else depends on it.
     if (error instanceof SessionError && error.message.includes("does not allow")) return;
@@ -78,16 +78,16 @@ async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined):
 async function checkLayout(handle: RedisHandle): Promise<void> {
   const { names } = handle;
   const key = names.index("layout");
-  let version = (await handle.command(key, ["GET", key])) as string | null;
+  let version = await handle.command<string | null>("GET", key);
   if (version === null) {
-    await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
-    version = (await handle.command(key, ["GET", key])) as string | null;
+    await handle.command("SET", key, String(LAYOUT_VERSION), "NX");
+    version = await handle.command<string | null>("GET", key);
   }
   // What earlier layouts wrote is read as it is, but the index of the first knows of no runs; a program that knows no other
   // layout must not write beside this one.
   if (version === "1") await handle.run(MARK_ALL, [names.index("unsettled"), names.index("records")], []);
   if (version === "1" || version === "2") {
-    await handle.command(key, ["SET", key, String(LAYOUT_VERSION)]);
+    await handle.command("SET", key, String(LAYOUT_VERSION));
     return;
   }
   if (Number(version) === LAYOUT_VERSION) return;

@@ -52,7 +52,7 @@ export class Removal {
     const { names } = this.#handle;
     const call = uuidv7();
     return this.#inGeneration(sessionId, async ({ stamp: { uid, gen } }) => {
-      const args = [uid, String(gen), deletedAt, String(Date.now()), names.channel(sessionId), call];
+      const args = [uid, String(gen), deletedAt, String(Date.now()), call];
       const [kind] = await this.#handle.run(SET_DELETED, names.all(sessionId), args);
       this.#port.cache.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";

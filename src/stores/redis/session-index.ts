@@ -42,8 +42,7 @@ export class SessionIndex {
 
   /** Must be done before a generation of a session is written to. */
   async mark(id: string, gen: number): Promise<void> {
-    const key = this.#handle.names.index("unsettled");
-    await this.#handle.command(key, ["ZADD", key, "GT", String(gen), id]);
+    await this.#handle.command("ZADD", this.#handle.names.index("unsettled"), "GT", String(gen), id);
   }
 
   /** Brings the index up to date with everything that was written until now. */
@@ -97,7 +96,7 @@ export class SessionIndex {
     let start = from;
     for (;;) {
       const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
-      const members = (await this.#handle.command(key, range)) as string[];
+      const members = await this.#handle.command<string[]>(...range);
       yield members.map(idOfMember);
       if (members.length < size) return;
       start = `(${members.at(-1)}`;
@@ -176,8 +175,7 @@ export class SessionIndex {
   }
 
   async #recordOf(id: string): Promise<string> {
-    const key = this.#handle.names.index("records");
-    return ((await this.#handle.command(key, ["HGET", key, id])) as string | null) ?? "";
+    return (await this.#handle.command<string | null>("HGET", this.#handle.names.index("records"), id)) ?? "";
   }
 }
 

@@ -73,29 +73,29 @@ return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
  * microseconds for one instead of 16, and the client has less to write.
  *
  * KEYS: session, entries, positions and, where more is asked for, lease, forks, checkpoints.
- * ARGV: stamp, next stamp, next h, channel, first place, what more is asked for or '', and then id and text of each row.
+ * ARGV: stamp, next stamp, next h, what more is asked for or '', first place, and then id and text of each row.
  * More is a token or nothing, clock, '1' where ids may be taken, and ttl or nothing, with spaces between.
  */
 export const APPEND: RedisScript = defineScript(`
 local session, entries, positions, lease, forks, checkpoints = unpack(KEYS)
 if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
 local token, now, unseen, ttl = '', '', '', ''
-if ARGV[6] ~= '' then${CLOCK}
-  token, now, unseen, ttl = string.match(ARGV[6], '^(%d*) (%d*) (%d*) (%d*)$')
+if ARGV[4] ~= '' then${CLOCK}
+  token, now, unseen, ttl = string.match(ARGV[4], '^(%d*) (%d*) (%d*) (%d*)$')
   if token ~= '' then
     local held = redis.call('HMGET', lease, 'token', 'until')
     if held[1] ~= token or tonumber(held[2]) <= clock(now) then return {0} end
   end
 end
-for i = 7, unseen == '1' and #ARGV or 0, 2 do
+for i = 6, unseen == '1' and #ARGV or 0, 2 do
   if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
 end
-${putRows(7)}
+${putRows(6)}
 redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
 if ttl ~= '' and redis.call('EXISTS', forks) == 0 then
   ${keepFor("ttl", "session, entries, positions, lease, checkpoints")}
 end
-redis.pcall('PUBLISH', ARGV[4], '')
+redis.pcall('PUBLISH', session, '')
 return {1}`);
 
 /**
@@ -117,19 +117,19 @@ return {'ok'}`);
 /**
  * Deletes a session or brings it back; a call that comes twice, as a client may send it again, is one.
  *
- * ARGV: uid, gen, time of deletion or '', now, channel, the name of the call.
+ * ARGV: uid, gen, time of deletion or '', now, the name of the call.
  */
 export const SET_DELETED: RedisScript = sessionScript(`${STAMP}
 local uid, rev, gen = readStamp()
 if uid ~= ARGV[1] then return {'gone'} end
 local s = redis.call('HMGET', session, 'del', 'call')
-if s[2] == ARGV[6] then return {'ok'} end
+if s[2] == ARGV[5] then return {'ok'} end
 if (s[1] == '') == (ARGV[3] == '') then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
-redis.call('HSET', session, 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[6],
-  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[6])
+redis.call('HSET', session, 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[5],
+  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[5])
 if redis.call('EXISTS', lease) == 1 then redis.call('HSET', lease, 'until', '0') end
-redis.pcall('PUBLISH', ARGV[5], '')
+redis.pcall('PUBLISH', session, '')
 return {'ok'}`);
 
 /** Ends a generation of a session that was not written to since. ARGV: stamp. */
