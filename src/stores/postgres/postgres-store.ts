@@ -64,7 +64,7 @@ function checkOptions(options: PostgresStoreOptions): void {
     throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");
   }
   if (url !== undefined) checkUrl(url);
-  else checkClient(sql, { statementTimeoutMs, connectionsMax });
+  else checkClient(sql, statementTimeoutMs ?? connectionsMax);
   if (schema !== undefined && !isSchemaName(schema)) throw invalid("schema", schema);
   if (statementTimeoutMs !== undefined)
     checkCount(statementTimeoutMs, "statementTimeoutMs", 0, STATEMENT_TIMEOUT_MS_MAX);
@@ -83,7 +83,7 @@ function checkUrl(url: unknown): void {
   );
 }
 
-function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): void {
+function checkClient(sql: unknown, settings: unknown): void {
   if (!isPostgresClient(sql) && !isPgPool(sql) && !isPgClient(sql)) {
     throw new SessionError(
       "INVALID_OPTION",
@@ -96,12 +96,11 @@ function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): v
       "The client given to a PostgreSQL store transforms what it reads; give one without the option transform.",
     );
   }
-  for (const [name, value] of Object.entries(others)) {
-    if (value !== undefined)
-      throw new SessionError(
-        "INVALID_OPTION",
-        `The option ${name} goes with a url; set it on your own client instead.`,
-      );
+  if (settings !== undefined) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "The options statementTimeoutMs and connectionsMax go with a url; set them on your own client instead.",
+    );
   }
 }
 

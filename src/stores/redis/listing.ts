@@ -2,7 +2,7 @@ import type { SessionHead } from "../../session/fold.ts";
 import { compareForListing, idleSince, listPosition, matchesQuery } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { type IndexRecord, partFor, recordMatches, timedMember } from "./index-record.ts";
+import { type IndexRecord, partFor, recordMatches } from "./index-record.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
@@ -51,7 +51,7 @@ export class Listing {
     const unsettled = await this.#index.settleIfWritable();
     const heads = await this.#heads([...unsettled.keys()], false);
     let found = 0;
-    for await (const ids of this.#index.pages(this.#handle.names.index("idle"), "-", false, limit, `(${before}`)) {
+    for await (const ids of this.#index.before("idle", before, limit)) {
       const page = idleSince(await this.#heads(without(ids, unsettled), false), before);
       heads.push(...page);
       found += page.length;
@@ -70,8 +70,7 @@ export class Listing {
       yield* this.#due(query, query.dueBefore, wanted, after);
       return;
     }
-    const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
-    yield* this.#index.pages(partFor(this.#handle.names, query).key, from, true, wanted);
+    yield* this.#index.after(partFor(this.#handle.names, query).key, after, wanted);
   }
 
   /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
@@ -82,14 +81,7 @@ export class Listing {
     after: ListPosition | null,
   ): AsyncGenerator<readonly string[]> {
     const places: ListPosition[] = [];
-    for await (const ids of this.#index.pages(
-      this.#handle.names.index("due"),
-      "-",
-      false,
-      MEMBERS_AT_ONCE_MAX,
-      `(${before}`,
-    ))
-      places.push(...(await this.#matching(ids, query)));
+    for await (const ids of this.#index.before("due", before)) places.push(...(await this.#matching(ids, query)));
     const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
     rest.sort(compareForListing);
     for (let first = 0; first < rest.length; first += wanted) yield idsOf(rest.slice(first, first + wanted));

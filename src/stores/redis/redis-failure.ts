@@ -42,9 +42,7 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
 };
 
 /** Refusals of a server that can still be read. */
-const WRITES_REFUSED: ReadonlySet<string> = new Set(
-  ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word] as string),
-);
+const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word]);
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
 export function redisFailure(error: unknown, place: string): unknown {
@@ -64,7 +62,7 @@ export function isNoScript(error: unknown): boolean {
 /** Whether an error of ours says that the server takes no writes, though it can be read. */
 export function isWriteRefused(error: unknown): boolean {
   if (!(error instanceof SessionError) || !(error.cause instanceof Error)) return false;
-  return WRITES_REFUSED.has(problemOf(error.cause) ?? "");
+  return WRITES_REFUSED.includes(problemOf(error.cause) ?? "");
 }
 
 /** Whether a server was just not there, or not ready yet, so that it may answer in a moment. */

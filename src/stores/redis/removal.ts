@@ -5,7 +5,6 @@ import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
-import { MEMBERS_AT_ONCE_MAX } from "./session-index.ts";
 import { PURGE, SET_DELETED } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
 
@@ -38,8 +37,7 @@ export class Removal {
     if (sessionId !== undefined) return (await this.#purgeOne(sessionId, before)) ? 1 : 0;
     await index.settle();
     let purged = 0;
-    const key = this.#handle.names.index("deleted-at");
-    for await (const ids of index.pages(key, "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`)) {
+    for await (const ids of index.before("deleted-at", before)) {
       for (const id of ids) {
         const mine = userId === undefined || (await this.#port.loadAny(id))?.head.header.userId === userId;
         if (mine && (await this.#purgeOne(id, before))) purged += 1;

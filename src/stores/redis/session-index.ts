@@ -1,5 +1,6 @@
 import { MOVE_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
-import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf } from "./index-record.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf, timedMember } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -74,7 +75,7 @@ export class SessionIndex {
     if (ttlSeconds === undefined) return refusals;
     // Sessions whose time has run out are gone without having said so.
     const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
-    for await (const ids of this.pages(this.#handle.names.index("updated"), "-", false, AT_ONCE, `(${end}`))
+    for await (const ids of this.before("updated", end, AT_ONCE))
       await Promise.all(ids.map((id) => attempt(id, this.settleOne(id))));
     return refusals;
   }
@@ -84,19 +85,27 @@ export class SessionIndex {
     await this.#refresh(id, await this.#recordOf(id));
   }
 
-  /** The sessions of a sorted part of the index, in pages. */
-  async *pages(
+  /** The sessions of a sorted part of the index whose time is before another, the oldest first, in pages. */
+  before(part: string, time: string, wanted: number = MEMBERS_AT_ONCE_MAX): AsyncGenerator<readonly string[]> {
+    return this.#pages(this.#handle.names.index(part), "-", [`(${time}`, "BYLEX"], wanted);
+  }
+
+  /** The sessions of a sorted part after a place, or all of them, the newest first, in pages. */
+  after(key: string, place: ListPosition | null, wanted: number): AsyncGenerator<readonly string[]> {
+    const from = place === null ? "+" : `(${timedMember(place.modifiedAt, place.id)}`;
+    return this.#pages(key, from, ["-", "BYLEX", "REV"], wanted);
+  }
+
+  async *#pages(
     key: string,
     from: string,
-    reverse: boolean,
+    range: readonly string[],
     wanted: number,
-    to: string = reverse ? "-" : "+",
   ): AsyncGenerator<readonly string[]> {
     const size = Math.min(MEMBERS_AT_ONCE_MAX, Math.max(MEMBERS_AT_ONCE_MIN, wanted));
     let start = from;
     for (;;) {
-      const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
-      const members = await this.#handle.command<string[]>(...range);
+      const members = await this.#handle.command<string[]>("ZRANGE", key, start, ...range, "LIMIT", "0", String(size));
       yield members.map(idOfMember);
       if (members.length < size) return;
       start = `(${members.at(-1)}`;
