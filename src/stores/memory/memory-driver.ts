@@ -97,7 +97,8 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    yield* this.#table.live(sessionId)?.log.read(range) ?? [];
+    const session = range.deleted ? this.#table.deleted(sessionId) : this.#table.live(sessionId);
+    yield* session?.log.read(range) ?? [];
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
