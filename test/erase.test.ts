@@ -187,6 +187,9 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         const kept = await manager.checkpoint("group");
         await manager.erase({ userId: ADA }, { forks: "erase" });
         expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
+        // A listing may bring up to date what leads to them.
+        await store.list();
+        expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
         expect(await store.listCheckpoints("group")).toEqual([kept]);
         expect(await store.deleteCheckpoint(kept.id)).toBe(true);
         expect(await store.loadCheckpoint(kept.id)).toBeNull();
