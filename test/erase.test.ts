@@ -182,6 +182,19 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         if (other !== store) await other.close();
       }));
 
+    test("keeps the checkpoints of a session that it has cleaned", () =>
+      inWorld(async ({ manager }, store) => {
+        const kept = await manager.checkpoint("group");
+        await manager.erase({ userId: ADA }, { forks: "erase" });
+        expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
+        // A listing may bring up to date what leads to them.
+        await store.list();
+        expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
+        expect(await store.listCheckpoints("group")).toEqual([kept]);
+        expect(await store.deleteCheckpoint(kept.id)).toBe(true);
+        expect(await store.loadCheckpoint(kept.id)).toBeNull();
+      }));
+
     test("lets others go on in a session that it has cleaned", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });

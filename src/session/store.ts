@@ -300,7 +300,11 @@ export interface StoreEraser {
   writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
   /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */
   leftovers?(): Promise<readonly string[]>;
-  /** Writes what the store is kept in anew, so that nothing that was removed is left on its pages. */
+  /**
+   * Writes what the store is kept in anew, so that nothing that was removed is left on its pages.
+   *
+   * @throws {SessionError} where that cannot be done; nothing that was stored is lost.
+   */
   rewrite?(): Promise<void>;
 }
 

@@ -1,6 +1,5 @@
 import { SessionError } from "../session/errors.ts";
 import { loadRedis } from "../stores/redis/open-redis.ts";
-import { checkOfficialClient } from "../stores/redis/redis-client.ts";
 
 /** Keys of one queue must be in one slot of a cluster. */
 const PREFIX = "{skein}";
@@ -104,7 +103,6 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
       reconnectStrategy: (retries) => connected && !left && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
     },
   });
-  checkOfficialClient(client);
   // Whoever opens the bell is told of a first connection that fails.
   client.on("error", (error: Error) => connected && report(error));
   // Every queue and worker listens to it, too.

@@ -23,7 +23,8 @@ export async function rawTracesOf(backend: string, directory: string, word: stri
   return files;
 }
 
-async function filesWith(directory: string, word: string): Promise<string[]> {
+/** The files below a directory that hold a word. */
+export async function filesWith(directory: string, word: string): Promise<string[]> {
   const found: string[] = [];
   for (const item of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(item.parentPath, item.name);

@@ -68,7 +68,7 @@ test("fails, and ends nothing else, when a connection of pg's breaks in the mome
   const pool = openPool(`postgres://user@127.0.0.1:${port}/database`);
   const connection = new PgConnection(pool, true);
   await expect(connection.transaction((sql) => sql.query("SELECT 1", []))).rejects.toThrow();
-  const handlers = { notified: () => {}, listening: () => {}, lost: () => {} };
+  const handlers = { notified: () => {}, listening: () => {} };
   await expect(connection.listen("channel", handlers)).rejects.toThrow();
 });
 

@@ -106,7 +106,7 @@ redisTest("tells of every write to a session: one entry, several, its deletion a
   subscriber.on("message", () => {
     told += 1;
   });
-  await subscriber.subscribe(names.channel("a"));
+  await subscriber.subscribe(names.session("a"));
   await store.create(createHeader({ id: "a" }));
   const writes = [
     () => store.append("a", [message]),

@@ -42,6 +42,7 @@ export const erase: Command = {
     snapshots: "how many of them held files",
     keptByForks: "forks of others that keep words: sessionId, forkId, userId",
     notCovered: "what is left for others to say or to remove: sessionId, reason, count",
+    notRewritten: "only where --rewrite could not be done: why raw files may still hold words",
   },
   store: "existing",
   async run(context) {
@@ -85,7 +86,7 @@ function targetOf({ values }: CommandContext): EraseTarget {
 function show(context: CommandContext, report: EraseReport, dryRun: boolean): number {
   if (context.json) context.printJson({ dryRun, ...report });
   else printReport(context, report, dryRun);
-  return 0;
+  return report.notRewritten === undefined ? 0 : 1;
 }
 
 function printReport({ print }: CommandContext, report: EraseReport, dryRun: boolean): void {
@@ -105,6 +106,7 @@ function printReport({ print }: CommandContext, report: EraseReport, dryRun: boo
         ? `not covered: ${counted(count, "snapshot", "snapshots")} of ${sessionId}, which cannot be freed from here.`
         : `not covered: ${counted(count, "entry", "entries")} of ${sessionId}, in words of others.`,
     );
+  if (report.notRewritten !== undefined) print(`raw files may still hold words: ${report.notRewritten}`);
 }
 
 function barOf({ step, sessionsDone, sessionsTotal }: EraseProgress): string {

@@ -56,4 +56,6 @@ export interface EraseReport {
   readonly snapshots: number;
   readonly keptByForks: readonly KeptByFork[];
   readonly notCovered: readonly NotCovered[];
+  /** Why what the store is kept in could not be written anew, where that was asked for; everything else is done. */
+  readonly notRewritten?: string;
 }

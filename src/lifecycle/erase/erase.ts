@@ -67,11 +67,17 @@ class Erasure {
       else plan = earlier as ErasePlan;
     }
     const finished = plan?.done === true ? plan : await this.#carryOut(plan as ErasePlan);
-    if (this.#options.rewrite === true) {
-      this.#tell("rewriting", finished);
+    const report = await this.#reportOf(finished);
+    if (this.#options.rewrite !== true) return report;
+    this.#tell("rewriting", finished);
+    try {
       await eraser.rewrite?.();
+      return report;
+    } catch (error) {
+      // What was asked for first is done, and only the report says what that was.
+      if (!(error instanceof SessionError)) throw error;
+      return { ...report, notRewritten: error.message };
     }
-    return this.#reportOf(finished);
   }
 
   #plan(earlier: ErasePlan | null): Promise<ErasePlan> {

@@ -7,7 +7,7 @@ import { DATABASE_NOW_MS, type PostgresHandle } from "./postgres-handle.ts";
 import { IS_LIVE } from "./session-row.ts";
 
 interface LeaseRow {
-  readonly run: string;
+  readonly run: string | null;
   readonly token: string;
   readonly until: string;
 }
@@ -22,11 +22,11 @@ const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until
  */
 export class LeaseColumns implements LeaseTable {
   readonly #handle: PostgresHandle;
-  readonly #clock: (() => Date) | null;
+  readonly #clock: (() => Date) | undefined;
   /** The key of the live session whose id is `$1`, as SQL. */
   readonly #key: string;
 
-  constructor(handle: PostgresHandle, clock: (() => Date) | null) {
+  constructor(handle: PostgresHandle, clock?: () => Date) {
     this.#handle = handle;
     this.#key = `(SELECT key FROM ${handle.schema}.sessions WHERE id = $1 AND ${IS_LIVE})`;
     this.#clock = clock;
@@ -34,7 +34,7 @@ export class LeaseColumns implements LeaseTable {
 
   /** What time it is for leases; null for the clock of the database. */
   nowMs(): number | null {
-    return this.#clock === null ? null : this.#clock().getTime();
+    return this.#clock?.().getTime() ?? null;
   }
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
@@ -48,8 +48,9 @@ export class LeaseColumns implements LeaseTable {
         [sessionId, runId, ttlMs, this.nowMs()],
       );
       if (taken !== undefined) return infoOf(sessionId, taken);
-      const holder = await this.#holder(sessionId);
-      if (holder !== null) throw new SessionBusyError(sessionId, `run ${holder}`);
+      const held = await this.#lookAt(sessionId);
+      if (held === undefined) throw new SessionNotFoundError(sessionId);
+      if (held.run !== null) throw new SessionBusyError(sessionId, `run ${held.run}`);
     }
     throw new SessionError("SESSION_BUSY", `The lease of session ${sessionId} changes hands too fast; try again.`);
   }
@@ -73,12 +74,8 @@ export class LeaseColumns implements LeaseTable {
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
-    const [row] = await this.#handle.rows<LeaseRow>(
-      `SELECT ${COLUMNS} FROM ${this.#handle.schema}.heads
-       WHERE session_key = ${this.#key} AND ${leaseIsLive("$2")}`,
-      [sessionId, this.nowMs()],
-    );
-    return row === undefined ? null : infoOf(sessionId, row);
+    const row = await this.#lookAt(sessionId);
+    return row === undefined || row.run === null ? null : infoOf(sessionId, row);
   }
 
   /** The token of a session's live lease, or null. */
@@ -99,15 +96,14 @@ export class LeaseColumns implements LeaseTable {
     return { sql, values: [this.nowMs()] };
   }
 
-  /** The run in whose hand the lease is, or null when it has just become free. */
-  async #holder(sessionId: string): Promise<string | null> {
-    const [row] = await this.#handle.rows<{ run: string | null }>(
-      `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run
+  /** The lease of a live session, without a run when it is free. */
+  async #lookAt(sessionId: string): Promise<LeaseRow | undefined> {
+    const [row] = await this.#handle.rows<LeaseRow>(
+      `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run, lease_token AS token, lease_until_ms AS until
        FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
       [sessionId, this.nowMs()],
     );
-    if (row === undefined) throw new SessionNotFoundError(sessionId);
-    return row.run;
+    return row;
   }
 }
 
@@ -125,5 +121,5 @@ function timeOf({ until }: LeaseRow): string {
 }
 
 function infoOf(sessionId: string, row: LeaseRow): LeaseInfo {
-  return { sessionId, runId: row.run, token: Number(row.token), expiresAt: timeOf(row) };
+  return { sessionId, runId: row.run as string, token: Number(row.token), expiresAt: timeOf(row) };
 }

@@ -4,6 +4,7 @@ import type { ListPosition } from "../../session/store-driver.ts";
 import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-filter.ts";
 import type { SqlListing } from "../sql/sql-driver.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
+import type { SqlValue } from "./postgres-connection.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
 import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
@@ -34,39 +35,19 @@ export class Listing implements SqlListing {
   }
 
   async list(query: ListedQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
-    const { schema } = this.#handle;
     const { sql, values } = this.#filterOf(query);
-    const order = "ORDER BY modified_at DESC, id DESC LIMIT ?";
-    const place = after === null ? [] : [after.modifiedAt, after.id];
-    const from = (column: string): string => (after === null ? "" : `AND (${column}, id) < (?, ?)`);
-    const page = [...values, ...place, limit];
-    if (query.deleted === true) {
-      const rows = `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(schema)} WHERE ${sql} ${from("modified_at")}`;
-      return this.#heads(await this.#handle.rows<ListedRow>(`${rows} ${order}`, page));
-    }
-    const rows = `SELECT *, ${this.#behind()} AS behind FROM (
-        (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${sql} ${from("listed_at")}
-         ORDER BY listed_at DESC, id DESC LIMIT ?)
-        UNION ALL
-        (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${sql} ${from("modified_at")} ${order})
-      ) AS listed ${order}`;
-    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...page, ...page, limit]));
+    const where = (column: string): string => (after === null ? sql : `${sql} AND (${column}, id) < (?, ?)`);
+    const bound = after === null ? values : [...values, after.modifiedAt, after.id];
+    if (query.deleted !== true) return this.#page("listed_at", "modified_at", "DESC", { where, values: bound, limit });
+    const rows = `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(this.#handle.schema)}
+      WHERE ${where("modified_at")} ORDER BY modified_at DESC, id DESC LIMIT ?`;
+    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...bound, limit]));
   }
 
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
-    const { schema } = this.#handle;
-    const open = "deleted_at IS NULL AND status IN ('active', 'suspended')";
-    const rows = await this.#handle.rows<ListedRow>(
-      `SELECT *, ${this.#behind()} AS behind FROM (
-         (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE NOT unsettled AND ${open} AND idle_at < $1
-          ORDER BY idle_at, id LIMIT $2)
-         UNION ALL
-         (SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(schema)} WHERE unsettled AND ${open} AND updated_at < $1
-          ORDER BY updated_at, id LIMIT $2)
-       ) AS listed ORDER BY updated_at, id LIMIT $2`,
-      [before, limit],
-    );
-    return this.#heads(rows);
+    const where = (column: string): string =>
+      `deleted_at IS NULL AND status IN ('active', 'suspended') AND ${column} < ?`;
+    return this.#page("idle_at", "updated_at", "ASC", { where, values: [before], limit });
   }
 
   async count(query: ListedQuery): Promise<number> {
@@ -78,6 +59,23 @@ export class Listing implements SqlListing {
 
   #filterOf(query: ListedQuery): SessionFilter {
     return filterOf(this.#handle.dialect, query, () => this.#leases.held());
+  }
+
+  /** The first sessions by a time: `settled` rows in the order of an index, and with them the others by what they say now. */
+  async #page(
+    settled: string,
+    current: string,
+    order: "ASC" | "DESC",
+    { where, values, limit }: { where: (column: string) => string; values: readonly SqlValue[]; limit: number },
+  ): Promise<SessionHead[]> {
+    const from = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)}`;
+    const first = (column: string): string => `ORDER BY ${column} ${order}, id ${order} LIMIT ?`;
+    const rows = `SELECT *, ${this.#behind()} AS behind FROM (
+        (${from} WHERE NOT unsettled AND ${where(settled)} ${first(settled)})
+        UNION ALL
+        (${from} WHERE unsettled AND ${where(current)} ${first(current)})
+      ) AS listed ${first(current)}`;
+    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...values, limit, ...values, limit, limit]));
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {

@@ -1,6 +1,7 @@
 import type { Options, Sql } from "postgres";
 import { SessionError } from "../../session/errors.ts";
 import { isConnectionLost } from "./postgres-failure.ts";
+import type { PostgresStoreOptions } from "./postgres-store.ts";
 import type { Answer, Ear, ListenHandlers, PostgresConnection, SqlValue, Statements } from "./postgres-connection.ts";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
@@ -16,18 +17,12 @@ export interface PostgresClient {
   readonly options: { readonly host: string[]; readonly port: number[]; readonly database: string };
 }
 
-/** How connections of the store's own are made. */
-export interface OpenPostgresOptions {
-  readonly url: string;
-  readonly prepare: boolean;
-  readonly connectionsMax: number;
-  /** How long one statement may take; 0 leaves it to the server. */
-  readonly statementTimeoutMs: number;
-}
+const STATEMENT_TIMEOUT_MS = 30_000;
+const CONNECTIONS = 10;
 
 /** Connects with the `postgres` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
-export async function openPostgres(options: OpenPostgresOptions): Promise<PostgresConnection> {
-  const { url, prepare, connectionsMax, statementTimeoutMs } = options;
+export async function openPostgres(url: string, options: PostgresStoreOptions): Promise<PostgresConnection> {
+  const { prepare = true, connectionsMax = CONNECTIONS, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
   const postgres = await loadPostgres();
   const make = (): Sql =>
     postgres(url, {

@@ -76,42 +76,53 @@ export class PgConnection implements PostgresConnection {
   }
 
   query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
-    return this.#use((client) => run(client, sql, values, this.#prepare));
+    return this.#use((client) => this.#run(client, sql, values));
   }
 
   transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    return this.#use((client, undone) => enclose(client, this.#prepare, work, undone));
+    return this.#use(async (client, isSound) => {
+      await client.query({ text: BEGIN, values: [] });
+      try {
+        const result = await work({ query: (sql, values) => this.#run(client, sql, values) });
+        await client.query({ text: "COMMIT", values: [] });
+        return result;
+      } catch (error) {
+        await client.query({ text: "ROLLBACK", values: [] }).then(isSound, () => {});
+        throw error;
+      }
+    });
   }
 
   async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
     const { client, release } = await this.#take();
-    let closeEar: () => void;
+    const hear = (message: unknown): void => {
+      const { channel: sentTo, payload = "" } = message as { channel: string; payload?: string };
+      if (sentTo === channel) handlers.notified(payload);
+    };
+    client.on("notification", hear);
     try {
-      closeEar = await listenOn(client, channel, handlers);
+      await client.query({ text: `LISTEN "${channel}"`, values: [] });
     } catch (error) {
+      client.removeListener("notification", hear);
       release(true);
       throw error;
     }
-    if (!isPgPool(this.#source)) {
-      release(false);
-      return { close: () => this.query(`UNLISTEN "${channel}"`, []).then(closeEar, closeEar) };
-    }
-    let open = true;
+    handlers.listening();
+    // A connection that still listens must not go back to its pool.
+    if (!isPgPool(this.#source)) release(false);
     return {
       close: async () => {
-        if (!open) return;
-        open = false;
-        closeEar();
-        // A connection that still listens must not go back to the pool.
-        release(true);
+        client.removeListener("notification", hear);
+        if (isPgPool(this.#source)) release(true);
+        else await this.query(`UNLISTEN "${channel}"`, []);
       },
     };
   }
 
   async close(): Promise<void> {}
 
-  /** Runs `work` on a client that is sound once it is done, or says that what it did is `undone`. */
-  async #use<T>(work: (client: PgClient, undone: () => void) => Promise<T>): Promise<T> {
+  /** Runs `work` on a client, which is broken where that fails without saying that the client `isSound`. */
+  async #use<T>(work: (client: PgClient, isSound: () => void) => Promise<T>): Promise<T> {
     const { client, release } = await this.#take();
     let broken = true;
     const isSound = (): void => {
@@ -124,6 +135,12 @@ export class PgConnection implements PostgresConnection {
     } finally {
       release(broken);
     }
+  }
+
+  async #run(client: PgClient, text: string, values: readonly SqlValue[]): Promise<Answer> {
+    const named = this.#prepare && values.length > 0;
+    const { rows, rowCount } = await client.query({ text, values: [...values], ...(named && { name: nameOf(text) }) });
+    return Object.assign(rows as Row[], { count: rowCount ?? 0 });
   }
 
   async #take(): Promise<TakenClient> {
@@ -155,58 +172,6 @@ function takeFrom(pool: PgPool): Promise<TakenClient> {
       });
     });
   });
-}
-
-async function listenOn(client: PgClient, channel: string, handlers: ListenHandlers): Promise<() => void> {
-  const notified = (message: unknown): void => {
-    const { channel: sentTo, payload = "" } = message as { channel: string; payload?: string };
-    if (sentTo === channel) handlers.notified(payload);
-  };
-  const lost = (): void => handlers.lost();
-  client.on("notification", notified);
-  client.on("error", lost);
-  client.on("end", lost);
-  const close = (): void => {
-    client.removeListener("notification", notified);
-    client.removeListener("end", lost);
-    client.removeListener("error", lost);
-  };
-  try {
-    await client.query({ text: `LISTEN "${channel}"`, values: [] });
-  } catch (error) {
-    close();
-    throw error;
-  }
-  handlers.listening();
-  return close;
-}
-
-async function enclose<T>(
-  client: PgClient,
-  prepare: boolean,
-  work: (statements: Statements) => Promise<T>,
-  undone: () => void,
-): Promise<T> {
-  await client.query({ text: BEGIN, values: [] });
-  try {
-    const result = await work({ query: (sql, values) => run(client, sql, values, prepare) });
-    await client.query({ text: "COMMIT", values: [] });
-    return result;
-  } catch (error) {
-    await client.query({ text: "ROLLBACK", values: [] }).then(undone, () => {});
-    throw error;
-  }
-}
-
-async function run(
-  client: Pick<PgClient, "query">,
-  text: string,
-  values: readonly SqlValue[],
-  prepare: boolean,
-): Promise<Answer> {
-  const named = prepare && values.length > 0;
-  const { rows, rowCount } = await client.query({ text, values: [...values], ...(named && { name: nameOf(text) }) });
-  return Object.assign(rows as Row[], { count: rowCount ?? 0 });
 }
 
 const names = new Map<string, string>();

@@ -22,8 +22,6 @@ export interface ListenHandlers {
   notified(payload: string): void;
   /** Listening works, perhaps again: what was sent before may have been missed. */
   listening(): void;
-  /** The connection is gone, and whoever listens must begin anew. Not every client tells. */
-  lost(): void;
 }
 
 /** An open ear on a channel. */

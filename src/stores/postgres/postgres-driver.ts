@@ -3,23 +3,25 @@ import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { StoreCapabilities } from "../../session/store.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { SqlDriver } from "../sql/sql-driver.ts";
-import type { Leftover } from "../sql/sql-eraser.ts";
 import { LeaseColumns } from "./lease-columns.ts";
 import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { PostgresPort } from "./postgres-port.ts";
+import type { PostgresStoreOptions } from "./postgres-store.ts";
 import { removalSteps } from "./removal-steps.ts";
 import { leftoversOf, rewriteTables } from "./rewrite-tables.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
-/** How a driver is set up. */
-export interface PostgresDriverOptions {
-  /** Null for the system's clock, and the database's where leases are concerned. */
-  readonly clock: (() => Date) | null;
-  readonly watch: "push" | "poll";
-}
+const CAPABILITIES: Omit<StoreCapabilities, "watch"> = {
+  durable: true,
+  shared: true,
+  forkByReference: true,
+  search: "index",
+  lease: "shared",
+  aggregate: "native",
+};
 
 /** Keeps sessions in a schema of a PostgreSQL database. */
 export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDriver {
@@ -30,23 +32,25 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
   readonly #port: PostgresPort;
   readonly #subscriptions: Subscriptions;
 
-  constructor(handle: PostgresHandle, options: PostgresDriverOptions) {
-    const clock = options.clock ?? (() => new Date());
+  constructor(handle: PostgresHandle, options: PostgresStoreOptions) {
+    const { watch = "push", clock = () => new Date() } = options;
     const leases = new LeaseColumns(handle, options.clock);
     const cache = new SessionCache<LoadedSession>();
     const port = new PostgresPort({ handle, cache, leases });
     const listing = new Listing(handle, port, leases);
     const index = new SearchIndex(handle, port);
-    const rewrite = (): Promise<void> => rewriteTables(handle);
-    const leftovers = (): readonly Leftover[] => leftoversOf(handle);
-    super(handle, { port, cache, clock, listing, removal: removalSteps(handle), index, rewrite, leftovers });
+    super(handle, {
+      ...{ port, cache, clock, listing, index, removal: removalSteps(handle) },
+      rewrite: () => rewriteTables(handle),
+      leftovers: () => leftoversOf(handle),
+    });
     const subscriptions = new Subscriptions(handle);
-    this.capabilities = capabilitiesOf(options.watch);
+    this.capabilities = { ...CAPABILITIES, watch };
     this.leases = leases;
     this.#handle = handle;
     this.#port = port;
     this.#subscriptions = subscriptions;
-    if (options.watch === "push") this.subscribe = (sessionId, wake) => subscriptions.subscribe(sessionId, wake);
+    if (watch === "push") this.subscribe = (sessionId, wake) => subscriptions.subscribe(sessionId, wake);
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
@@ -62,16 +66,4 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     await this.#subscriptions.close();
     await this.#handle.close();
   }
-}
-
-function capabilitiesOf(watch: "push" | "poll"): StoreCapabilities {
-  return {
-    durable: true,
-    shared: true,
-    forkByReference: true,
-    search: "index",
-    watch,
-    lease: "shared",
-    aggregate: "native",
-  };
 }

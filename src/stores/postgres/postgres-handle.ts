@@ -4,15 +4,7 @@ import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts"
 import { storeClosed } from "../complete/store-closed.ts";
 import { jsonOf } from "./jsonb-text.ts";
 import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
-import type {
-  Answer,
-  Ear,
-  ListenHandlers,
-  PostgresConnection,
-  Row,
-  SqlValue,
-  Statements,
-} from "./postgres-connection.ts";
+import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
 const TRANSACTION_ATTEMPTS_MAX = 5;
 /** How long a read waits for a server that is away, such as one that is being restarted. */
@@ -28,7 +20,7 @@ export const DATABASE_NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::
  * One database, behind which the clients look the same: every failure is a `SessionError`, names stand in the store's
  * schema, and reads go on over a connection that was lost.
  */
-export class PostgresHandle implements SqlDatabase {
+export class PostgresHandle implements SqlDatabase, Transaction {
   readonly dialect: SqlDialect;
   readonly place: string;
   /** The schema's name, quoted, for statements. */
@@ -56,7 +48,7 @@ export class PostgresHandle implements SqlDatabase {
 
   /** The same, for how many rows it changed. To hand rows out costs something even where it is one. */
   change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
-    return this.#attempt(() => this.#connection.query(numbered(sql), values)).then(countIn);
+    return this.#attempt(async () => (await this.#connection.query(numbered(sql), values)).count);
   }
 
   /** Runs a statement that changes nothing, again if the connection goes away. */
@@ -80,9 +72,7 @@ export class PostgresHandle implements SqlDatabase {
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(() =>
-          this.#connection.transaction((statements) => work(new Transaction(statements))),
-        );
+        return await this.#attempt(() => this.#connection.transaction((statements) => work(transactionOn(statements))));
       } catch (error) {
         if (!isRetryable(error) || attempt === TRANSACTION_ATTEMPTS_MAX) throw error;
       }
@@ -117,25 +107,18 @@ export class PostgresHandle implements SqlDatabase {
   }
 }
 
-/** The statements of one transaction. */
-export class Transaction implements SqlRunner {
-  readonly #statements: Statements;
-
-  constructor(statements: Statements) {
-    this.#statements = statements;
-  }
-
-  async rows<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    return (await this.#statements.query(numbered(sql), values)) as readonly R[];
-  }
-
-  change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
-    return this.#statements.query(numbered(sql), values).then(countIn);
-  }
+/** The statements of a transaction, or those of a database each by itself. */
+export interface Transaction extends SqlRunner {
+  rows<R = Row>(sql: string, values?: readonly SqlValue[]): Promise<readonly R[]>;
+  change(sql: string, values?: readonly SqlValue[]): Promise<number>;
 }
 
-function countIn({ count }: Answer): number {
-  return count;
+function transactionOn({ query }: Statements): Transaction {
+  return {
+    rows: <R>(sql: string, values: readonly SqlValue[] = []) =>
+      query(numbered(sql), values) as Promise<unknown> as Promise<readonly R[]>,
+    change: async (sql, values = []) => (await query(numbered(sql), values)).count,
+  };
 }
 
 function dialectOf(schema: string): SqlDialect {

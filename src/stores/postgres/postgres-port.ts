@@ -8,13 +8,12 @@ import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
-import { runsColumns } from "../rows/runs-columns.ts";
+import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
 import { checkLimits } from "../sql/make-limits.ts";
-import type { SqlRunner } from "../sql/sql-database.ts";
 import type { SqlPort } from "../sql/sql-eraser.ts";
-import { EntryWriter } from "./entry-writer.ts";
+import { appendStatement, batchesOf, recordsOf } from "./append-statement.ts";
 import { fromJsonb, jsonOf, toJsonb } from "./jsonb-text.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
 import { isRetryable } from "./postgres-failure.ts";
@@ -48,11 +47,10 @@ interface WantedRows {
  */
 export class PostgresPort implements SqlPort<LoadedSession> {
   readonly checksIds = true;
-  readonly runner: SqlRunner;
+  readonly runner: Transaction;
   readonly #parts: PortParts;
   readonly #handle: PostgresHandle;
   readonly #transaction: Transaction | null;
-  readonly #writer: EntryWriter;
   #wanted: WantedRows | null = null;
 
   constructor(parts: PortParts, transaction: Transaction | null = null) {
@@ -60,14 +58,13 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     this.#handle = parts.handle;
     this.#transaction = transaction;
     this.runner = transaction ?? parts.handle;
-    this.#writer = new EntryWriter(parts.handle);
   }
 
   async load(sessionId: string, _known?: LoadedSession, deleted = false): Promise<LoadedSession | null> {
     // A purge must wait until a fork can be seen, and an append until the one before is.
     const lock = this.#transaction === null ? "" : "FOR NO KEY UPDATE";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)} WHERE id = $1 AND (${IS_LIVE}) <> ${deleted} ${lock}`;
-    const [row] = await this.#read<SessionRow>(sql, [sessionId]);
+    const [row] = await this.runner.rows<SessionRow>(sql, [sessionId]);
     return row === undefined ? null : await this.sessionOf(row);
   }
 
@@ -76,7 +73,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const from = sessionsIn(this.#handle.schema);
     const wanted = "id = ANY (ARRAY (SELECT json_array_elements_text($1::text::json)))";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${from} WHERE ${wanted} AND ${IS_LIVE}`;
-    const rows = await this.#read<SessionRow>(sql, [JSON.stringify(sessionIds)]);
+    const rows = await this.runner.rows<SessionRow>(sql, [JSON.stringify(sessionIds)]);
     const sessions = await Promise.all(rows.map((row) => this.sessionOf(row)));
     return new Map(sessions.flatMap((session) => (session === null ? [] : [[session.head.header.id, session]])));
   }
@@ -115,7 +112,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
 
   async findRows({ segments, head }: LoadedSession, ids: readonly string[]): Promise<readonly StoredRow[]> {
     // One look into the index for each id and part; a join might read the whole log instead.
-    const rows = await this.#read<StoredRow>(
+    const rows = await this.runner.rows<StoredRow>(
       `SELECT found.* FROM json_to_recordset($1::text::json) AS part (key bigint, "end" bigint)
        CROSS JOIN json_array_elements_text($2::text::json) AS wanted (id)
        CROSS JOIN LATERAL (
@@ -128,7 +125,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   async page({ key, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
-    const rows = await this.#read<{ body: string }>(
+    const rows = await this.runner.rows<{ body: string }>(
       `SELECT body::text AS body FROM ${this.#handle.schema}.entries
        WHERE session_key = $1 AND seq >= $2 AND seq < $3 ORDER BY seq ${reverse ? "DESC" : ""} LIMIT $4`,
       [key, start, end, count],
@@ -137,21 +134,36 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   leaseToken({ key }: LoadedSession): Promise<number | null> {
-    return this.#parts.leases.tokenOf(key, this.#transaction ?? this.#handle);
+    return this.#parts.leases.tokenOf(key, this.runner);
   }
 
-  commit(session: LoadedSession, plan: EncodedPlan, conditions: CommitConditions): Promise<LoadedSession | "behind"> {
-    if (this.#transaction !== null) return this.#commitLocked(this.#transaction, session, plan);
+  async commit(
+    session: LoadedSession,
+    plan: EncodedPlan,
+    { leaseToken, idsUnseen }: CommitConditions,
+  ): Promise<LoadedSession | "behind"> {
+    const { key, head: before } = session;
+    const { head } = plan.place;
+    const [batch = [], ...others] = batchesOf(plan.rows);
+    const isListed = head.status === before.status;
     // What takes more than one statement is done in a transaction.
-    if (plan.place.head.status !== session.head.status || !this.#writer.fits(plan)) return Promise.resolve("behind");
-    return this.#writer.append(this.#handle, session, plan, { ...conditions, nowMs: this.#parts.leases.nowMs() }).then(
-      ({ written }) => (written ? movedTo(session, plan) : "behind"),
-      (error: unknown) => {
-        // A database whose transactions are stricter by default refuses instead of looking at the row again.
-        if (isRetryable(error)) return "behind";
-        throw error;
-      },
-    );
+    if (this.#transaction === null && (others.length > 0 || !isListed)) return "behind";
+    if (this.#transaction !== null && !(session.marked && isListed)) await this.#mark(key, head.status);
+    const runs = sameRuns(before, head) ? null : runsColumns(head);
+    try {
+      const count = await this.runner.change(appendStatement(this.#handle, runs !== null), [
+        ...[key, before.version, head.updatedAt, head.modifiedAt, head.version, recordsOf(batch)],
+        ...[leaseToken, this.#parts.leases.nowMs(), idsUnseen],
+        ...(runs === null ? [] : [runs.runs, runs.due]),
+      ]);
+      if (count === 0) return "behind";
+    } catch (error) {
+      // A database whose transactions are stricter by default refuses instead of looking at the row again.
+      if (this.#transaction === null && isRetryable(error)) return "behind";
+      throw error;
+    }
+    await this.#insert(key, others);
+    return { ...plan.place, key, segments: session.segments, marked: true };
   }
 
   /** The same rows, as a transaction sees them. */
@@ -164,25 +176,13 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   async make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
-    const transaction = this.#transaction as Transaction;
     const { header } = place.head;
-    const { schema } = this.#handle;
-    const taken = await this.#read(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
+    const { schema, dialect } = this.#handle;
+    const taken = await this.runner.rows(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
-    await runLater(checkLimits(this.#handle.dialect, transaction, header, limits));
-    const key = await this.#insertSession(transaction, place.head, origin);
-    const parents = parentsOf(place.head).map((parent) => ({
-      parent,
-      forked: header.forkedFrom?.sessionId === parent,
-    }));
-    if (parents.length > 0) {
-      await transaction.change(
-        `INSERT INTO ${schema}.session_parents (parent_id, session_key, forked)
-         SELECT parent, $1, forked FROM json_to_recordset($2::text::json) AS new (parent text, forked boolean)`,
-        [key, JSON.stringify(parents)],
-      );
-    }
-    await this.#writer.insert(transaction, key, rows);
+    await runLater(checkLimits(dialect, this.runner, header, limits));
+    const key = await this.#insertSession(place.head, origin);
+    await this.#insert(key, batchesOf(rows));
     return { ...place, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };
   }
 
@@ -193,14 +193,10 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     );
   }
 
-  #read<Row>(sql: string, values: readonly (string | number)[]): Promise<readonly Row[]> {
-    return (this.#transaction ?? this.#handle).rows<Row>(sql, values);
-  }
-
   async #readWanted(): Promise<ReadonlyMap<string, StateRow>> {
     const { keys } = this.#wanted as WantedRows;
     this.#wanted = null;
-    const rows = await this.#read<StateRow & { readonly key: string }>(
+    const rows = await this.runner.rows<StateRow & { readonly key: string }>(
       `SELECT session_key AS key, seq, id, state FROM ${this.#handle.schema}.entries
        JOIN json_to_recordset($1::text::json) AS wanted (key bigint, seq bigint) USING (seq) WHERE session_key = wanted.key`,
       [JSON.stringify(keys)],
@@ -208,44 +204,53 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return new Map(rows.map(({ key, seq, id, state }) => [`${key} ${seq}`, { seq: Number(seq), id, state }]));
   }
 
-  /** Where the session is locked, its lease and its ids have been looked at, and stay as they are. */
-  async #commitLocked(transaction: Transaction, session: LoadedSession, plan: EncodedPlan): Promise<LoadedSession> {
-    const { key, head, marked } = session;
-    const { status } = plan.place.head;
-    if (!marked || status !== head.status) await this.#writer.mark(transaction, key, status);
-    const conditions = { leaseToken: null, nowMs: null, idsUnseen: false };
-    const { written, others } = await this.#writer.append(transaction, session, plan, conditions);
-    if (!written) throw new Error(`Session ${head.header.id} changed while it was locked.`);
-    await this.#writer.insert(transaction, key, others);
-    return movedTo(session, plan);
+  /** Makes a locked session ready for the one statement of an append, and keeps what listings filter by. */
+  async #mark(key: number, status: string): Promise<void> {
+    const { schema } = this.#handle;
+    await this.runner.change(
+      `WITH marked AS (UPDATE ${schema}.heads SET marked = true WHERE session_key = $1)
+       UPDATE ${schema}.sessions SET unsettled = true, unsearched = true, status = $2 WHERE key = $1`,
+      [key, status],
+    );
   }
 
-  async #insertSession(transaction: Transaction, head: SessionHead, origin: readonly Segment[]): Promise<number> {
+  async #insert(key: number, batches: readonly (readonly StoredRow[])[]): Promise<void> {
+    for (const batch of batches) {
+      await this.runner.change(
+        `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
+         SELECT $1, seq, id, state, body
+         FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body jsonb)`,
+        [key, recordsOf(batch)],
+      );
+    }
+  }
+
+  async #insertSession(head: SessionHead, origin: readonly Segment[]): Promise<number> {
     const { header } = head;
     const { runs, due } = runsColumns(head);
     const { schema } = this.#handle;
     const version = origin.at(-1)?.end ?? 0;
-    const [row] = await transaction.rows<{ key: string }>(
+    const parents = parentsOf(head).map((id) => ({ id, forked: header.forkedFrom?.sessionId === id }));
+    const [row] = await this.runner.rows<{ key: string }>(
       `WITH made AS (
          INSERT INTO ${schema}.sessions (id, user_id, cwd, status, idle_at, listed_at, origin_key, origin_version,
            segments, searched, header, runs, runs_due)
          VALUES ($1, $2, $3, $4, $6, $7, $8, $9, $10, $9, $11::text::jsonb, $12, $13)
          ON CONFLICT (id) DO NOTHING RETURNING key
+       ), parents AS (
+         INSERT INTO ${schema}.session_parents (parent_id, session_key, forked)
+         SELECT new.id, key, forked FROM made
+         CROSS JOIN json_to_recordset($14::text::json) AS new (id text, forked boolean)
        )
        INSERT INTO ${schema}.heads (session_key, session_id, version, updated_at, modified_at)
        SELECT key, $1, $5, $6, $7 FROM made RETURNING session_key AS key`,
       [
         ...[header.id, header.userId, header.cwd, head.status, head.version, head.updatedAt, head.modifiedAt],
         ...[origin.at(-1)?.key ?? null, version, encodeSegments(segmentsAfter(origin, version, 0))],
-        ...[toJsonb(JSON.stringify(header)), runs, due],
+        ...[toJsonb(JSON.stringify(header)), runs, due, JSON.stringify(parents)],
       ],
     );
     if (row === undefined) throw sessionExists(header.id);
     return Number(row.key);
   }
-}
-
-function movedTo({ key, segments }: LoadedSession, { place }: EncodedPlan): LoadedSession {
-  const { head, leafSeq, factsSeq } = place;
-  return { key, segments, marked: true, head, leafSeq, factsSeq };
 }

@@ -1,6 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
+import { checkCount } from "../complete/valid-arguments.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
 import { isPgClient, isPgPool, type PgClient, PgConnection, type PgPool } from "./pg-connection.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
@@ -29,9 +30,7 @@ export interface PostgresStoreOptions {
 }
 
 const SCHEMA_CHARACTERS_MAX = 48;
-const STATEMENT_TIMEOUT_MS = 30_000;
 const STATEMENT_TIMEOUT_MS_MAX = 24 * 60 * 60 * 1000;
-const CONNECTIONS = 10;
 const CONNECTIONS_MAX = 1000;
 
 /**
@@ -42,12 +41,10 @@ const CONNECTIONS_MAX = 1000;
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<SessionStore> {
   checkOptions(options);
-  const { schema = "skein", watch = "push", clock = null } = options;
-  const handle = new PostgresHandle(await connect(options), schema);
+  const handle = new PostgresHandle(await connect(options), options.schema ?? "skein");
   try {
     await prepareDatabase(handle);
-    const driver = new PostgresDriver(handle, { clock, watch });
-    return createStore(driver, clock === null ? {} : { clock });
+    return createStore(new PostgresDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
@@ -56,8 +53,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 
 async function connect(options: PostgresStoreOptions): Promise<PostgresConnection> {
   const { url, sql, prepare = true } = options;
-  const { statementTimeoutMs = STATEMENT_TIMEOUT_MS, connectionsMax = CONNECTIONS } = options;
-  if (url !== undefined) return openPostgres({ url, prepare, connectionsMax, statementTimeoutMs });
+  if (url !== undefined) return openPostgres(url, options);
   return isPostgresClient(sql) ? usePostgres(sql, prepare) : new PgConnection(sql as PgPool | PgClient, prepare);
 }
 
@@ -68,12 +64,11 @@ function checkOptions(options: PostgresStoreOptions): void {
     throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");
   }
   if (url !== undefined) checkUrl(url);
-  else checkClient(sql, { statementTimeoutMs, connectionsMax });
+  else checkClient(sql, statementTimeoutMs ?? connectionsMax);
   if (schema !== undefined && !isSchemaName(schema)) throw invalid("schema", schema);
-  if (statementTimeoutMs !== undefined && !isCount(statementTimeoutMs, 0, STATEMENT_TIMEOUT_MS_MAX))
-    throw invalid("statementTimeoutMs", statementTimeoutMs);
-  if (connectionsMax !== undefined && !isCount(connectionsMax, 1, CONNECTIONS_MAX))
-    throw invalid("connectionsMax", connectionsMax);
+  if (statementTimeoutMs !== undefined)
+    checkCount(statementTimeoutMs, "statementTimeoutMs", 0, STATEMENT_TIMEOUT_MS_MAX);
+  if (connectionsMax !== undefined) checkCount(connectionsMax, "connectionsMax", 1, CONNECTIONS_MAX);
   if (prepare !== undefined && typeof prepare !== "boolean") throw invalid("prepare", prepare);
   if (watch !== undefined && watch !== "push" && watch !== "poll") throw invalid("watch", watch);
   if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
@@ -88,7 +83,7 @@ function checkUrl(url: unknown): void {
   );
 }
 
-function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): void {
+function checkClient(sql: unknown, settings: unknown): void {
   if (!isPostgresClient(sql) && !isPgPool(sql) && !isPgClient(sql)) {
     throw new SessionError(
       "INVALID_OPTION",
@@ -101,22 +96,17 @@ function checkClient(sql: unknown, others: Readonly<Record<string, unknown>>): v
       "The client given to a PostgreSQL store transforms what it reads; give one without the option transform.",
     );
   }
-  for (const [name, value] of Object.entries(others)) {
-    if (value !== undefined)
-      throw new SessionError(
-        "INVALID_OPTION",
-        `The option ${name} goes with a url; set it on your own client instead.`,
-      );
+  if (settings !== undefined) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "The options statementTimeoutMs and connectionsMax go with a url; set them on your own client instead.",
+    );
   }
 }
 
 function isSchemaName(schema: unknown): boolean {
   if (typeof schema !== "string" || schema.length > SCHEMA_CHARACTERS_MAX) return false;
   return /^[a-z_][a-z0-9_]*$/.test(schema) && !schema.startsWith("pg_");
-}
-
-function isCount(value: unknown, min: number, max: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
 function invalid(name: string, value: unknown): SessionError {

@@ -167,7 +167,7 @@ async function indexRuns(handle: PostgresHandle, transaction: Transaction): Prom
     `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
      WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
   );
-  const parts = { handle, cache: new SessionCache<LoadedSession>(), leases: new LeaseColumns(handle, null) };
+  const parts = { handle, cache: new SessionCache<LoadedSession>(), leases: new LeaseColumns(handle) };
   const port = new PostgresPort(parts, transaction);
   for (const row of rows) {
     const session = await port.sessionOf(row);

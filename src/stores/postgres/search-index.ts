@@ -6,7 +6,7 @@ import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
-import { type LoadedSession, SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
+import { SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
 import { addTrigrams, arrayOf, trigramsOf } from "./trigrams.ts";
 
 const BATCH_SESSIONS = 50;
@@ -17,12 +17,6 @@ const OWN_BLOCK = -1;
 
 interface UnsearchedRow extends SessionRow {
   readonly searched: string;
-}
-
-interface IndexRow {
-  readonly key: number;
-  readonly block: number;
-  readonly trigrams: string;
 }
 
 /**
@@ -93,64 +87,39 @@ export class SearchIndex implements TextIndex {
         [Number(key)],
       );
       if (row === undefined) continue;
-      const { end, blocks } = await this.#blocksOf(transaction, row, budget);
       const session = row.id === null ? null : await this.#port.inside(transaction).sessionOf(row);
-      await this.#write(transaction, session === null ? blocks : [ownTexts(session), ...blocks]);
-      await transaction.change(`UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`, [
-        Number(key),
-        end,
-        end < Number(row.version),
-      ]);
-      budget -= blocks.length;
-      if (budget <= 0) return;
+      const { header, name } = session?.head ?? {};
+      if (header !== undefined) await this.#put(transaction, row, OWN_BLOCK, [header.id, name ?? "", header.cwd ?? ""]);
+      const version = Number(row.version);
+      let end = Number(row.searched);
+      for (; end < version && budget > 0; budget--) {
+        const block = Math.floor(end / SEARCH_BLOCK_ENTRIES);
+        end = Math.min(version, (block + 1) * SEARCH_BLOCK_ENTRIES);
+        await this.#put(transaction, row, block, await this.#textsOf(transaction, row, block));
+      }
+      const set = `UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`;
+      await transaction.change(set, [Number(key), end, end < version]);
+      if (budget === 0) return;
     }
   }
 
-  /** The blocks of a session that are new or have grown, at most `budget` of them, and how far they go. */
-  async #blocksOf(
-    transaction: Transaction,
-    row: UnsearchedRow,
-    budget: number,
-  ): Promise<{ readonly end: number; readonly blocks: readonly IndexRow[] }> {
-    const key = Number(row.key);
-    const version = Number(row.version);
-    const searched = Number(row.searched);
-    let block = Math.floor(searched / SEARCH_BLOCK_ENTRIES);
-    const blocks: IndexRow[] = [];
-    let end = searched;
-    for (; end < version && blocks.length < budget; block++) {
-      end = Math.min(version, (block + 1) * SEARCH_BLOCK_ENTRIES);
-      const start = Math.max(Number(row.origin_version), block * SEARCH_BLOCK_ENTRIES);
-      blocks.push({ key, block, trigrams: await this.#trigramsOf(transaction, { key, start, end }) });
-    }
-    return { end, blocks };
-  }
-
-  async #trigramsOf(transaction: Transaction, { key, start, end }: Segment): Promise<string> {
+  async #textsOf(transaction: Transaction, { key }: UnsearchedRow, block: number): Promise<readonly string[]> {
     const rows = await transaction.rows<{ body: string }>(
       `SELECT body::text AS body FROM ${this.#handle.schema}.entries
        WHERE session_key = $1 AND seq >= $2 AND seq < $3 AND body ->> 'type' IN ('message', 'custom_message')`,
-      [key, start, end],
+      [Number(key), block * SEARCH_BLOCK_ENTRIES, (block + 1) * SEARCH_BLOCK_ENTRIES],
     );
-    const trigrams = new Set<number>();
-    for (const { body } of rows) addTrigrams(trigrams, entryText(fromJsonb(body) as Entry));
-    return arrayOf(trigrams);
+    return rows.map(({ body }) => entryText(fromJsonb(body) as Entry));
   }
 
-  async #write(transaction: Transaction, rows: readonly IndexRow[]): Promise<void> {
-    if (rows.length === 0) return;
+  async #put(transaction: Transaction, row: UnsearchedRow, block: number, texts: readonly string[]): Promise<void> {
+    const trigrams = new Set<number>();
+    for (const text of texts) addTrigrams(trigrams, text);
     await transaction.change(
       `INSERT INTO ${this.#handle.schema}.search_index (session_key, block, trigrams)
-       SELECT key, block, trigrams::integer[]
-       FROM json_to_recordset($1::text::json) AS new (key bigint, block bigint, trigrams text)
+       VALUES ($1, $2, $3::text::integer[])
        ON CONFLICT (session_key, block) DO UPDATE SET trigrams = excluded.trigrams`,
-      [JSON.stringify(rows)],
+      [Number(row.key), block, arrayOf(trigrams)],
     );
   }
-}
-
-function ownTexts({ key, head: { header, name } }: LoadedSession): IndexRow {
-  const trigrams = new Set<number>();
-  for (const text of [header.id, name, header.cwd]) if (text !== null) addTrigrams(trigrams, text);
-  return { key, block: OWN_BLOCK, trigrams: arrayOf(trigrams) };
 }

@@ -65,11 +65,6 @@ export class Subscriptions {
       const ear = this.#handle.listen({
         notified: (payload) => this.#notified(payload),
         listening: () => this.#wakeAll(),
-        lost: () => {
-          if (this.#ear !== ear) return;
-          this.#heard = false;
-          void this.#beat();
-        },
       });
       this.#ear = ear;
       ear.catch(() => {

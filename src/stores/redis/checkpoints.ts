@@ -6,6 +6,7 @@ import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { PUT_CHECKPOINT, READ_ALL } from "./session-scripts.ts";
+import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 
@@ -25,8 +26,8 @@ export class Checkpoints {
   readonly #handle: RedisHandle;
   readonly #port: RedisPort;
 
-  constructor(handle: RedisHandle, port: RedisPort) {
-    this.#handle = handle;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
     this.#port = port;
   }
 
@@ -51,35 +52,35 @@ export class Checkpoints {
 
   async load(id: string): Promise<Checkpoint | null> {
     const pointer = await this.#pointerOf(id);
-    return pointer === null || !(await this.#isLive(pointer)) ? null : this.#read(pointer);
+    return pointer === null ? null : this.#read(await this.#port.load(pointer.id), pointer.token);
   }
 
   async list(sessionId: string): Promise<Checkpoint[]> {
     const session = await this.#port.load(sessionId);
     if (session === null) return [];
-    const { uid } = session.stamp;
-    const list = (await this.#handle.run(READ_ALL, [this.#handle.names.checkpoints(sessionId, uid)], [])) as string[];
-    const kept: { checkpoint: Checkpoint; sequence: number; pointer: string }[] = [];
+    const key = this.#handle.names.checkpoints(sessionId, session.stamp.uid);
+    const list = (await this.#handle.run(READ_ALL, [key], [])) as string[];
+    const kept: { checkpoint: Checkpoint; sequence: number; token: string }[] = [];
     for (let i = 0; i < list.length; i += 2) {
       const [token, text] = [list[i] as string, list[i + 1] as string];
       if (token === SEQUENCE) continue;
       const [sequence, body] = JSON.parse(text) as [number, string];
-      const pointer = textOf({ id: sessionId, uid, token });
-      kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, pointer });
+      kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, token });
     }
     const shown = await this.#pointing(kept.map(({ checkpoint }) => checkpoint.id));
     return kept
-      .filter(({ pointer }, i) => shown[i] === pointer)
+      .filter(({ token }, i) => shown[i]?.endsWith(` ${token}`) === true)
       .sort((a, b) => compare(a.checkpoint.createdAt, b.checkpoint.createdAt) || a.sequence - b.sequence)
       .map(({ checkpoint }) => checkpoint);
   }
 
   async delete(id: string): Promise<boolean> {
     const pointer = await this.#pointerOf(id);
-    if (pointer === null || !(await this.#isLive(pointer))) return false;
-    const there = (await this.#read(pointer)) !== null;
+    const session = pointer === null ? null : await this.#port.load(pointer.id);
+    if (pointer === null || session === null) return false;
+    const there = (await this.#read(session, pointer.token)) !== null;
     const [dropped] = await this.#handle.run(DROP_CHECKPOINT, this.#pointerKeys(pointer), [id, textOf(pointer)]);
-    await this.#remove(pointer);
+    await this.#remove({ ...pointer, uid: session.stamp.uid });
     return there && dropped === 1;
   }
 
@@ -90,7 +91,8 @@ export class Checkpoints {
       const args = [id, old, textOf(pointer)];
       const [now, done] = (await this.#handle.run(POINT_CHECKPOINT, this.#pointerKeys(pointer), args)) as string[];
       if (done === "ok" || now === textOf(pointer)) return null;
-      const stored = now === "" || now === undefined ? null : await this.#read(pointerOf(now));
+      const other = pointerOf(now ?? "");
+      const stored = now ? await this.#read(await this.#port.loadAny(other.id), other.token) : null;
       if (stored !== null) return stored;
       // It leads to what was purged or deleted, or to nothing, and may lead here instead.
       old = now ?? "";
@@ -99,8 +101,7 @@ export class Checkpoints {
   }
 
   async #pointing(ids: readonly string[]): Promise<readonly (string | null)[]> {
-    const key = this.#handle.names.index("checkpoints");
-    return ids.length === 0 ? [] : ((await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[]);
+    return ids.length === 0 ? [] : this.#handle.command("HMGET", this.#handle.names.index("checkpoints"), ...ids);
   }
 
   async #pointerOf(id: string): Promise<Pointer | null> {
@@ -108,20 +109,16 @@ export class Checkpoints {
     return typeof text === "string" ? pointerOf(text) : null;
   }
 
-  async #isLive({ id, uid }: Pointer): Promise<boolean> {
-    return (await this.#port.load(id))?.stamp.uid === uid;
-  }
-
-  async #read({ id, uid, token }: Pointer): Promise<Checkpoint | null> {
-    const key = this.#handle.names.checkpoints(id, uid);
-    const text = (await this.#handle.command(key, ["HGET", key, token])) as string | null;
-    if (text === null) return null;
-    return JSON.parse((JSON.parse(text) as [number, string])[1]) as Checkpoint;
+  /** By the session's own unique name: that of its pointers may be the one before, where its log was replaced. */
+  async #read(session: StoredSession | null, token: string): Promise<Checkpoint | null> {
+    if (session === null) return null;
+    const key = this.#handle.names.checkpoints(session.head.header.id, session.stamp.uid);
+    const text = await this.#handle.command<string | null>("HGET", key, token);
+    return text === null ? null : (JSON.parse((JSON.parse(text) as [number, string])[1]) as Checkpoint);
   }
 
   async #remove({ id, uid, token }: Pointer): Promise<void> {
-    const key = this.#handle.names.checkpoints(id, uid);
-    await this.#handle.command(key, ["HDEL", key, token]);
+    await this.#handle.command("HDEL", this.#handle.names.checkpoints(id, uid), token);
   }
 
   #pointerKeys({ id }: Pointer): string[] {

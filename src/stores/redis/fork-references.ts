@@ -1,5 +1,5 @@
 import type { RedisHandle } from "./redis-handle.ts";
-import { placeOf, rowsOf } from "./redis-port.ts";
+import { placeOf, rowsOf } from "./stream-rows.ts";
 import { readSegments, type Segment, writeSegments } from "./segments.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
@@ -32,8 +32,8 @@ export class ForkReferences {
 
   /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
   async release(holder: Holder, forkUid: string): Promise<void> {
-    const key = this.#handle.names.remains(holder.id, holder.uid);
-    const segments = (await this.#handle.command(key, ["HGET", key, "sg"])) as string | null;
+    const remains = this.#handle.names.remains(holder.id, holder.uid);
+    const segments = await this.#handle.command<string | null>("HGET", remains, "sg");
     const letGo = (): Promise<unknown> =>
       this.#handle.run(RELEASE, this.#handle.names.all(holder.id, holder.uid), [forkUid]);
     if (segments === null) await letGo();
@@ -58,7 +58,7 @@ export class ForkReferences {
   }
 
   async #noted<T>(log: Holder, segments: string, act: () => Promise<T>): Promise<T> {
-    await this.#handle.command(this.#notes, ["HSET", this.#notes, noteOf(log), segments]);
+    await this.#handle.command("HSET", this.#notes, noteOf(log), segments);
     const done = await act();
     await this.#finishOne(log, segments);
     return done;
@@ -66,14 +66,13 @@ export class ForkReferences {
 
   async #finishOne({ id, uid }: Holder, segments: string): Promise<void> {
     const { names } = this.#handle;
-    const [session, remains] = [names.session(id), names.remains(id, uid)];
-    if ((await this.#handle.command(session, ["HGET", session, "uid"])) !== uid) {
-      const needed = (await this.#handle.command(remains, ["HGET", remains, "needed"])) as string | null;
+    if (!(await this.#isLog(id, uid))) {
+      const needed = await this.#handle.command<string | null>("HGET", names.remains(id, uid), "needed");
       const source = readSegments(segments).at(-1);
       if (needed !== null) await this.#cut({ id, uid }, Number(needed));
       else if (source !== undefined) await this.release(source, uid);
     }
-    await this.#handle.command(this.#notes, ["HDEL", this.#notes, noteOf({ id, uid })]);
+    await this.#handle.command("HDEL", this.#notes, noteOf({ id, uid }));
   }
 
   /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
@@ -82,7 +81,7 @@ export class ForkReferences {
     const key = names.entries(id, uid);
     const range = ["XRANGE", key, placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
     for (;;) {
-      const rows = rowsOf(await this.#handle.command(key, range));
+      const rows = rowsOf(await this.#handle.command(...range));
       const args = rows.flatMap((row) => [placeOf(row.seq), row.id]);
       if (rows.length > 0) await this.#handle.run(CUT, names.all(id, uid), args);
       if (rows.length < CUT_AT_ONCE) return;
@@ -101,9 +100,13 @@ export class ForkReferences {
   }
 
   async #isThere(id: string, uid: string): Promise<boolean> {
-    const [session, remains] = [this.#handle.names.session(id), this.#handle.names.remains(id, uid)];
-    if ((await this.#handle.command(session, ["HGET", session, "uid"])) === uid) return true;
-    return (await this.#handle.command(remains, ["EXISTS", remains])) === 1;
+    const remains = this.#handle.names.remains(id, uid);
+    return (await this.#isLog(id, uid)) || (await this.#handle.command("EXISTS", remains)) === 1;
+  }
+
+  /** Whether a session has its log under this unique name. */
+  async #isLog(id: string, uid: string): Promise<boolean> {
+    return (await this.#handle.command("HGET", this.#handle.names.session(id), "uid")) === uid;
   }
 }
 

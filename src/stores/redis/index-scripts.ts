@@ -79,14 +79,21 @@ return {1}`,
   { repeatable: false },
 );
 
-/** Makes all checkpoints of a session that is gone lead nowhere. KEYS: pointers, those of the session. ARGV: its place. */
-export const DROP_CHECKPOINTS: RedisScript = defineScript(`
+/**
+ * Makes all checkpoints that lead to one unique name of a session lead to another, or nowhere.
+ *
+ * KEYS: pointers, those of the session. ARGV: what the pointers begin with, and what instead or ''.
+ */
+export const MOVE_CHECKPOINTS: RedisScript = defineScript(`
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   local pointer = redis.call('HGET', KEYS[1], id)
   if not pointer then redis.call('SREM', KEYS[2], id)
   elseif string.sub(pointer, 1, #ARGV[1]) == ARGV[1] then
-    redis.call('HDEL', KEYS[1], id)
-    redis.call('SREM', KEYS[2], id)
+    if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], id, ARGV[2] .. string.sub(pointer, #ARGV[1] + 1))
+    else
+      redis.call('HDEL', KEYS[1], id)
+      redis.call('SREM', KEYS[2], id)
+    end
   end
 end
 return {'ok'}`);

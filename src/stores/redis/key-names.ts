@@ -20,7 +20,7 @@ export class KeyNames {
     return [...own, ...log, this.checkpoints(id, uid), this.remains(id, uid)];
   }
 
-  /** What is known of a session, beside its log: a hash. */
+  /** What is known of a session, beside its log: a hash. Whoever writes to it says so on a channel of the same name. */
   session(id: string): string {
     return `${this.#prefix}:s:{${id}}`;
   }
@@ -64,10 +64,5 @@ export class KeyNames {
   index(part: string, name?: string): string {
     const key = `${this.#prefix}:i:{${this.#prefix}}:${part}`;
     return name === undefined ? key : `${key}:${encodeURIComponent(name)}`;
-  }
-
-  /** Where the growth of a session is told. */
-  channel(id: string): string {
-    return `${this.#prefix}:w:${id}`;
   }
 }

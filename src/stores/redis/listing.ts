@@ -1,9 +1,8 @@
 import type { SessionHead } from "../../session/fold.ts";
-import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
+import { compareForListing, idleSince, listPosition, matchesQuery } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { type IndexRecord, partFor, recordMatches, timedMember } from "./index-record.ts";
-import type { LeaseScripts } from "./lease-scripts.ts";
+import { type IndexRecord, partFor, recordMatches } from "./index-record.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
@@ -16,13 +15,11 @@ export class Listing {
   readonly #handle: RedisHandle;
   readonly #index: SessionIndex;
   readonly #port: RedisPort;
-  readonly #leases: LeaseScripts;
 
-  constructor(handle: RedisHandle, parts: { index: SessionIndex; port: RedisPort; leases: LeaseScripts }) {
-    this.#handle = handle;
-    this.#index = parts.index;
-    this.#port = parts.port;
-    this.#leases = parts.leases;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#index = port.index;
+    this.#port = port;
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
@@ -40,7 +37,7 @@ export class Listing {
   async count(query: SessionQuery): Promise<number> {
     const unsettled = await this.#index.settleIfWritable();
     const { key, exact } = partFor(this.#handle.names, query);
-    if (exact && unsettled.size === 0) return Number(await this.#handle.command(key, ["ZCARD", key]));
+    if (exact && unsettled.size === 0) return this.#handle.command<number>("ZCARD", key);
     let count = (await this.#wanted([...unsettled.keys()], query, null)).length;
     for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
       const matching = await this.#matching(without(ids, unsettled), query);
@@ -52,21 +49,15 @@ export class Listing {
   /** Open sessions that were last appended to before a time, the longest idle first. */
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const unsettled = await this.#index.settleIfWritable();
-    const isIdle = ({ status, updatedAt }: SessionHead): boolean =>
-      (status === "active" || status === "suspended") && updatedAt < before;
-    const heads: SessionHead[] = [];
-    for await (const ids of this.#index.pages(this.#handle.names.index("idle"), "-", false, limit, `(${before}`)) {
-      heads.push(...(await this.#heads(without(ids, unsettled), false)).filter(isIdle));
-      if (heads.length >= limit) break;
+    const heads = await this.#heads([...unsettled.keys()], false);
+    let found = 0;
+    for await (const ids of this.#index.before("idle", before, limit)) {
+      const page = idleSince(await this.#heads(without(ids, unsettled), false), before);
+      heads.push(...page);
+      found += page.length;
+      if (found >= limit) break;
     }
-    heads.push(...(await this.#heads([...unsettled.keys()], false)).filter(isIdle));
-    return heads.sort(compareIdle).slice(0, limit);
-  }
-
-  /** Sessions that were deleted before a time, the longest ago first, in pages. */
-  async *deletedBefore(before: string): AsyncGenerator<readonly string[]> {
-    await this.#index.settle();
-    yield* this.#index.pages(this.#handle.names.index("deleted-at"), "-", false, MEMBERS_AT_ONCE_MAX, `(${before}`);
+    return idleSince(heads, before).slice(0, limit);
   }
 
   /** The sessions that a query may ask for, in the order of a listing, from a place on. */
@@ -79,8 +70,7 @@ export class Listing {
       yield* this.#due(query, query.dueBefore, wanted, after);
       return;
     }
-    const from = after === null ? "+" : `(${timedMember(after.modifiedAt, after.id)}`;
-    yield* this.#index.pages(partFor(this.#handle.names, query).key, from, true, wanted);
+    yield* this.#index.after(partFor(this.#handle.names, query).key, after, wanted);
   }
 
   /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
@@ -91,14 +81,7 @@ export class Listing {
     after: ListPosition | null,
   ): AsyncGenerator<readonly string[]> {
     const places: ListPosition[] = [];
-    for await (const ids of this.#index.pages(
-      this.#handle.names.index("due"),
-      "-",
-      false,
-      MEMBERS_AT_ONCE_MAX,
-      `(${before}`,
-    ))
-      places.push(...(await this.#matching(ids, query)));
+    for await (const ids of this.#index.before("due", before)) places.push(...(await this.#matching(ids, query)));
     const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
     rest.sort(compareForListing);
     for (let first = 0; first < rest.length; first += wanted) yield idsOf(rest.slice(first, first + wanted));
@@ -108,7 +91,7 @@ export class Listing {
   async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
     const key = this.#handle.names.index("records");
-    const records = (await this.#handle.command(key, ["HMGET", key, ...ids])) as (string | null)[];
+    const records = await this.#handle.command<(string | null)[]>("HMGET", key, ...ids);
     return ids.flatMap((id, i) => {
       const record = JSON.parse(records[i] ?? "null") as IndexRecord | null;
       return record !== null && recordMatches(record, query) ? { id, modifiedAt: record.modifiedAt } : [];
@@ -127,7 +110,7 @@ export class Listing {
   /** Those of some sessions that someone has, or nobody has, where a query asks for that; else all. */
   async #asHeld(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
     if (runs !== "running" && runs !== "interrupted") return ids;
-    const tokens = await Promise.all(ids.map((id) => this.#leases.tokenOf(id)));
+    const tokens = await Promise.all(ids.map((id) => this.#port.leases.tokenOf(id)));
     return ids.filter((_, i) => (tokens[i] !== null) === (runs === "running"));
   }
 
@@ -145,9 +128,4 @@ function idsOf(places: readonly ListPosition[]): readonly string[] {
 
 function without(ids: readonly string[], others: ReadonlyMap<string, unknown>): readonly string[] {
   return others.size === 0 ? ids : ids.filter((id) => !others.has(id));
-}
-
-function compareIdle(a: SessionHead, b: SessionHead): number {
-  if (a.updatedAt !== b.updatedAt) return a.updatedAt < b.updatedAt ? -1 : 1;
-  return a.header.id < b.header.id ? -1 : a.header.id > b.header.id ? 1 : 0;
 }

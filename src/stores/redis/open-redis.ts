@@ -39,7 +39,6 @@ export async function openRedis(url: string): Promise<RedisConnection> {
     return client;
   };
   const client = open();
-  checkOfficialClient(client);
   await client.connect();
   return {
     send: (_firstKey, args) => client.sendCommand<RedisReply>(args),
@@ -52,11 +51,14 @@ export async function openRedis(url: string): Promise<RedisConnection> {
   };
 }
 
-/** The `redis` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+/** The `redis` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old. */
 export async function loadRedis(): Promise<typeof import("redis")> {
   try {
-    return await import("redis");
+    const redis = await import("redis");
+    checkOfficialClient(redis.createClient());
+    return redis;
   } catch (cause) {
+    if (cause instanceof SessionError) throw cause;
     throw new SessionError(
       "DRIVER_MISSING",
       "The Redis store needs a client: install the package redis, version 5 or later, or pass a client of your own.",

@@ -80,16 +80,14 @@ export class Quota {
 
   async #giveBack(place: Place): Promise<void> {
     const id = place.member.split(" ", 1)[0] as string;
-    const key = this.#handle.names.floor(id);
-    const floor = (await this.#handle.command(key, ["GET", key])) as string | null;
+    const floor = await this.#handle.command<string | null>("GET", this.#handle.names.floor(id));
     // Either the session is there, and then it counts by itself, or it cannot be made any more with that place.
     if (!(await this.#index.fence(id, floor ?? "0"))) await this.#index.settleOne(id);
     await this.#release([place]);
   }
 
   async #release(places: Place[]): Promise<void> {
-    for (const { reserved, member } of places.splice(0))
-      await this.#handle.command(reserved, ["ZREM", reserved, member]);
+    for (const { reserved, member } of places.splice(0)) await this.#handle.command("ZREM", reserved, member);
   }
 }
 

@@ -1,29 +1,17 @@
 import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { StoreCapabilities } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
-import { SessionCache } from "../rows/session-cache.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { ForkReferences } from "./fork-references.ts";
-import { LeaseScripts } from "./lease-scripts.ts";
+import type { LeaseScripts } from "./lease-scripts.ts";
 import { Listing } from "./listing.ts";
-import { Quota } from "./quota.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { RedisEraser } from "./redis-eraser.ts";
 import { RedisPort } from "./redis-port.ts";
+import type { RedisStoreOptions } from "./redis-store.ts";
 import { Removal } from "./removal.ts";
 import type { Segment } from "./segments.ts";
-import { SessionIndex } from "./session-index.ts";
-import { SessionMaker } from "./session-maker.ts";
 import type { StoredSession } from "./stored-session.ts";
 import { SessionWatchers } from "./session-watchers.ts";
-
-/** How a driver is set up. */
-export interface RedisDriverOptions {
-  /** What time it is; without it, the system's clock, and for leases the server's. */
-  readonly clock: (() => Date) | undefined;
-  /** After how long without an append a session runs out, as a backstop. */
-  readonly ttlSeconds: number | undefined;
-}
 
 /** Keeps sessions in Redis. What is written of a session is written by one script. */
 export class RedisDriver extends RowDriver<Segment, StoredSession> implements StoreDriver {
@@ -41,21 +29,13 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
   readonly #handle: RedisHandle;
   readonly #watchers: SessionWatchers;
 
-  constructor(handle: RedisHandle, options: RedisDriverOptions) {
-    const { ttlSeconds } = options;
-    const clock = options.clock ?? (() => new Date());
-    const cache = new SessionCache<StoredSession>();
-    const index = new SessionIndex(handle, { clock, ttlSeconds, load: (sessionId) => port.loadAny(sessionId) });
-    const quota = new Quota(handle, index);
-    const references = new ForkReferences(handle);
-    const leases = new LeaseScripts(handle, options.clock);
-    const maker = new SessionMaker(handle, { index, quota, references, ttlSeconds });
-    const port = new RedisPort(handle, { cache, index, leases, maker, ttlSeconds });
-    const listing = new Listing(handle, { index, port, leases });
-    const removal = new Removal(handle, { port, cache, index, quota, listing, references, clock });
-    super({ port, cache, clock, listing, removal, checkpoints: new Checkpoints(handle, port) });
-    this.leases = leases;
-    this.eraser = new RedisEraser(handle, { port, cache, index, references });
+  constructor(handle: RedisHandle, options: RedisStoreOptions) {
+    const port = new RedisPort(handle, options);
+    const { cache, clock } = port;
+    const parts = { listing: new Listing(port), removal: new Removal(port), checkpoints: new Checkpoints(port) };
+    super({ port, cache, clock, ...parts });
+    this.leases = port.leases;
+    this.eraser = new RedisEraser(port);
     this.#handle = handle;
     this.#watchers = new SessionWatchers(handle);
   }

@@ -1,25 +1,19 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { NOTHING_FOUND } from "../../session/append-plan.ts";
 import type { Entry } from "../../session/entry.ts";
-import { SessionNotFoundError } from "../../session/errors.ts";
+import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
-import type { SessionCache } from "../rows/session-cache.ts";
-import type { ForkReferences } from "./fork-references.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
-import { argsOf, placeOf, type RedisPort } from "./redis-port.ts";
-import type { SessionIndex } from "./session-index.ts";
+import type { RedisPort } from "./redis-port.ts";
 import { REPLACE } from "./session-scripts.ts";
-import { nextStamp, type StoredSession, writeHead } from "./stored-session.ts";
+import { nextStamp, writeHead } from "./stored-session.ts";
+import { argsOf, placeOf } from "./stream-rows.ts";
 
-/** What erasing needs of its store. */
-export interface EraserParts {
-  readonly port: RedisPort;
-  readonly cache: SessionCache<StoredSession>;
-  readonly index: SessionIndex;
-  readonly references: ForkReferences;
-}
+const LOOK_MS = 50;
+const REWRITE_MS_MAX = 3_600_000;
 
 /** Writes marks, and removes those without a value. KEYS: the hash. ARGV: key and value of each. */
 const WRITE_MARKS = defineScript(`
@@ -31,19 +25,19 @@ return {'ok'}`);
 /** Gives sessions other logs under other unique names, and keeps marks in a hash. */
 export class RedisEraser implements StoreEraser {
   readonly #handle: RedisHandle;
-  readonly #parts: EraserParts;
+  readonly #port: RedisPort;
   readonly #marks: string;
 
-  constructor(handle: RedisHandle, parts: EraserParts) {
-    this.#handle = handle;
-    this.#parts = parts;
-    this.#marks = handle.names.index("marks");
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#port = port;
+    this.#marks = port.handle.names.index("marks");
   }
 
   async replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
-    const { port, cache, index, references } = this.#parts;
+    const { cache, index, references } = this.#port;
     await references.finish();
-    const session = await port.load(sessionId);
+    const session = await this.#port.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);
@@ -63,7 +57,7 @@ export class RedisEraser implements StoreEraser {
 
   async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (keys.length === 0) return new Map();
-    const values = (await this.#handle.command(this.#marks, ["HMGET", this.#marks, ...keys])) as (string | null)[];
+    const values = await this.#handle.command<(string | null)[]>("HMGET", this.#marks, ...keys);
     return new Map(keys.flatMap((key, index) => (values[index] == null ? [] : [[key, values[index] as string]])));
   }
 
@@ -75,9 +69,47 @@ export class RedisEraser implements StoreEraser {
     );
   }
 
-  /** Where the server keeps a log of its commands, it is written anew without those that were undone. */
+  /**
+   * Lets the server write its files anew, those that it has, and waits until they are.
+   *
+   * @throws {SessionError} `STORE_FAILED` where it does not allow that or cannot.
+   */
   async rewrite(): Promise<void> {
-    const info = String(await this.#handle.command(this.#marks, ["INFO", "persistence"]));
-    if (/aof_enabled:1/.test(info)) await this.#handle.command(this.#marks, ["BGREWRITEAOF"]);
+    const told = await this.#persistence();
+    if (told.get("cluster_enabled") === "1")
+      throw this.#failed("is a cluster; send BGREWRITEAOF or BGSAVE to each of its nodes");
+    if (told.get("aof_enabled") === "1") await this.#write("BGREWRITEAOF", "aof_last_bgrewrite_status");
+    const [save] = Object.values(await this.#handle.command<object>("CONFIG", "GET", "save")).slice(-1);
+    if (save !== "" || Number(told.get("rdb_saves")) > 0) await this.#write("BGSAVE", "rdb_last_bgsave_status");
+  }
+
+  /** What was begun before may have the words in it, and is waited for; what others begin after that is as good as ours. */
+  async #write(command: string, status: string): Promise<void> {
+    await this.#idle();
+    try {
+      await this.#handle.command(command);
+    } catch (error) {
+      if (!(error instanceof SessionError && error.message.includes("already in progress"))) throw error;
+    }
+    if ((await this.#idle()).get(status) !== "ok") throw this.#failed(`could not finish ${command}; see its log`);
+  }
+
+  async #idle(): Promise<ReadonlyMap<string, string>> {
+    for (let waitedMs = 0; waitedMs < REWRITE_MS_MAX; waitedMs += LOOK_MS) {
+      const told = await this.#persistence();
+      const busy = ["aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress"];
+      if (busy.every((name) => told.get(name) !== "1")) return told;
+      await wait(LOOK_MS);
+    }
+    throw this.#failed("takes longer than an hour to write its files");
+  }
+
+  async #persistence(): Promise<ReadonlyMap<string, string>> {
+    const text = await this.#handle.command<string>("INFO", "persistence", "cluster");
+    return new Map(text.split("\r\n").map((line) => line.split(":", 2) as [string, string]));
+  }
+
+  #failed(problem: string): SessionError {
+    return new SessionError("STORE_FAILED", `The Redis server ${this.#handle.place} ${problem}.`);
   }
 }

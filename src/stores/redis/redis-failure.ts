@@ -18,20 +18,31 @@ const REPLIES: Readonly<Record<string, string>> = {
   BUSY: "is busy with a long script; try again in a moment",
 };
 
-/** What the code of a failed connection means. */
+const LOST =
+  "was lost in the middle of a call; whether the call was carried out is not known, so make it again with the same ids";
+const SILENT = "does not answer; check the URL and the network";
+const AWAY = "cannot be reached just now; the store goes on trying, so try again in a moment";
+
+/** What the code of a failed connection means, or the class of the error that a client throws over it. */
 const CONNECTIONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "is not there: nothing listens at that address; check the URL and that the server runs",
   ENOTFOUND: "is not there: its host has no address; check the URL",
   EAI_AGAIN: "is not there: its host has no address just now; check the URL and the network",
-  ETIMEDOUT: "does not answer; check the URL and the network",
+  ETIMEDOUT: SILENT,
+  ConnectionTimeoutError: SILENT,
+  ECONNRESET: LOST,
+  EPIPE: LOST,
+  SocketClosedUnexpectedlyError: LOST,
+  SocketTimeoutError: LOST,
+  DisconnectsClientError: LOST,
+  AbortError: LOST,
+  ClientOfflineError: AWAY,
+  ClientClosedError: AWAY,
+  MaxRetriesPerRequestError: AWAY,
 };
 
 /** Refusals of a server that can still be read. */
-const WRITES_REFUSED: ReadonlySet<string> = new Set(
-  ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word] as string),
-);
-
-const LOST = "whether the call was carried out is not known, so make it again with the same ids";
+const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word]);
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
 export function redisFailure(error: unknown, place: string): unknown {
@@ -51,57 +62,40 @@ export function isNoScript(error: unknown): boolean {
 /** Whether an error of ours says that the server takes no writes, though it can be read. */
 export function isWriteRefused(error: unknown): boolean {
   if (!(error instanceof SessionError) || !(error.cause instanceof Error)) return false;
-  return WRITES_REFUSED.has(problemOf(error.cause) ?? "");
+  return WRITES_REFUSED.includes(problemOf(error.cause) ?? "");
 }
 
 /** Whether a server was just not there, or not ready yet, so that it may answer in a moment. */
 export function isPassing(error: unknown): boolean {
-  return error instanceof Error && (isOffline(error) || isLost(error) || error.message.startsWith("LOADING "));
+  if (!(error instanceof Error)) return false;
+  const problem = problemOf(error);
+  return problem === LOST || problem === REPLIES["LOADING"] || kindOf(error) === "ClientOfflineError";
 }
 
 function problemOf(error: Error): string | null {
   const { message } = error;
   const [word = ""] = message.split(" ", 1);
-  const reply = REPLIES[word];
-  if (Object.hasOwn(REPLIES, word) && reply !== undefined) return reply;
+  if (Object.hasOwn(REPLIES, word)) return REPLIES[word] as string;
+  return ["ErrorReply", "SimpleError", "BlobError", "ReplyError"].includes(kindOf(error))
+    ? replyProblem(message)
+    : connectionProblem(error);
+}
+
+function replyProblem(message: string): string {
   // A script that is refused a command names the refusal behind its own words.
   const inside = Object.keys(REPLIES).find((name) => message.includes(`-${name} `) || message.includes(` ${name} `));
-  if (inside !== undefined && isReply(error)) return REPLIES[inside] as string;
-  if (isLost(error)) return `was lost in the middle of a call; ${LOST}`;
-  const { code } = error as { code?: unknown };
-  const codes = [code, ...(error instanceof AggregateError ? error.errors.map((each) => each?.code) : [])];
-  const connection = codes.find((each): each is string => typeof each === "string" && Object.hasOwn(CONNECTIONS, each));
-  if (connection !== undefined) return CONNECTIONS[connection] as string;
-  if (isOffline(error) || kindOf(error) === "ClientClosedError")
-    return "cannot be reached just now; the store goes on trying, so try again in a moment";
+  if (inside !== undefined) return REPLIES[inside] as string;
   if (/unknown command/i.test(message)) return "does not know a command that the store needs; use Redis 7 or Valkey";
-  return isReply(error) ? `refused a command: ${message.replace(/\.$/, "")}` : connectionProblem(error);
-}
-
-function isReply(error: Error): boolean {
-  return ["ErrorReply", "SimpleError", "BlobError", "ReplyError"].includes(kindOf(error));
-}
-
-function isOffline(error: Error): boolean {
-  return kindOf(error) === "ClientOfflineError";
-}
-
-function isLost(error: Error): boolean {
-  const { code } = error as { code?: unknown };
-  return (
-    code === "ECONNRESET" ||
-    code === "EPIPE" ||
-    ["SocketClosedUnexpectedlyError", "SocketTimeoutError", "DisconnectsClientError", "AbortError"].includes(
-      kindOf(error),
-    ) ||
-    /^Connection is closed|^Stream isn't writeable/.test(error.message)
-  );
+  return `refused a command: ${message.replace(/\.$/, "")}`;
 }
 
 function connectionProblem(error: Error): string | null {
-  if (kindOf(error) === "ConnectionTimeoutError") return CONNECTIONS.ETIMEDOUT as string;
-  if (kindOf(error) === "MaxRetriesPerRequestError")
-    return "cannot be reached just now; the store goes on trying, so try again in a moment";
+  const all = [error, ...(error instanceof AggregateError ? error.errors : [])] as { code?: unknown }[];
+  const found = [kindOf(error), ...all.map(({ code }) => String(code))].find((name) =>
+    Object.hasOwn(CONNECTIONS, name),
+  );
+  if (found !== undefined) return CONNECTIONS[found] as string;
+  if (/^Connection is closed|^Stream isn't writeable/.test(error.message)) return LOST;
   if (/certificate|SSL|TLS/i.test(error.message))
     return "could not be reached over TLS; check its certificate and the URL";
   return null;

@@ -39,20 +39,16 @@ export class RedisHandle {
     this.names = new KeyNames(prefix);
   }
 
-  command(firstKey: string, args: readonly string[]): Promise<RedisReply> {
-    return this.#send(firstKey, args, true);
+  /** Sends a command that may be repeated to where its key lives, which comes first in it. */
+  async command<Answer = RedisReply>(...args: readonly string[]): Promise<Answer> {
+    return (await this.#send(args[1] ?? "", args)) as Answer;
   }
 
   /** Runs a script, whose answer is a list. */
   async run(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<readonly RedisReply[]> {
     const [firstKey = ""] = keys;
-    const rest = [String(keys.length), ...keys, ...args];
-    const reply = this.#send(firstKey, ["EVALSHA", script.sha, ...rest], script.repeatable).catch((error) => {
-      if (!isNoScript(error)) throw error;
-      // The server has not seen it yet, or has forgotten it; nothing was run.
-      return this.#send(firstKey, ["EVAL", script.text, ...rest], script.repeatable);
-    });
-    return (await reply) as readonly RedisReply[];
+    const sent = ["EVALSHA", script.sha, String(keys.length), ...keys, ...args];
+    return (await this.#send(firstKey, sent, script)) as readonly RedisReply[];
   }
 
   async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {
@@ -65,7 +61,7 @@ export class RedisHandle {
 
   /** Resolves when the server answers. */
   async ping(): Promise<void> {
-    await this.command("", ["PING"]);
+    await this.command("PING");
   }
 
   async close(): Promise<void> {
@@ -78,13 +74,20 @@ export class RedisHandle {
   }
 
   /** A short absence of the server, as when it is restarted, is waited for, and what may be repeated sent again. */
-  async #send(firstKey: string, args: readonly string[], repeatable: boolean): Promise<RedisReply> {
-    const until = Date.now() + ABSENCE_MS_MAX;
+  async #send(firstKey: string, args: readonly string[], script?: RedisScript): Promise<RedisReply> {
+    let [sent, until] = [args, 0];
     for (;;) {
       try {
         if (this.#closed) throw storeClosed();
-        return await this.#connection.send(firstKey, args);
+        return await this.#connection.send(firstKey, sent);
       } catch (error) {
+        if (script !== undefined && isNoScript(error)) {
+          // The server has not seen it yet, or has forgotten it; nothing was run.
+          sent = ["EVAL", script.text, ...args.slice(2)];
+          continue;
+        }
+        const repeatable = script === undefined || script.repeatable;
+        until ||= Date.now() + ABSENCE_MS_MAX;
         if (!repeatable || !isPassing(error) || Date.now() >= until) throw this.failure(error);
         await wait(ABSENCE_WAIT_MS);
       }

@@ -1,46 +1,55 @@
-import type { Entry } from "../../session/entry.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { SessionError } from "../../session/errors.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
+import { sessionExists } from "../rows/row-maker.ts";
 import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
-import type { SessionCache } from "../rows/session-cache.ts";
-import type { LeaseScripts } from "./lease-scripts.ts";
+import { clipSegments } from "../rows/segments.ts";
+import { SessionCache } from "../rows/session-cache.ts";
+import { ForkReferences } from "./fork-references.ts";
+import { LeaseScripts } from "./lease-scripts.ts";
+import { isRefusal, Quota } from "./quota.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
-import { readSegments, type Segment, segmentsOf } from "./segments.ts";
-import type { SessionIndex } from "./session-index.ts";
-import type { SessionMaker } from "./session-maker.ts";
-import { APPEND, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
+import type { RedisStoreOptions } from "./redis-store.ts";
+import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
+import { SessionIndex } from "./session-index.ts";
+import { APPEND, CREATE, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
+import { argsOf, placeOf, rowOf, rowsOf } from "./stream-rows.ts";
 import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
-/** What a port needs of its store. */
-export interface PortParts {
-  readonly cache: SessionCache<StoredSession>;
-  readonly index: SessionIndex;
-  readonly leases: LeaseScripts;
-  readonly maker: SessionMaker;
-  readonly ttlSeconds: number | undefined;
-}
-
+const ATTEMPTS_MAX = 20;
 const IDS_AT_ONCE = 1000;
 
 /**
- * The rows of a Redis server. Nothing is ever locked: a script writes an append if the session is as it was planned on.
- * A client may send again what was not answered, so that whoever is refused cannot be sure that nothing was written.
+ * The rows of a Redis server, and what writing them takes. Nothing is ever locked: a script writes an append if the session
+ * is as it was planned on. A client may send again what was not answered, so that whoever is refused cannot be sure that
+ * nothing was written.
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
-  readonly #handle: RedisHandle;
-  readonly #parts: PortParts;
+  readonly handle: RedisHandle;
+  readonly clock: () => Date;
+  readonly ttlSeconds: number | undefined;
+  readonly cache: SessionCache<StoredSession> = new SessionCache();
+  readonly leases: LeaseScripts;
+  readonly index: SessionIndex;
+  readonly quota: Quota;
+  readonly references: ForkReferences;
   readonly #reader: RowReader<Segment, StoredSession>;
 
-  constructor(handle: RedisHandle, parts: PortParts) {
-    this.#handle = handle;
-    this.#parts = parts;
-    this.#reader = new RowReader(this, parts.cache);
+  constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
+    this.handle = handle;
+    this.clock = clock ?? (() => new Date());
+    this.ttlSeconds = ttlSeconds;
+    this.leases = new LeaseScripts(handle, clock);
+    this.index = new SessionIndex(this);
+    this.quota = new Quota(handle, this.index);
+    this.references = new ForkReferences(handle);
+    this.#reader = new RowReader(this, this.cache);
   }
 
   async load(sessionId: string, _known?: StoredSession, deleted = false): Promise<StoredSession | null> {
@@ -50,7 +59,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   /** A session as it stands now, deleted or not; null when there is none. */
   async loadAny(sessionId: string): Promise<StoredSession | null> {
-    const { cache } = this.#parts;
+    const { cache } = this;
     const known = cache.get(sessionId);
     const [kind, ...fields] = await this.#loadAfter(sessionId, known?.stamp.text ?? "");
     if (kind === "same") return known as StoredSession;
@@ -69,18 +78,16 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async rowAt({ id, uid }: Segment, seq: number): Promise<StateRow | undefined> {
-    const [text] = await this.#handle.run(ROW_AT, this.#handle.names.all(id, uid), [placeOf(seq)]);
+    const [text] = await this.handle.run(ROW_AT, this.handle.names.all(id, uid), [placeOf(seq)]);
     return text === undefined ? undefined : rowOf(seq, text as string);
   }
 
   async findRows({ segments, head }: StoredSession, ids: readonly string[]): Promise<StoredRow[]> {
     const found: StoredRow[] = [];
     let missing = ids;
-    for (let index = segments.length - 1; index >= 0 && missing.length > 0; index--) {
-      const segment = segments[index] as Segment;
-      const end = Math.min(segment.end, head.version);
-      if (end <= segment.start) continue;
-      const rows = await this.#findIn({ ...segment, end }, missing);
+    for (const segment of clipSegments(segments, 0, head.version).reverse()) {
+      if (missing.length === 0) break;
+      const rows = await this.#findIn(segment, missing);
       found.push(...rows);
       const there = new Set(rows.map((row) => row.id));
       missing = missing.filter((each) => !there.has(each));
@@ -89,15 +96,15 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async page({ id, uid, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
-    const key = this.#handle.names.entries(id, uid);
+    const key = this.handle.names.entries(id, uid);
     const [first, last] = [placeOf(start), placeOf(end - 1)];
     const range = reverse ? ["XREVRANGE", key, last, first] : ["XRANGE", key, first, last];
-    const reply = await this.#handle.command(key, [...range, "COUNT", String(count)]);
-    return (reply as StreamReply).map(([, [, text]]) => text.slice(text.lastIndexOf("\n") + 1));
+    const reply = await this.handle.command(...range, "COUNT", String(count));
+    return rowsOf(reply).map(({ body }) => body);
   }
 
   leaseToken({ head }: StoredSession): Promise<number | null> {
-    return this.#parts.leases.tokenOf(head.header.id);
+    return this.leases.tokenOf(head.header.id);
   }
 
   async commit(
@@ -107,16 +114,19 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   ): Promise<StoredSession | "behind" | "unsure"> {
     const { stamp: before, segments, deletedAt } = session;
     const { id } = session.head.header;
-    const { index, leases, ttlSeconds } = this.#parts;
     if (deletedAt !== null) return "behind";
-    if (!session.marked) await index.mark(id, before.gen);
+    if (!session.marked) await this.index.mark(id, before.gen);
     const stamp = nextStamp(before);
-    const { names } = this.#handle;
-    const [written] = await this.#handle.run(APPEND, names.all(id, before.uid), [
-      ...[before.text, stamp.text, writeHead(place.head, stamp.gen), names.channel(id), placeOf(session.head.version)],
-      ...[String(leaseToken ?? ""), leases.clockArg(), idsUnseen ? "1" : "", String(ttlSeconds ?? "")],
-      ...argsOf(rows),
-    ]);
+    const { names } = this.handle;
+    const keys = [names.session(id), names.entries(id, before.uid), names.positions(id, before.uid)];
+    let more = "";
+    if (leaseToken !== null || idsUnseen || this.ttlSeconds !== undefined) {
+      keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
+      more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
+    }
+    const first = placeOf(session.head.version);
+    const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), more, first, ...argsOf(rows)];
+    const [written] = await this.handle.run(APPEND, keys, args);
     if (written !== 1) return "unsure";
     const { head, leafSeq, factsSeq } = place;
     return { stamp, marked: true, writtenMs: Date.now(), deletedAt, segments, head, leafSeq, factsSeq };
@@ -126,19 +136,69 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     return runLater(steps(this));
   }
 
-  make(session: NewSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
-    return this.#parts.maker.make(session, limits);
+  async make(session: NewSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
+    const { header } = session.place.head;
+    if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
+      throw sessionExists(header.id);
+    const uid = uuidv7();
+    const holder = session.origin.at(-1);
+    if (holder === undefined) return this.#makeWithin(limits, uid, session);
+    // What the fork takes must be safe before there is a fork; of one that is not made, the reference is let go again.
+    if (!(await this.references.retain(holder, header.id, uid, holder.end)))
+      throw new SessionNotFoundError(header.forkedFrom?.sessionId ?? holder.id);
+    try {
+      return await this.#makeWithin(limits, uid, session);
+    } catch (error) {
+      if (isRefusal(error)) await this.references.release(holder, uid);
+      throw error;
+    }
   }
 
   missing(seq: number): SessionError {
     return new SessionError(
       "STORE_FAILED",
-      `The Redis server ${this.#handle.place} misses entry ${seq} of a session; it was purged just now, or keys were removed.`,
+      `The Redis server ${this.handle.place} misses entry ${seq} of a session; it was purged just now, or keys were removed.`,
     );
   }
 
+  #makeWithin(limits: MakeLimits, uid: string, session: NewSession<Segment>): Promise<StoredSession> {
+    const { id, userId, forkedFrom } = session.place.head.header;
+    const counted = [
+      { part: "forks", name: forkedFrom?.sessionId, max: limits.maxForks },
+      { part: "open", name: userId, max: limits.maxOpenPerUser },
+    ] as const;
+    return this.quota.within(id, counted, (renew) => this.#make(uid, session, renew));
+  }
+
+  async #make(
+    uid: string,
+    { place, origin, rows }: NewSession<Segment>,
+    renew: () => Promise<void>,
+  ): Promise<StoredSession> {
+    const { header } = place.head;
+    const { id } = header;
+    const first = placeOf(origin.at(-1)?.end ?? 0);
+    const fixed = [String(this.ttlSeconds ?? ""), first, JSON.stringify(header), writeSegments(origin)];
+    let gen = 0;
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      await this.index.mark(id, gen);
+      const stamp = nextStamp({ uid, rev: 0, gen });
+      const args = [uid, String(gen), stamp.text, ...fixed, writeHead(place.head, gen), ...argsOf(rows)];
+      const [kind, answer] = await this.handle.run(CREATE, this.handle.names.all(id, uid), args);
+      // A client that sends again what was not answered finds its own session there.
+      if (kind === "exists" && answer !== uid) throw sessionExists(id);
+      if (kind !== "gen") {
+        const segments = segmentsOf(origin, id, uid);
+        return { ...place, stamp, marked: true, writtenMs: Date.now(), deletedAt: null, segments };
+      }
+      gen = Number(answer);
+      await renew();
+    }
+    throw new SessionBusyError(id, "others that list sessions all the time");
+  }
+
   #loadAfter(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
-    return this.#handle.run(LOAD_SESSION, this.#handle.names.all(sessionId), [stamp]);
+    return this.handle.run(LOAD_SESSION, this.handle.names.all(sessionId), [stamp]);
   }
 
   async #sessionOf(id: string, fields: readonly string[]): Promise<StoredSession> {
@@ -162,36 +222,12 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async #findIn({ id, uid, end }: Segment, ids: readonly string[]): Promise<StoredRow[]> {
-    const keys = this.#handle.names.all(id, uid);
+    const keys = this.handle.names.all(id, uid);
     const rows: StoredRow[] = [];
     for (let first = 0; first < ids.length; first += IDS_AT_ONCE) {
       const part = ids.slice(first, first + IDS_AT_ONCE);
-      rows.push(...rowsOf(await this.#handle.run(FIND, keys, [String(end), ...part])));
+      rows.push(...rowsOf(await this.handle.run(FIND, keys, [String(end), ...part])));
     }
     return rows;
   }
-}
-
-type StreamReply = readonly (readonly [place: string, fields: readonly [string, string]])[];
-
-/** Where in a stream a position is; a stream has nothing at 0. */
-export function placeOf(seq: number): string {
-  return String(seq + 1);
-}
-
-/** Rows as they are handed to a script. One value costs the server less than three. No part has a line break in it. */
-export function argsOf(rows: readonly StoredRow[]): string[] {
-  return rows.flatMap(({ id, state, body }) => [id, `${state}\n${JSON.stringify(id)}\n${body}`]);
-}
-
-/** The rows that a stream gave out. */
-export function rowsOf(reply: RedisReply): StoredRow[] {
-  return (reply as StreamReply).map(([place, [, text]]) => rowOf(Number.parseInt(place, 10) - 1, text));
-}
-
-/** Rows of earlier layouts have their id only in the entry. */
-function rowOf(seq: number, text: string): StoredRow {
-  const [state = "", second = "", body = second] = text.split("\n");
-  const known = JSON.parse(second) as string | Entry;
-  return { seq, id: typeof known === "string" ? known : known.id, state, body };
 }

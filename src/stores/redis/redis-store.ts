@@ -1,6 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
+import { checkCount } from "../complete/valid-arguments.ts";
 import { MARK_ALL } from "./index-scripts.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
@@ -36,27 +37,21 @@ const TTL_SECONDS_MAX = 10 * 366 * 86_400;
  * keys of a later version, `STORE_FAILED` for a server that cannot be used.
  */
 export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
-  const { client, prefix = "skein", ttlSeconds, clock } = checkOptions(options);
-  const url = options.url ?? DEFAULT_URL;
+  checkOptions(options);
+  const { client, url = DEFAULT_URL, prefix = "skein", ttlSeconds } = options;
   const place = client === undefined ? placeOf(url) : "of the given client";
-  const connection = client === undefined ? await connect(url, place) : connectionOf(client);
+  const refuse = (error: unknown): never => {
+    throw redisFailure(error, place);
+  };
+  const connection = client === undefined ? await openRedis(url).catch(refuse) : connectionOf(client);
   const handle = new RedisHandle(connection, place, prefix);
   try {
     await checkServer(handle, ttlSeconds);
     await checkLayout(handle);
-    const driver = new RedisDriver(handle, { clock, ttlSeconds });
-    return createStore(driver, clock === undefined ? {} : { clock });
+    return createStore(new RedisDriver(handle, options), options);
   } catch (error) {
     await handle.close();
     throw error;
-  }
-}
-
-async function connect(url: string, place: string): Promise<Awaited<ReturnType<typeof openRedis>>> {
-  try {
-    return await openRedis(url);
-  } catch (error) {
-    throw redisFailure(error, place);
   }
 }
 
@@ -64,7 +59,7 @@ async function connect(url: string, place: string): Promise<Awaited<ReturnType<t
 async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined): Promise<void> {
   let text: unknown;
   try {
-    text = await handle.command(handle.names.index("layout"), ["INFO", "memory"]);
+    text = await handle.command("INFO", "memory");
   } catch (error) {
     // Some services do not tell; nothing else depends on it.
     if (error instanceof SessionError && error.message.includes("does not allow")) return;
@@ -83,16 +78,16 @@ async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined):
 async function checkLayout(handle: RedisHandle): Promise<void> {
   const { names } = handle;
   const key = names.index("layout");
-  let version = (await handle.command(key, ["GET", key])) as string | null;
+  let version = await handle.command<string | null>("GET", key);
   if (version === null) {
-    await handle.command(key, ["SET", key, String(LAYOUT_VERSION), "NX"]);
-    version = (await handle.command(key, ["GET", key])) as string | null;
+    await handle.command("SET", key, String(LAYOUT_VERSION), "NX");
+    version = await handle.command<string | null>("GET", key);
   }
   // What earlier layouts wrote is read as it is, but the index of the first knows of no runs; a program that knows no other
   // layout must not write beside this one.
   if (version === "1") await handle.run(MARK_ALL, [names.index("unsettled"), names.index("records")], []);
   if (version === "1" || version === "2") {
-    await handle.command(key, ["SET", key, String(LAYOUT_VERSION)]);
+    await handle.command("SET", key, String(LAYOUT_VERSION));
     return;
   }
   if (Number(version) === LAYOUT_VERSION) return;
@@ -102,7 +97,7 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   );
 }
 
-function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
+function checkOptions(options: RedisStoreOptions): void {
   if (typeof options !== "object" || options === null) throw invalid("options", show(options));
   const { url, client, prefix, ttlSeconds, clock } = options;
   if (url !== undefined && client !== undefined)
@@ -110,13 +105,8 @@ function checkOptions(options: RedisStoreOptions): RedisStoreOptions {
   if (client !== undefined && !isRedisClient(client)) throw invalid("client", show(client));
   if (prefix !== undefined && !(typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)))
     throw invalid("prefix", show(prefix));
-  if (
-    ttlSeconds !== undefined &&
-    !(Number.isSafeInteger(ttlSeconds) && ttlSeconds > 0 && ttlSeconds <= TTL_SECONDS_MAX)
-  )
-    throw invalid("ttlSeconds", show(ttlSeconds));
+  if (ttlSeconds !== undefined) checkCount(ttlSeconds, "ttlSeconds", 1, TTL_SECONDS_MAX);
   if (clock !== undefined && typeof clock !== "function") throw invalid("clock", show(clock));
-  return options;
 }
 
 /** The address in a URL, without the user and the password, which no message may show. */

@@ -1,61 +1,45 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import { isOpen } from "../../session/query.ts";
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
-import type { ForkReferences } from "./fork-references.ts";
-import type { SessionCache } from "../rows/session-cache.ts";
-import type { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
-import type { Quota } from "./quota.ts";
-import type { SessionIndex } from "./session-index.ts";
 import { PURGE, SET_DELETED } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 
-/** What removing sessions needs of its store. */
-export interface RemovalParts {
-  readonly port: RedisPort;
-  readonly cache: SessionCache<StoredSession>;
-  readonly index: SessionIndex;
-  readonly quota: Quota;
-  readonly listing: Listing;
-  readonly references: ForkReferences;
-  readonly clock: () => Date;
-}
-
 /** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
 export class Removal {
   readonly #handle: RedisHandle;
-  readonly #parts: RemovalParts;
+  readonly #port: RedisPort;
 
-  constructor(handle: RedisHandle, parts: RemovalParts) {
-    this.#handle = handle;
-    this.#parts = parts;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#port = port;
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#setDeleted(sessionId, this.#parts.clock().toISOString());
+    return this.#setDeleted(sessionId, this.#port.clock().toISOString());
   }
 
   async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
-    const { port, quota } = this.#parts;
-    const session = maxOpenPerUser === undefined ? null : await port.loadAny(sessionId);
-    const { header, status } = session?.head ?? {};
-    const opens = session?.deletedAt !== null && (status === "active" || status === "suspended");
-    const limit = { part: "open", name: opens ? header?.userId : null, max: maxOpenPerUser } as const;
-    return quota.within(sessionId, [limit], () => this.#setDeleted(sessionId, ""));
+    const session = maxOpenPerUser === undefined ? null : await this.#port.loadAny(sessionId);
+    const opens = session !== null && session.deletedAt !== null && isOpen(session.head);
+    const limit = { part: "open", name: opens ? session.head.header.userId : null, max: maxOpenPerUser } as const;
+    return this.#port.quota.within(sessionId, [limit], () => this.#setDeleted(sessionId, ""));
   }
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
-    const { port, listing, references } = this.#parts;
+    const { index, references } = this.#port;
     await references.finish();
     if (sessionId !== undefined) return (await this.#purgeOne(sessionId, before)) ? 1 : 0;
+    await index.settle();
     let purged = 0;
-    for await (const ids of listing.deletedBefore(before)) {
+    for await (const ids of index.before("deleted-at", before)) {
       for (const id of ids) {
-        const mine = userId === undefined || (await port.loadAny(id))?.head.header.userId === userId;
+        const mine = userId === undefined || (await this.#port.loadAny(id))?.head.header.userId === userId;
         if (mine && (await this.#purgeOne(id, before))) purged += 1;
       }
     }
@@ -66,16 +50,16 @@ export class Removal {
     const { names } = this.#handle;
     const call = uuidv7();
     return this.#inGeneration(sessionId, async ({ stamp: { uid, gen } }) => {
-      const args = [uid, String(gen), deletedAt, String(Date.now()), names.channel(sessionId), call];
+      const args = [uid, String(gen), deletedAt, String(Date.now()), call];
       const [kind] = await this.#handle.run(SET_DELETED, names.all(sessionId), args);
-      this.#parts.cache.forget(sessionId);
+      this.#port.cache.forget(sessionId);
       return kind === "gen" ? null : kind === "ok";
     });
   }
 
   /** False when the session is not there, or was brought back meanwhile. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
-    const { cache, index, references } = this.#parts;
+    const { cache, index, references } = this.#port;
     const purged = await this.#inGeneration(id, async (session) => {
       const { uid, gen } = session.stamp;
       await references.releaseDead({ id, uid });
@@ -92,11 +76,10 @@ export class Removal {
 
   /** Does something to a session that is marked for it; null means that the mark no longer counts. */
   async #inGeneration(id: string, act: (session: StoredSession) => Promise<boolean | null>): Promise<boolean> {
-    const { port, index } = this.#parts;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      const session = await port.loadAny(id);
+      const session = await this.#port.loadAny(id);
       if (session === null) return false;
-      if (!session.marked) await index.mark(id, session.stamp.gen);
+      if (!session.marked) await this.#port.index.mark(id, session.stamp.gen);
       const done = await act(session);
       if (done !== null) return done;
     }

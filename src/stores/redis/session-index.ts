@@ -1,7 +1,9 @@
-import { DROP_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
-import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf } from "./index-record.ts";
+import { MOVE_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf, timedMember } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
+import type { RedisPort } from "./redis-port.ts";
 import { END_GENERATION, FENCE } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
 
@@ -17,14 +19,6 @@ const MISSING_MAX = 1000;
 /** A marked session, and what the index holds of it. */
 type Mark = readonly [id: string, gen: string, record: string | null];
 
-/** What an index needs of its store. */
-export interface IndexParts {
-  readonly clock: () => Date;
-  readonly ttlSeconds: number | undefined;
-  /** A session as it stands now, deleted or not. */
-  load(sessionId: string): Promise<StoredSession | null>;
-}
-
 /**
  * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
  *
@@ -38,19 +32,18 @@ export interface IndexParts {
  */
 export class SessionIndex {
   readonly #handle: RedisHandle;
-  readonly #parts: IndexParts;
+  readonly #port: RedisPort;
   /** Since when a mark is known to have no session. */
   readonly #missing = new Map<string, number>();
 
-  constructor(handle: RedisHandle, parts: IndexParts) {
-    this.#handle = handle;
-    this.#parts = parts;
+  constructor(port: RedisPort) {
+    this.#handle = port.handle;
+    this.#port = port;
   }
 
   /** Must be done before a generation of a session is written to. */
   async mark(id: string, gen: number): Promise<void> {
-    const key = this.#handle.names.index("unsettled");
-    await this.#handle.command(key, ["ZADD", key, "GT", String(gen), id]);
+    await this.#handle.command("ZADD", this.#handle.names.index("unsettled"), "GT", String(gen), id);
   }
 
   /** Brings the index up to date with everything that was written until now. */
@@ -78,11 +71,11 @@ export class SessionIndex {
       const some = marks.slice(first, first + AT_ONCE);
       await Promise.all(some.map((mark) => attempt(mark[0], this.#settleMark(mark))));
     }
-    const { clock, ttlSeconds } = this.#parts;
+    const { clock, ttlSeconds } = this.#port;
     if (ttlSeconds === undefined) return refusals;
     // Sessions whose time has run out are gone without having said so.
     const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
-    for await (const ids of this.pages(this.#handle.names.index("updated"), "-", false, AT_ONCE, `(${end}`))
+    for await (const ids of this.before("updated", end, AT_ONCE))
       await Promise.all(ids.map((id) => attempt(id, this.settleOne(id))));
     return refusals;
   }
@@ -92,19 +85,27 @@ export class SessionIndex {
     await this.#refresh(id, await this.#recordOf(id));
   }
 
-  /** The sessions of a sorted part of the index, in pages. */
-  async *pages(
+  /** The sessions of a sorted part of the index whose time is before another, the oldest first, in pages. */
+  before(part: string, time: string, wanted: number = MEMBERS_AT_ONCE_MAX): AsyncGenerator<readonly string[]> {
+    return this.#pages(this.#handle.names.index(part), "-", [`(${time}`, "BYLEX"], wanted);
+  }
+
+  /** The sessions of a sorted part after a place, or all of them, the newest first, in pages. */
+  after(key: string, place: ListPosition | null, wanted: number): AsyncGenerator<readonly string[]> {
+    const from = place === null ? "+" : `(${timedMember(place.modifiedAt, place.id)}`;
+    return this.#pages(key, from, ["-", "BYLEX", "REV"], wanted);
+  }
+
+  async *#pages(
     key: string,
     from: string,
-    reverse: boolean,
+    range: readonly string[],
     wanted: number,
-    to: string = reverse ? "-" : "+",
   ): AsyncGenerator<readonly string[]> {
     const size = Math.min(MEMBERS_AT_ONCE_MAX, Math.max(MEMBERS_AT_ONCE_MIN, wanted));
     let start = from;
     for (;;) {
-      const range = ["ZRANGE", key, start, to, "BYLEX", ...(reverse ? ["REV"] : []), "LIMIT", "0", String(size)];
-      const members = (await this.#handle.command(key, range)) as string[];
+      const members = await this.#handle.command<string[]>("ZRANGE", key, start, ...range, "LIMIT", "0", String(size));
       yield members.map(idOfMember);
       if (members.length < size) return;
       start = `(${members.at(-1)}`;
@@ -150,7 +151,7 @@ export class SessionIndex {
   async #refresh(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
-      const session = await this.#parts.load(id);
+      const session = await this.#port.loadAny(id);
       const replaced = await this.#replace(id, old, session === null ? null : recordOf(session));
       if (replaced || attempt === ATTEMPTS_MAX) return { session, replaced };
       old = await this.#recordOf(id);
@@ -164,7 +165,7 @@ export class SessionIndex {
     const before = old === "" ? null : (JSON.parse(old) as IndexRecord);
     const { keys, args } = this.#changes(id, before, next);
     const [replaced] = await this.#handle.run(REPLACE_RECORD, keys, [id, old, text, ...args]);
-    if (replaced === 1 && before !== null && before.uid !== next?.uid) await this.#dropCheckpoints(id, before.uid);
+    if (replaced === 1 && before !== null && before.uid !== next?.uid) await this.#moveCheckpoints(id, before, next);
     return replaced === 1;
   }
 
@@ -177,14 +178,13 @@ export class SessionIndex {
     return { keys, args: [String(removed.length), ...args] };
   }
 
-  async #dropCheckpoints(id: string, uid: string): Promise<void> {
+  async #moveCheckpoints(id: string, before: IndexRecord, next: IndexRecord | null): Promise<void> {
     const keys = [this.#handle.names.index("checkpoints"), this.#handle.names.index("checkpoints-of", id)];
-    await this.#handle.run(DROP_CHECKPOINTS, keys, [`${id} ${uid} `]);
+    await this.#handle.run(MOVE_CHECKPOINTS, keys, [`${id} ${before.uid} `, next === null ? "" : `${id} ${next.uid} `]);
   }
 
   async #recordOf(id: string): Promise<string> {
-    const key = this.#handle.names.index("records");
-    return ((await this.#handle.command(key, ["HGET", key, id])) as string | null) ?? "";
+    return (await this.#handle.command<string | null>("HGET", this.#handle.names.index("records"), id)) ?? "";
   }
 }
 

@@ -28,18 +28,21 @@ end
 local function nextOf(number) return string.format('%.0f', tonumber(number) + 1) end
 `;
 
-const ROWS = `
-local function putRows(from, first)
-  for i = from, #ARGV, 2 do
-    local at = string.format('%.0f', tonumber(first) + (i - from) / 2)
-    redis.call('XADD', entries, at, 'e', ARGV[i + 1])
-    redis.call('HSET', positions, ARGV[i], at)
-  end
-end
-local function keepFor(ttl, keys)
-  for _, key in ipairs(keys) do redis.call('EXPIRE', key, ttl) end
+/** Lua that writes the rows given from an argument on, from the place `ARGV[5]` on. To make a function of it costs more. */
+function putRows(from: number): string {
+  return `
+for i = ${from}, #ARGV, 2 do
+  local at = i == ${from} and ARGV[5] or string.format('%.0f', tonumber(ARGV[5]) + (i - ${from}) / 2)
+  redis.call('XADD', entries, at, 'e', ARGV[i + 1])
+  redis.call('HSET', positions, ARGV[i], at)
 end
 `;
+}
+
+/** Lua that lets keys run out after a time. */
+function keepFor(ttl: string, keys: string): string {
+  return `for _, key in ipairs({${keys}}) do redis.call('EXPIRE', key, ${ttl}) end`;
+}
 
 const CLOCK = `
 local function clock(now)
@@ -66,26 +69,33 @@ return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
  * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
  * Answers with 1, or 0 where it did nothing.
  *
- * ARGV: stamp, next stamp, next h, channel, first place, token or '', clock, '1' where ids may be taken,
- * ttl or '', and then id and text of each row.
+ * Most appends ask for nothing more, and then take few keys and arguments and make no function: so the server takes 11
+ * microseconds for one instead of 16, and the client has less to write.
+ *
+ * KEYS: session, entries, positions and, where more is asked for, lease, forks, checkpoints.
+ * ARGV: stamp, next stamp, next h, what more is asked for or '', first place, and then id and text of each row.
+ * More is a token or nothing, clock, '1' where ids may be taken, and ttl or nothing, with spaces between.
  */
-export const APPEND: RedisScript = sessionScript(`${ROWS}${CLOCK}
+export const APPEND: RedisScript = defineScript(`
+local session, entries, positions, lease, forks, checkpoints = unpack(KEYS)
 if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
-if ARGV[6] ~= '' then
-  local held = redis.call('HMGET', lease, 'token', 'until')
-  if held[1] ~= ARGV[6] or tonumber(held[2]) <= clock(ARGV[7]) then return {0} end
-end
-if ARGV[8] == '1' then
-  for i = 10, #ARGV, 2 do
-    if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
+local token, now, unseen, ttl = '', '', '', ''
+if ARGV[4] ~= '' then${CLOCK}
+  token, now, unseen, ttl = string.match(ARGV[4], '^(%d*) (%d*) (%d*) (%d*)$')
+  if token ~= '' then
+    local held = redis.call('HMGET', lease, 'token', 'until')
+    if held[1] ~= token or tonumber(held[2]) <= clock(now) then return {0} end
   end
 end
-putRows(10, ARGV[5])
-redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
-if ARGV[9] ~= '' and redis.call('EXISTS', forks) == 0 then
-  keepFor(ARGV[9], {session, entries, positions, lease, checkpoints})
+for i = 6, unseen == '1' and #ARGV or 0, 2 do
+  if redis.call('HEXISTS', positions, ARGV[i]) == 1 then return {0} end
 end
-redis.pcall('PUBLISH', ARGV[4], '')
+${putRows(6)}
+redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
+if ttl ~= '' and redis.call('EXISTS', forks) == 0 then
+  ${keepFor("ttl", "session, entries, positions, lease, checkpoints")}
+end
+redis.pcall('PUBLISH', session, '')
 return {1}`);
 
 /**
@@ -93,33 +103,33 @@ return {1}`);
  *
  * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, h, and then id and text of each row.
  */
-export const CREATE: RedisScript = sessionScript(`${ROWS}
+export const CREATE: RedisScript = sessionScript(`
 local uid = redis.call('HGET', session, 'uid')
 if uid then return {'exists', uid} end
 local least = redis.call('GET', floor) or '0'
 if least ~= ARGV[2] then return {'gen', least} end
 redis.call('HSET', session, 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'h', ARGV[8], 'del', '')
 redis.call('DEL', floor)
-putRows(9, ARGV[5])
-if ARGV[4] ~= '' then keepFor(ARGV[4], {session, entries, positions}) end
+${putRows(9)}
+if ARGV[4] ~= '' then ${keepFor("ARGV[4]", "session, entries, positions")} end
 return {'ok'}`);
 
 /**
  * Deletes a session or brings it back; a call that comes twice, as a client may send it again, is one.
  *
- * ARGV: uid, gen, time of deletion or '', now, channel, the name of the call.
+ * ARGV: uid, gen, time of deletion or '', now, the name of the call.
  */
 export const SET_DELETED: RedisScript = sessionScript(`${STAMP}
 local uid, rev, gen = readStamp()
 if uid ~= ARGV[1] then return {'gone'} end
 local s = redis.call('HMGET', session, 'del', 'call')
-if s[2] == ARGV[6] then return {'ok'} end
+if s[2] == ARGV[5] then return {'ok'} end
 if (s[1] == '') == (ARGV[3] == '') then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
-redis.call('HSET', session, 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[6],
-  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[6])
+redis.call('HSET', session, 'del', ARGV[3], 'dg', gen, 'dat', ARGV[4], 'call', ARGV[5],
+  'k', uid .. ' ' .. nextOf(rev) .. ' ' .. gen .. ' ' .. ARGV[5])
 if redis.call('EXISTS', lease) == 1 then redis.call('HSET', lease, 'until', '0') end
-redis.pcall('PUBLISH', ARGV[5], '')
+redis.pcall('PUBLISH', session, '')
 return {'ok'}`);
 
 /** Ends a generation of a session that was not written to since. ARGV: stamp. */
@@ -171,6 +181,10 @@ local function needed()
   end
   return string.format('%.0f', most)
 end
+local function leaveLog(segments)
+  if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', segments)
+  else redis.call('UNLINK', entries, positions) end
+end
 `;
 
 /**
@@ -203,11 +217,7 @@ if uid ~= ARGV[1] or s[1] == '' or s[1] >= ARGV[3] then return {'no'} end
 if gen ~= ARGV[2] then return {'gen'} end
 redis.call('SET', floor, nextOf(gen), 'EX', 86400)
 redis.call('UNLINK', session, checkpoints, lease)
-if redis.call('EXISTS', forks) == 1 then
-  redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
-else
-  redis.call('UNLINK', entries, positions)
-end
+leaveLog(s[2])
 return {'ok'}`,
   { repeatable: false },
 );
@@ -220,17 +230,16 @@ return {'ok'}`,
  * stamp, the new h, first place, and then id and text of each row.
  */
 export const REPLACE: RedisScript = sessionScript(
-  `${NEEDED}${ROWS}
+  `${NEEDED}
 local s = redis.call('HMGET', session, 'k', 'sg')
 if s[1] ~= ARGV[1] then return {'behind'} end
 local ttl = redis.call('TTL', session)
 redis.call('HSET', session, 'uid', ARGV[2], 'k', ARGV[3], 'h', ARGV[4], 'sg', '[]')
 if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints, KEYS[11]) end
-if redis.call('EXISTS', forks) == 1 then redis.call('HSET', remains, 'needed', needed(), 'sg', s[2])
-else redis.call('UNLINK', entries, positions) end
+leaveLog(s[2])
 entries, positions = KEYS[9], KEYS[10]
-putRows(6, ARGV[5])
-if ttl > 0 then keepFor(ttl, {entries, positions}) end
+${putRows(6)}
+if ttl > 0 then ${keepFor("ttl", "entries, positions")} end
 return {'ok'}`,
   { repeatable: false },
 );

@@ -19,7 +19,7 @@ export class SessionWatchers {
 
   async subscribe(sessionId: string, wake: () => void): Promise<Subscription> {
     const subscriber = await this.#connect();
-    const channel = this.#handle.names.channel(sessionId);
+    const channel = this.#handle.names.session(sessionId);
     // A function of its own, so that one who subscribes twice is two.
     const own = (): void => wake();
     const wakes = this.#wakes.get(channel) ?? new Set();
