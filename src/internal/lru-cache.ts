@@ -30,8 +30,8 @@ export class LruCache<Key, Value> {
   }
 
   set(key: Key, value: Value): void {
+    this.#weight += this.#weightOf(value) - this.#weightOf(this.#newer.get(key));
     this.#newer.set(key, value);
-    if (this.#weights !== null) this.#weight += this.#weights.of(value);
     if (this.#newer.size < this.#limit && this.#weight < (this.#weights?.max ?? Number.POSITIVE_INFINITY)) return;
     this.#weight = 0;
     this.#older = this.#newer;
@@ -39,7 +39,12 @@ export class LruCache<Key, Value> {
   }
 
   delete(key: Key): void {
+    this.#weight -= this.#weightOf(this.#newer.get(key));
     this.#newer.delete(key);
     this.#older.delete(key);
+  }
+
+  #weightOf(value: Value | undefined): number {
+    return value === undefined ? 0 : (this.#weights?.of(value) ?? 0);
   }
 }
