@@ -3,7 +3,7 @@ import { SessionError, SessionNotFoundError, show } from "../../session/errors.t
 import { inheritedUpTo, type SessionHead } from "../../session/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { erasedAmong, hasErased, refuseErased } from "./tombstones.ts";
-import { canonicalJson, firstDifference, headerText, LogHash } from "../doctor/log-digest.ts";
+import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest, LogHash } from "../doctor/log-digest.ts";
 
 /** How a session is copied. */
 export interface CopySessionOptions {
@@ -85,12 +85,10 @@ class SessionCopy {
     await this.#refuseErased(head);
     await this.#checkFree(checkpoints);
     const source = new LogHash(head.header);
-    const target = new LogHash(head.header);
     const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
-    if (existing !== null) await this.#takeOver(head, existing, source, target);
+    if (existing !== null) await this.#takeOver(head, existing, source);
     for (let round = 1; ; round++) {
       await this.#copyUpTo(head, source);
-      await this.#readBack(head.version, source, target);
       await this.#copyCheckpoints(checkpoints);
       const later = await this.#from.listCheckpoints(this.#sessionId);
       const next = await this.#from.head(this.#sessionId);
@@ -99,9 +97,13 @@ class SessionCopy {
       if (next.version === head.version && canonicalJson(later) === canonicalJson(checkpoints)) break;
       [head, checkpoints] = [next, later];
     }
-    const { version, digest } = target.digest();
-    const { appended, forked } = { appended: this.#appended, forked: this.#forked };
-    return { sessionId: this.#sessionId, version, digest, appended, checkpoints: checkpoints.length, forked };
+    return {
+      sessionId: this.#sessionId,
+      ...(await this.#readBack(source.digest())),
+      appended: this.#appended,
+      checkpoints: checkpoints.length,
+      forked: this.#forked,
+    };
   }
 
   /** What was erased from the target must not come back. */
@@ -112,7 +114,7 @@ class SessionCopy {
       const entries: Entry[] = [];
       const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
       for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
-      const [first] = await erasedAmong(this.#to, entries);
+      const [first] = await erasedAmong(this.#to, entries, this.#from);
       if (first === undefined) continue;
       throw new SessionError(
         "ERASED",
@@ -151,7 +153,7 @@ class SessionCopy {
   }
 
   /** Compares what the target holds with the beginning of the source, and counts it as copied. */
-  async #takeOver(head: SessionHead, existing: SessionHead, source: LogHash, target: LogHash): Promise<void> {
+  async #takeOver(head: SessionHead, existing: SessionHead, source: LogHash): Promise<void> {
     if (headerText(head.header) !== headerText(existing.header)) throw this.#differs("has another header");
     if (existing.version > head.version)
       throw this.#differs(`has ${existing.version} entries, and the source ${head.version}`);
@@ -160,7 +162,6 @@ class SessionCopy {
     const position = await firstDifference(own, other, existing.version, (_, text) => {
       this.#options.signal?.throwIfAborted();
       source.add(text);
-      target.add(text);
     });
     if (position !== null) throw this.#differs(`differs from the source at position ${position} of the log`);
     this.#made = true;
@@ -194,12 +195,9 @@ class SessionCopy {
     if (batch.length > 0 || !this.#made) await flush();
   }
 
-  async #readBack(version: number, source: LogHash, target: LogHash): Promise<void> {
-    for await (const entry of this.#to.read(this.#sessionId, { after: target.version - 1, before: version })) {
-      this.#options.signal?.throwIfAborted();
-      target.add(canonicalJson(entry));
-    }
-    if (source.digest().digest === target.digest().digest) return;
+  async #readBack(source: LogDigest): Promise<LogDigest> {
+    const target = await digestOf(this.#to, this.#sessionId, { ...this.#options, version: source.version });
+    if (target?.digest === source.digest) return target;
     throw new SessionError(
       "STORE_FAILED",
       `Session ${this.#sessionId} reads differently in the target than in the source after the copy; do not use the copy, and check both stores.`,

@@ -20,13 +20,15 @@ export class FileEraser implements StoreEraser {
   replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     return guarded(async () => {
       this.#files.checkWritable();
-      return (await this.#files.writerOf(sessionId)).replace(version, entries);
+      return (await this.#files.live.existing(sessionId)).writer.replace(version, entries);
     });
   }
 
-  async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async readMarks(keys?: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const marks = await guarded(() => this.#read());
-    return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
+    return keys === undefined
+      ? marks
+      : new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
   }
 
   writeMarks(changes: ReadonlyMap<string, string | null>): Promise<void> {

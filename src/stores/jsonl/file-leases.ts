@@ -3,7 +3,7 @@ import { rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
 import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
-import { SessionBusyError } from "../../session/errors.ts";
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 import type { Places } from "./places.ts";
@@ -30,23 +30,22 @@ export class FileLeases implements LeaseTable {
   }
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
-    return guarded(async () => {
-      this.#files.checkWritable();
-      const writer = await this.#files.writerOf(sessionId);
-      return writer.exclusively(async ({ lease }) => {
-        const stored = readStored(lease);
-        if (stored !== null && isLive(stored, this.#files.now()) && !isLeft(stored))
-          throw new SessionBusyError(sessionId, `run ${stored.runId}`);
-        const expiresAt = this.#timeAfter(ttlMs);
-        const taken = { runId, token: (stored?.token ?? 0) + 1, expiresAt, holder: HOLDER };
-        await writeStored(lease, taken);
-        return infoOf(sessionId, taken);
-      });
+    this.#files.checkWritable();
+    const taken = await this.#locked(sessionId, async ({ lease }) => {
+      const stored = readStored(lease);
+      if (stored !== null && isLive(stored, this.#files.now()) && !isLeft(stored))
+        throw new SessionBusyError(sessionId, `run ${stored.runId}`);
+      const expiresAt = this.#timeAfter(ttlMs);
+      const next = { runId, token: (stored?.token ?? 0) + 1, expiresAt, holder: HOLDER };
+      await writeStored(lease, next);
+      return infoOf(sessionId, next);
     });
+    if (taken === null) throw new SessionNotFoundError(sessionId);
+    return taken;
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
-    return this.#locked(sessionId, null, async ({ lease }) => {
+    return this.#locked(sessionId, async ({ lease }) => {
       const stored = readStored(lease);
       if (stored === null || stored.token !== token || !isLive(stored, this.#files.now())) return null;
       const expiresAt = this.#timeAfter(ttlMs);
@@ -56,7 +55,7 @@ export class FileLeases implements LeaseTable {
   }
 
   async release(sessionId: string, token: number): Promise<void> {
-    return this.#locked(sessionId, undefined, ({ lease }) => endLease(lease, token, this.#files.now()));
+    await this.#locked(sessionId, ({ lease }) => endLease(lease, token, this.#files.now()));
   }
 
   async current(sessionId: string): Promise<LeaseInfo | null> {
@@ -66,11 +65,8 @@ export class FileLeases implements LeaseTable {
     });
   }
 
-  #locked<T>(sessionId: string, missing: T, task: (places: Places) => Promise<T>): Promise<T> {
-    return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
-      return file === null ? missing : this.#files.writerTo(file).exclusively(task);
-    });
+  #locked<T>(sessionId: string, task: (places: Places) => Promise<T>): Promise<T | null> {
+    return guarded(async () => (await this.#files.live.find(sessionId))?.writer.exclusively(task) ?? null);
   }
 
   #timeAfter(ms: number): string {

@@ -82,10 +82,10 @@ export class JsonlDriver implements StoreDriver {
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const held = this.#files.live.held(sessionId);
-    if (held !== null) return this.#files.writerTo(held).append(drafts, options);
+    if (held !== null) return held.writer.append(drafts, options);
     return guarded(async () => {
       this.#files.checkWritable();
-      return (await this.#files.writerOf(sessionId)).append(drafts, options);
+      return (await this.#files.live.existing(sessionId)).writer.append(drafts, options);
     });
   }
 
@@ -176,7 +176,7 @@ export class JsonlDriver implements StoreDriver {
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
     return this.#change(async () => {
-      const { places } = (await this.#files.writerOf(checkpoint.sessionId)).file;
+      const { places } = await this.#files.live.existing(checkpoint.sessionId);
       await this.#checkpoints.save(places.checkpoints, checkpoint, this.#checkpointsOutside());
     });
   }

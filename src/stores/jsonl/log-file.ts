@@ -18,18 +18,27 @@ import {
   tailAt,
 } from "./log-index.ts";
 import { type LogPart, LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { LogWriter } from "./log-writer.ts";
+import type { WriteOptions } from "./new-file.ts";
 import { type Places, placesOf } from "./places.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
 
+/** How session files are read and written. */
+export interface FileOptions extends WriteOptions {
+  /** Whether damaged ones are read as far as possible. */
+  readonly salvage: boolean;
+}
+
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
- * nothing here writes.
+ * only its writer writes.
  */
 export class LogFile {
   readonly places: Places;
-  readonly #salvages: boolean;
+  readonly #options: FileOptions;
+  #writer: LogWriter | null = null;
   #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
   #stamp: FileStamp | null = null;
@@ -41,9 +50,15 @@ export class LogFile {
   /** Whether a writer of this process holds the lock: then nobody else appends, and what is known is all there is. */
   held = false;
 
-  constructor(path: string, options: { readonly salvage: boolean }) {
+  constructor(path: string, options: FileOptions) {
     this.places = placesOf(path);
-    this.#salvages = options.salvage;
+    this.#options = options;
+  }
+
+  /** Who appends to the file, once it has been read. */
+  get writer(): LogWriter {
+    this.#writer ??= new LogWriter(this, this.#options);
+    return this.#writer;
   }
 
   /** What the log adds up to, as of the last `refresh`. */
@@ -154,6 +169,11 @@ export class LogFile {
       };
       this.#takeState(new LogState(first.identity, copy, NO_INDEX), fd, stats);
     });
+  }
+
+  /** Finishes what is queued, and lets go of the file. */
+  async close(): Promise<void> {
+    await this.#writer?.close();
   }
 
   /** Keeps only what a listing needs. */
@@ -281,7 +301,8 @@ export class LogFile {
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
       this.#takeProblem(error, before);
-      if (this.#salvages && error instanceof SessionDamagedError) this.#log = trySalvage(fd, this.places.log, before);
+      if (this.#options.salvage && error instanceof SessionDamagedError)
+        this.#log = trySalvage(fd, this.places.log, before);
     }
   }
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
-import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { SessionCapacityError, SessionError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
@@ -42,8 +42,7 @@ export async function forkSession(
   header: SessionHeader,
   options: DriverForkOptions,
 ): Promise<SessionHead> {
-  const source = await files.live.find(sourceId);
-  if (source === null) throw new SessionNotFoundError(sourceId);
+  const source = await files.live.existing(sourceId);
   const last = await lastEntry(source, sourceId, options.at);
   await checkFree(files, header.id);
   await checkForks(files, sourceId, options.maxForks);

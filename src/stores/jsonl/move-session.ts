@@ -1,7 +1,7 @@
 import { readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { makePrivateDirectory } from "../../internal/private-file.ts";
-import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { SessionError, show } from "../../session/errors.ts";
 import { endLease } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { exists, syncDirectoryOf } from "./new-file.ts";
@@ -11,7 +11,7 @@ import { missingAsNull } from "./store-failure.ts";
 
 /** Moves a session's files to the trash. Call it under the directory's lock. */
 export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<void> {
-  const writer = files.writerTo(file);
+  const { writer } = file;
   await writer.exclusively(async (places) => {
     const now = files.now();
     await endLease(places.lease, null, now);
@@ -56,11 +56,10 @@ export async function renameSession(
   sessionId: string,
   nameFor: (path: string) => string,
 ): Promise<string> {
-  const file = await files.live.find(sessionId);
-  if (file === null) throw new SessionNotFoundError(sessionId);
-  const path = nameFor(file.places.log);
-  if (path === file.places.log) return path;
-  const writer = files.writerTo(file);
+  const file = await files.live.existing(sessionId);
+  const { places, writer } = file;
+  const path = nameFor(places.log);
+  if (path === places.log) return path;
   await writer.exclusively(async ({ log }) => {
     if (await exists(path)) {
       throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; move it away first.`);
