@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../../session/entry.ts";
+import { isErased } from "../../session/erased-entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import type { SessionStore, StoreEraser } from "../../session/store.ts";
@@ -54,10 +55,11 @@ export async function erasedAmong(
     const marks = await marksOf(store, { entryIds: part.map(({ id }) => id), userIds: users });
     if (marks.size === 0) continue;
     const left = from === undefined ? new Map<string, string>() : await marksOf(from, { userIds: users });
-    for (const { id, by, timestamp, type } of part) {
-      const [user = "", entry = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
+    for (const entry of part) {
+      const { id, by, timestamp } = entry;
+      const [user = "", own = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
       const isTheirs = timestamp <= (marks.get(user) ?? "") && timestamp > (left.get(user) ?? "");
-      if (type !== "erased" && (marks.has(entry) || isTheirs)) found.add(id);
+      if ((marks.has(own) || isTheirs) && !isErased(entry)) found.add(id);
     }
   }
   return found;

@@ -1,6 +1,6 @@
-import { readdir, readFile, rename, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../internal/private-file.ts";
+import { makePrivateDirectory, openPrivateFile, replacePrivateFile } from "../../internal/private-file.ts";
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
@@ -123,11 +123,8 @@ export class CheckpointFiles {
 
   async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
     const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
-    const temporary = `${path}.tmp`;
-    await writePrivateFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
-      flush: this.#options.durability === "fsync",
-    });
-    await rename(temporary, path);
+    const text = records.map((each) => `${JSON.stringify(each)}\n`).join("");
+    await replacePrivateFile(path, text, { flush: this.#options.durability === "fsync" });
   }
 }
 

@@ -1,6 +1,6 @@
-import { readFile, rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { replacePrivateFile } from "../../internal/private-file.ts";
 import type { Entry } from "../../session/entry.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { STATE_FOLDER } from "./places.ts";
@@ -39,10 +39,8 @@ export class FileEraser implements StoreEraser {
           if (value === null) marks.delete(key);
           else marks.set(key, value);
         }
-        await makePrivateDirectory(dirname(this.#path));
         const flush = this.#files.options.durability === "fsync";
-        await writePrivateFile(`${this.#path}.tmp`, JSON.stringify([...marks]), { flush });
-        await rename(`${this.#path}.tmp`, this.#path);
+        await replacePrivateFile(this.#path, JSON.stringify([...marks]), { flush });
       }),
     );
   }

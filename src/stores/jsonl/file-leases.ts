@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs";
-import { rename } from "node:fs/promises";
-import { dirname } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
+import { replacePrivateFile } from "../../internal/private-file.ts";
 import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
@@ -113,8 +111,5 @@ function readStored(path: string): StoredLease | null {
 }
 
 async function writeStored(path: string, lease: StoredLease): Promise<void> {
-  await makePrivateDirectory(dirname(path));
-  const temporary = `${path}.tmp`;
-  await writePrivateFile(temporary, JSON.stringify(lease));
-  await rename(temporary, path);
+  await replacePrivateFile(path, JSON.stringify(lease));
 }

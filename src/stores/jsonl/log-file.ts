@@ -124,7 +124,7 @@ export class LogFile {
   /** Reads the log from its beginning, and not from its index. */
   async reload(): Promise<void> {
     await this.#exclusively(async () => {
-      const there = await this.#withFile((fd) => this.#load(fd, { useIndex: false }));
+      const there = await this.#withFile((fd) => this.#update(fd, { whole: true }));
       if (!there) throw new StaleView("The log's file is gone.");
       this.#throwProblem();
     });
@@ -241,20 +241,35 @@ export class LogFile {
     return true;
   }
 
-  async #update(fd: number): Promise<void> {
-    const stamp = stampOf(fstatSync(fd));
-    if (sameStamp(this.#stamp, stamp)) return;
-    const state = this.#log;
-    if (!(state instanceof LogState) || !this.#hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
-    try {
-      await this.#judge(fd, () => {
-        state.reach = null;
-        return foldRest(fd, state);
-      });
-    } catch (error) {
-      if (!(error instanceof WholeLogNeeded)) throw error;
-      await this.#load(fd, { useIndex: false });
+  /** Reads what is new, from the nearest place that is sure; `whole` begins with the first entry. */
+  async #update(fd: number, { whole }: { readonly whole: boolean } = { whole: false }): Promise<void> {
+    const stats = fstatSync(fd);
+    if (!whole && sameStamp(this.#stamp, stats)) return;
+    await this.#judge(fd, async () => {
+      let problem: unknown;
+      for (const start of this.#starts(fd, stats, whole)) {
+        try {
+          return await foldRest(fd, start);
+        } catch (error) {
+          // The log itself has the last word on whether it is damaged.
+          if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
+          problem = error;
+        }
+      }
+      throw problem;
+    });
+  }
+
+  /** What a fold can begin with, the nearest first: what is known of the log, what its index says, its first entry. */
+  *#starts(fd: number, stats: Stats, whole: boolean): Generator<LogState> {
+    if (!whole && this.#log instanceof LogState && this.#hasGrown(this.#log, stats, fd)) {
+      this.#log.reach = null;
+      yield this.#log;
     }
+    const { identity, ...first } = this.#start(fd, stats.ino);
+    const index = !whole && stats.size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
+    if (index !== null) yield new LogState(identity, index.point, index.reach);
+    yield new LogState(identity, first, null);
   }
 
   /** Whether the file is the log as it was, and more. */
@@ -262,21 +277,6 @@ export class LogFile {
     // The version is the one thing of a log that changes in place; whoever appends first changes it.
     if (head.header.version !== FORMAT_VERSION || identity.ino !== stamp.ino || size >= stamp.size) return false;
     return tailAt(fd, size) === this.#tail;
-  }
-
-  async #load(fd: number, { useIndex }: { readonly useIndex: boolean }): Promise<void> {
-    await this.#judge(fd, async () => {
-      const { ino, size } = fstatSync(fd);
-      const { identity, ...first } = this.#start(fd, ino);
-      const start = useIndex && size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
-      try {
-        if (start !== null) return await foldRest(fd, new LogState(identity, start.point, start.reach));
-      } catch (error) {
-        // The log itself has the last word on whether it is damaged.
-        if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
-      }
-      return foldRest(fd, new LogState(identity, first, null));
-    });
   }
 
   /** Which log an open file is, and where its first entry stands. */
@@ -307,7 +307,7 @@ export class LogFile {
   }
 
   #takeState(state: LogState, fd: number, stats: Stats): void {
-    state.touch(new Date(stats.mtimeMs).toISOString());
+    state.amend({ updatedAt: new Date(stats.mtimeMs).toISOString() });
     this.#log = state;
     this.#problem = null;
     this.#stamp = stampOf(stats);

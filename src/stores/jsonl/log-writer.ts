@@ -230,7 +230,7 @@ export class LogWriter {
     }
     if (versionAt !== null) writeSync(fd, String(FORMAT_VERSION), versionAt);
     if (this.#options.durability === "fsync") await datasync(fd);
-    state.raise(raised);
+    state.amend({ header: raised });
   }
 
   /** An index that cannot be written is left as it is, since it only saves time. */

@@ -1,5 +1,4 @@
-import { dirname, join } from "node:path";
-import { makePrivateDirectory } from "../../internal/private-file.ts";
+import { join } from "node:path";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { matchesQuery, pageOfHeads } from "../../session/query.ts";
@@ -10,7 +9,6 @@ import { LockedTurns } from "./locked-turns.ts";
 import type { FileOptions, LogFile } from "./log-file.ts";
 import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { SessionDirectory } from "./session-directory.ts";
-import { storeFailed } from "./store-failure.ts";
 
 /** How a directory of session files is kept. */
 export interface SessionFilesOptions extends FileOptions {
@@ -26,15 +24,13 @@ export class SessionFiles {
   readonly trash: SessionDirectory;
   /** Lets one caller at a time, of all processes, change which sessions the directory has. */
   readonly lock: LockedTurns;
-  readonly #lockPath: string;
 
   constructor(options: SessionFilesOptions) {
     const { directory, lockTimeoutMs } = options;
     this.options = options;
     this.live = new SessionDirectory(directory, options);
     this.trash = new SessionDirectory(join(directory, TRASH_FOLDER), options);
-    this.#lockPath = join(directory, INDEX_FOLDER, "directory.lock");
-    this.lock = new LockedTurns(this.#lockPath, {
+    this.lock = new LockedTurns(join(directory, INDEX_FOLDER, "directory.lock"), {
       lockTimeoutMs,
       busy: ({ pid, host }) =>
         new SessionError(
@@ -63,11 +59,6 @@ export class SessionFiles {
   /** Changes which sessions there are, or what is kept beside them, while no other process does. */
   async change<T>(task: () => Promise<T>): Promise<T> {
     this.checkWritable();
-    try {
-      await makePrivateDirectory(dirname(this.#lockPath));
-    } catch (cause) {
-      throw storeFailed(`${dirname(this.#lockPath)} could not be made`, cause);
-    }
     return this.lock.run(task);
   }
 
