@@ -6,7 +6,7 @@ import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { idleSince, isOpen } from "../../session/query.ts";
-import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
+import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type {
   DriverForkOptions,
   DriverPurge,
@@ -21,11 +21,12 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
-import { FileEraser } from "./file-eraser.ts";
+import { createFileEraser } from "./file-eraser.ts";
 import { FileLeases } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
@@ -55,7 +56,7 @@ const CAPABILITIES: StoreCapabilities = {
 export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: FileLeases;
-  readonly eraser: FileEraser;
+  readonly eraser: StoreEraser;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
   #tidied: Promise<void> | null = null;
@@ -65,7 +66,7 @@ export class JsonlDriver implements StoreDriver {
     this.#files = new SessionFiles(options);
     this.#checkpoints = new CheckpointFiles(options.directory, options);
     this.leases = new FileLeases(this.#files);
-    this.eraser = new FileEraser(this.#files);
+    this.eraser = createFileEraser(this.#files);
   }
 
   async create(
@@ -96,7 +97,7 @@ export class JsonlDriver implements StoreDriver {
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     type Read = Iterable<Entry | null>;
     try {
-      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.openRead(range))) {
+      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.ask((log) => log.read(range)))) {
         if (entry === null) await giveTurn();
         else yield entry;
       }
@@ -106,15 +107,19 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    return this.#with(sessionId, null, async (file) => freezeDeep(await file.getEntry(entryId)));
+    return this.#with(sessionId, null, async (file) => freezeDeep(await file.ask((log) => log.find(entryId))));
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    return this.#with(sessionId, null, async (file) => freezeDeep(await file.path(entryId)));
+    return this.#with(sessionId, null, async (file) =>
+      freezeDeep(await file.ask((log) => log.pathOf(entryId) ?? null)),
+    );
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
-    return this.#with(sessionId, NO_SETTINGS, async (file) => freezeDeep(await file.settings(last)));
+    return this.#with(sessionId, NO_SETTINGS, async (file) =>
+      freezeDeep(await readSettings(last, (seq) => file.ask((log) => log.settingsAt(seq)))),
+    );
   }
 
   async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {

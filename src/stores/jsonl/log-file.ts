@@ -1,10 +1,7 @@
 import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
-import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ReadRange } from "../../session/store-driver.ts";
 import { readHeader } from "./log-header.ts";
 import {
   type FileStamp,
@@ -17,7 +14,7 @@ import {
   stampOf,
   tailAt,
 } from "./log-index.ts";
-import { type LogPart, LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { WriteOptions } from "./new-file.ts";
 import { type Places, placesOf } from "./places.ts";
@@ -183,37 +180,8 @@ export class LogFile {
     this.#log = new LogState(identity, point, reach);
   }
 
-  /** The entry of that id, or null. Call `refresh` first. */
-  getEntry(id: string): Promise<Entry | null> {
-    return this.#ask((log) => log.find(id));
-  }
-
-  /** The path of a node; null for a fact, or when there is no such entry. Call `refresh` first. */
-  path(id: string): Promise<PathSummary | null> {
-    return this.#ask((log) => log.pathOf(id) ?? null);
-  }
-
-  /** All that was set on a path that ends in these settings. Call `refresh` first. */
-  settings(last: SettingsNode): Promise<Settings> {
-    return readSettings(last, (seq) => this.#ask((log) => log.settingsAt(seq)));
-  }
-
-  /** Opens the entries of a range; null is a moment to let others have a turn. Call `refresh` first. */
-  openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
-    return this.#ask((log) => log.read(range));
-  }
-
-  /** What of the log is its first entries. Call `refresh` first. */
-  upTo(version: number): Promise<LogPart> {
-    return this.#ask(() => this.state.upTo(version));
-  }
-
-  get #known(): LogState | SalvagedLog {
-    if (this.#log === null) throw new StaleView("The log has not been read.");
-    return this.#log;
-  }
-
-  async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
+  /** What is asked of the log, which is read through where that is needed. Call `refresh` first. */
+  async ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
     try {
       return question(this.#known);
     } catch (error) {
@@ -221,6 +189,11 @@ export class LogFile {
       await this.reload();
       return question(this.#known);
     }
+  }
+
+  get #known(): LogState | SalvagedLog {
+    if (this.#log === null) throw new StaleView("The log has not been read.");
+    return this.#log;
   }
 
   #exclusively<T>(task: () => Promise<T>): Promise<T> {

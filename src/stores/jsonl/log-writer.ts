@@ -17,7 +17,7 @@ import { readHeader } from "./log-header.ts";
 import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
-import { copyLog, replaceFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
+import { copyLog, putFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
 import type { Places } from "./places.ts";
 import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
@@ -87,7 +87,7 @@ export class LogWriter {
       // What is known of the log says what was in it; it is made again from the new one.
       await unlink(index).catch(missingAsNull);
       const clock = (): Date => new Date(head.updatedAt);
-      await replaceFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock });
+      await putFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock, replaces: true });
       this.#letGo();
       await this.#begin();
       return true;
@@ -220,11 +220,9 @@ export class LogWriter {
     const { header, versionAt } = readHeader(fd, places.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
-      await replaceFile(
-        places.log,
-        (to) => copyLog(state.identity, { offset: state.size, rest: [] }, raised, to),
-        this.#options,
-      );
+      const whole = { offset: state.size, rest: [] };
+      const options = { ...this.#options, replaces: true };
+      await putFile(places.log, (to) => copyLog(state.identity, whole, raised, to), options);
       this.#letGo();
       return this.#begin();
     }

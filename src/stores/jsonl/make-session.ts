@@ -10,7 +10,7 @@ import { isOpen } from "../../session/query.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
-import { copyLog, makeFile, writeLines } from "./new-file.ts";
+import { copyLog, putFile, writeLines } from "./new-file.ts";
 import { sessionFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 
@@ -29,7 +29,7 @@ export async function createSession(
   const { added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
   const lines = [JSON.stringify(presentHeader(header)), ...added.map(({ entry }) => formatEntry(entry))];
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  await makeFile(target, (fd) => writeLines(fd, lines), files.options);
+  await putFile(target, (fd) => writeLines(fd, lines), { ...files.options, replaces: false });
   const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
   await file.refresh();
   return file.head;
@@ -48,12 +48,12 @@ export async function forkSession(
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
-  const part = await source.upTo(version);
+  const part = await source.ask(() => source.state.upTo(version));
   const { state } = source;
   const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
-  await makeFile(path, (fd) => copyLog(state.identity, part, forked, fd), files.options);
+  await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
   const file = files.live.expect(path, header.id);
   // The source may have grown while it was copied.
   if (whole && version === state.head.version) file.adopt(state);
@@ -70,11 +70,11 @@ function presentHeader(header: SessionHeader): SessionHeader {
 async function lastEntry(source: LogFile, sourceId: string, at: string | null | undefined): Promise<Entry | null> {
   if (at === null) return null;
   if (at === undefined) {
-    const last = await source.openRead({ after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true });
-    for (const entry of last) return entry;
+    const range = { after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true };
+    for (const entry of await source.ask((log) => log.read(range))) return entry;
     return null;
   }
-  const entry = await source.getEntry(at);
+  const entry = await source.ask((log) => log.find(at));
   if (entry === null) throw new UnknownEntryError(sourceId, at);
   return entry;
 }
