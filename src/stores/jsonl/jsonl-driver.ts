@@ -10,6 +10,7 @@ import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../
 import type {
   DriverForkOptions,
   DriverPurge,
+  LeaseTable,
   ListPosition,
   ReadRange,
   StoreDriver,
@@ -27,7 +28,7 @@ import type {
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { createFileEraser } from "./file-eraser.ts";
-import { FileLeases } from "./file-leases.ts";
+import { createFileLeases } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
 import { checkOpen, createSession, forkSession } from "./make-session.ts";
@@ -55,7 +56,7 @@ const CAPABILITIES: StoreCapabilities = {
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
-  readonly leases: FileLeases;
+  readonly leases: LeaseTable;
   readonly eraser: StoreEraser;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
@@ -64,8 +65,8 @@ export class JsonlDriver implements StoreDriver {
   constructor(options: SessionFilesOptions) {
     this.capabilities = { ...CAPABILITIES, path: options.directory };
     this.#files = new SessionFiles(options);
-    this.#checkpoints = new CheckpointFiles(options.directory, options);
-    this.leases = new FileLeases(this.#files);
+    this.#checkpoints = new CheckpointFiles(this.#files);
+    this.leases = createFileLeases(this.#files);
     this.eraser = createFileEraser(this.#files);
   }
 
@@ -180,14 +181,11 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#change(async () => {
-      const { places } = await this.#files.live.existing(checkpoint.sessionId);
-      await this.#checkpoints.save(places.checkpoints, checkpoint, this.#checkpointsOutside());
-    });
+    return this.#change(() => this.#checkpoints.save(checkpoint));
   }
 
   async loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return guarded(async () => freezeDeep((await this.#findCheckpoint(id))?.checkpoint ?? null));
+    return guarded(async () => freezeDeep((await this.#checkpoints.find(id))?.checkpoint ?? null));
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
@@ -197,12 +195,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#change(async () => {
-      const found = await this.#findCheckpoint(id);
-      if (found === null) return false;
-      await this.#checkpoints.delete(found.path, id);
-      return true;
-    });
+    return this.#change(() => this.#checkpoints.delete(id));
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
@@ -246,16 +239,6 @@ export class JsonlDriver implements StoreDriver {
   /** What cannot be read of a session's file. */
   async damageOf(sessionId: string): Promise<readonly Damage[]> {
     return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
-  }
-
-  async #findCheckpoint(id: string): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
-    const found = await this.#checkpoints.find(id, this.#checkpointsOutside());
-    if (found === null) return null;
-    return (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
-  }
-
-  #checkpointsOutside(): string[] {
-    return this.#files.live.outside().map(({ places }) => places.checkpoints);
   }
 
   /** Reads of a session's file; `missing` when there is no such session. */
