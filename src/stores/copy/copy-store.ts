@@ -51,7 +51,6 @@ export interface StoreCopy {
 
 interface Planned {
   readonly header: SessionHeader;
-  readonly version: number;
   readonly deleted: boolean;
 }
 
@@ -123,7 +122,7 @@ class StoreCopying {
     const found = new Map<string, Planned>();
     const add = ({ header, version }: SessionHead, deleted: boolean): void => {
       if (this.#failures.has(header.id) || this.#copied.get(header.id) === version) return;
-      found.set(header.id, { header, version, deleted });
+      found.set(header.id, { header, deleted });
     };
     const { query = {}, includeDeleted } = this.#options;
     for await (const head of this.#sessions({ ...query })) add(head, false);

@@ -65,6 +65,5 @@ export class MemoryLog {
   /** Forgets every entry; forks keep what they begin with. */
   clear(): void {
     this.#entries = [];
-    this.#version = 0;
   }
 }
