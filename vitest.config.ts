@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const shared = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/http/*.test.ts"];
@@ -30,8 +31,8 @@ export default defineConfig({
     ],
     setupFiles: ["test/property-seed.ts"],
     pool: "forks",
-    // Much of the time is spent waiting for other processes, so that every core may have a file.
-    maxWorkers: "100%",
+    // A quarter of the time of a file is spent waiting for other processes and for leases to end.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // Only a test that hangs ends this way: how long one takes on a busy machine says nothing.
     testTimeout: 240_000,
     hookTimeout: 240_000,

@@ -54,8 +54,9 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     this.#queries = queries;
   }
 
-  async load(sessionId: string): Promise<LoadedSession | null> {
-    const sql = `SELECT ${SESSION_COLUMNS} FROM skein.sessions WHERE id = $1 AND deleted_at IS NULL`;
+  async load(sessionId: string, _known?: LoadedSession, deleted = false): Promise<LoadedSession | null> {
+    const where = `id = $1 AND deleted_at IS ${deleted ? "NOT NULL" : "NULL"}`;
+    const sql = `SELECT ${SESSION_COLUMNS} FROM skein.sessions WHERE ${where}`;
     const [row] = await this.#select<SessionRow>(sql, [sessionId]);
     return row === undefined ? null : this.sessionOf(row);
   }

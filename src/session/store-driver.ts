@@ -27,6 +27,8 @@ export interface ReadRange {
   readonly before: number;
   readonly limit: number;
   readonly reverse: boolean;
+  /** Of a deleted session instead of a live one. */
+  readonly deleted?: boolean;
 }
 
 /** A query as a driver gets it. */

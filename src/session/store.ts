@@ -57,6 +57,8 @@ export interface ReadOptions {
   readonly limit?: number;
   /** Latest first. */
   readonly reverse?: boolean;
+  /** A deleted session's log instead of a live one's; the session stays in the trash. */
+  readonly deleted?: boolean;
 }
 
 /** Which part of a log to read as texts. */

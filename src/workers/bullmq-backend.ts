@@ -184,7 +184,7 @@ function backendOn(
     queue: (name) =>
       make<BellQueue>(Queue, name, { ...base, streams: { events: { maxLen: EVENTS_MAX } } }, queueBackend),
     worker: (name, process, { concurrency, leaseMs }) => {
-      const locks = { lockDuration: leaseMs / 2, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
+      const locks = { lockDuration: leaseMs / 4, stalledInterval: STALLED_MS, maxStalledCount: STALLED_COUNT_MAX };
       return make<BellWorker>(
         Worker,
         name,

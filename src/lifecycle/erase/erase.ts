@@ -7,10 +7,9 @@ import { requestIdOf } from "../../session/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
-import { type ErasePlan, erasureKey, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
+import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedEntry } from "../../session/erased-entry.ts";
-import { returnLent } from "./found-session.ts";
 import { Pace } from "./pace.ts";
 import { planErase } from "./plan-erase.ts";
 
@@ -59,7 +58,6 @@ class Erasure {
     const { eraser } = this.#store;
     const earlier = await readPlan(eraser, this.#target);
     if (this.#options.dryRun === true) return this.#reportOf(await this.#plan(earlier));
-    await returnLent(this.#store, erasureKey(this.#target));
     let plan = earlier;
     if (earlier === null || earlier.done) {
       plan = await this.#plan(earlier);
@@ -77,12 +75,12 @@ class Erasure {
   }
 
   #plan(earlier: ErasePlan | null): Promise<ErasePlan> {
-    const { forks = "keep", dryRun = false, onProgress } = this.#options;
+    const { forks = "keep", onProgress } = this.#options;
     const looked = (sessionsDone: number): void =>
       onProgress?.({ step: "looking", sessionsDone, sessionsTotal: sessionsDone });
     const at = this.#parts.clock().toISOString();
     const [store, target, pace] = [this.#store, this.#target, this.#pace];
-    return planErase({ store, target, forks, dryRun, at, earlier, pace, looked });
+    return planErase({ store, target, forks, at, earlier, pace, looked });
   }
 
   /** Every step can be done again: what is gone already is passed over. */

@@ -2,8 +2,7 @@ import { type ArchivedFile, tarOf } from "../../internal/tar.ts";
 import type { Entry } from "../../session/entry.ts";
 import { checkName } from "../../session/id.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
-import { erasureKey } from "./erase-plan.ts";
-import { authoredBy, type FoundSession, findSessions, readFound, returnLent } from "./found-session.ts";
+import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";
 
 /** What is held about a user, as one archive, as `SessionManager.exportUser` says. */
 export async function* exportUser(store: SessionStore, userId: string, now: Date): AsyncGenerator<Uint8Array> {
@@ -15,20 +14,18 @@ async function* filesOf(store: SessionStore, userId: string, now: Date): AsyncGe
   const sessions: { file: string; sessionId: string; deleted: boolean }[] = [];
   const elsewhere: { file: string; sessionId: string }[] = [];
   const own = new Set<string>();
-  const reader = `export/${erasureKey({ userId })}`;
-  await returnLent(store, reader);
   for await (const found of findSessions(store, { userId })) {
     const { id } = found.head.header;
     const name = numbered("sessions", sessions.length, "jsonl");
     own.add(id);
     sessions.push({ file: name, sessionId: id, deleted: found.deleted });
-    yield { name, content: linesOf([found.head.header, ...(await readFound(store, found, reader))]) };
+    yield { name, content: linesOf([found.head.header, ...(await readFound(store, found))]) };
     const checkpoints = await checkpointsOf(store, found);
     if (checkpoints.length === 0) continue;
     yield { name: numbered("checkpoints", sessions.length - 1, "jsonl"), content: linesOf(checkpoints) };
   }
   const isTheirs = ({ by }: Entry): boolean => by === userId;
-  for await (const ids of authoredBy(store, userId, { read: (found) => readFound(store, found, reader), isTheirs })) {
+  for await (const ids of authoredBy(store, userId, isTheirs)) {
     for (const id of ids) {
       const head = own.has(id) ? null : await store.head(id);
       if (head === null) continue;

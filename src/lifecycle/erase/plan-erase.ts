@@ -5,15 +5,9 @@ import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
-import {
-  type ErasePlan,
-  erasureKey,
-  type PlannedCleaning,
-  type PlannedKeeping,
-  type PlannedRemoval,
-} from "./erase-plan.ts";
+import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
-import { authoredBy, type FoundSession, findSessions, type ReadThrough, readFound } from "./found-session.ts";
+import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";
 import type { Pace } from "./pace.ts";
 
 /** What planning an erasure needs. */
@@ -21,7 +15,6 @@ export interface PlanInput {
   readonly store: SessionStore;
   readonly target: EraseTarget;
   readonly forks: "keep" | "erase";
-  readonly dryRun: boolean;
   readonly at: string;
   /** The plan of an earlier erasure of the same, which says what forks have kept. */
   readonly earlier: ErasePlan | null;
@@ -118,7 +111,7 @@ class ErasePlanning {
     }
     const first = forkedFrom?.version ?? 0;
     if (related) {
-      for (const { id: entryId, seq } of await this.#read({ head, deleted })) {
+      for (const { id: entryId, seq } of await readFound(this.#store, { head, deleted })) {
         if (seq >= first) this.#owners.set(entryId, id);
       }
     }
@@ -128,11 +121,8 @@ class ErasePlanning {
   }
 
   async #findAuthored(userId: string): Promise<void> {
-    const through: ReadThrough = {
-      read: (found) => this.#read(found),
-      isTheirs: ({ id, by }) => by === userId || this.#owners.has(id),
-    };
-    for await (const ids of authoredBy(this.#store, userId, through)) {
+    const isTheirs = ({ id, by }: Entry): boolean => by === userId || this.#owners.has(id);
+    for await (const ids of authoredBy(this.#store, userId, isTheirs)) {
       for (const id of ids) {
         const found = this.#doomed.has(id) ? null : await this.#find(id);
         if (found !== null) await this.#hear(found, userId);
@@ -145,7 +135,7 @@ class ErasePlanning {
   /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
   async #hear(found: FoundSession, userId: string): Promise<void> {
     await this.#add(found);
-    const said = (await this.#read(found)).filter(({ by }) => by === userId);
+    const said = (await readFound(this.#store, found)).filter(({ by }) => by === userId);
     if (said.length === 0) return;
     this.#heard.add(found.head.header.id);
     for (const { id } of said) this.#authored.add(id);
@@ -182,7 +172,11 @@ class ErasePlanning {
       const made = [...(await this.#ancestorsOf(found.head)), ...(this.#inherits.get(id) ?? []), ...this.#keptBefore];
       const ancestors = new Set(made);
       const inherited = found.head.header.forkedFrom?.version ?? 0;
-      const { erase, kept: keeps, answers } = findWords(await this.#read(found), { ancestors, inherited }, words);
+      const {
+        erase,
+        kept: keeps,
+        answers,
+      } = findWords(await readFound(this.#store, found), { ancestors, inherited }, words);
       if (erase.size > 0) cleanings.push({ id, deleted: found.deleted, entryIds: [...erase] });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
@@ -220,10 +214,5 @@ class ErasePlanning {
 
   #list(query: Pick<SessionQuery, "userId" | "parentId">): AsyncGenerator<FoundSession> {
     return findSessions(this.#store, query);
-  }
-
-  /** A dry run leaves the trash as it is. */
-  async #read(found: FoundSession): Promise<readonly Entry[]> {
-    return found.deleted && this.#input.dryRun ? [] : readFound(this.#store, found, erasureKey(this.#input.target));
   }
 }

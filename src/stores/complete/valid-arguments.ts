@@ -110,12 +110,14 @@ export function checkWatchOptions(options: WatchOptions): void {
  */
 export function readRange(options: ReadOptions): ReadRange {
   checkOptions(options);
-  const { after = -1, before = Number.MAX_SAFE_INTEGER, limit = Number.MAX_SAFE_INTEGER, reverse = false } = options;
+  const { after = -1, before = Number.MAX_SAFE_INTEGER, limit = Number.MAX_SAFE_INTEGER } = options;
+  const { reverse = false, deleted = false } = options;
   checkCount(after, "after", -1);
   checkCount(before, "before", -1);
   checkCount(limit, "limit");
-  if (typeof reverse !== "boolean") throw invalidOption("reverse", reverse, "true or false");
-  return { after, before, limit, reverse };
+  for (const [name, value] of Object.entries({ reverse, deleted }))
+    if (typeof value !== "boolean") throw invalidOption(name, value, "true or false");
+  return { after, before, limit, reverse, deleted };
 }
 
 function checkOptions(options: unknown, name = "options"): void {

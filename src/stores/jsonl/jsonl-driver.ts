@@ -98,7 +98,8 @@ export class JsonlDriver implements StoreDriver {
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     type Read = Iterable<Entry | null>;
     try {
-      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.ask((log) => log.read(range)))) {
+      const open = (file: LogFile): Promise<Read> => file.ask((log) => log.read(range));
+      for (const entry of await this.#with<Read>(sessionId, [], open, range.deleted)) {
         if (entry === null) await giveTurn();
         else yield entry;
       }
@@ -242,10 +243,11 @@ export class JsonlDriver implements StoreDriver {
   }
 
   /** Reads of a session's file; `missing` when there is no such session. */
-  #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>): Promise<T> {
+  #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>, deleted = false): Promise<T> {
+    const directory = deleted ? this.#files.trash : this.#files.live;
     return guarded(async () => {
       for (let attempt = 1; ; attempt++) {
-        const file = this.#files.live.held(sessionId) ?? (await this.#files.live.find(sessionId));
+        const file = directory.held(sessionId) ?? (await directory.find(sessionId));
         try {
           return file === null ? missing : await task(file);
         } catch (error) {

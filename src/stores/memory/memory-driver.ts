@@ -110,7 +110,8 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    yield* this.#live(sessionId)?.log.read(range) ?? [];
+    const session = range.deleted ? this.#deleted(sessionId) : this.#live(sessionId);
+    yield* session?.log.read(range) ?? [];
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
@@ -164,8 +165,8 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
-    const session = this.#sessions.get(sessionId);
-    if (session === undefined || session.deletedAt === null) return false;
+    const session = this.#deleted(sessionId);
+    if (session === undefined) return false;
     if (isOpen(session.head)) this.#checkOpen(session.head.header.userId, maxOpenPerUser);
     session.deletedAt = null;
     return true;
@@ -262,6 +263,11 @@ export class MemoryDriver implements StoreDriver {
   #live(sessionId: string): MemorySession | undefined {
     const session = this.#sessions.get(sessionId);
     return session?.deletedAt === null ? session : undefined;
+  }
+
+  #deleted(sessionId: string): MemorySession | undefined {
+    const session = this.#sessions.get(sessionId);
+    return session?.deletedAt === null ? undefined : session;
   }
 
   #existing(sessionId: string): MemorySession {

@@ -63,10 +63,10 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     this.#writer = new EntryWriter(parts.handle);
   }
 
-  async load(sessionId: string): Promise<LoadedSession | null> {
+  async load(sessionId: string, _known?: LoadedSession, deleted = false): Promise<LoadedSession | null> {
     // A purge must wait until a fork can be seen, and an append until the one before is.
     const lock = this.#transaction === null ? "" : "FOR NO KEY UPDATE";
-    const sql = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)} WHERE id = $1 AND ${IS_LIVE} ${lock}`;
+    const sql = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)} WHERE id = $1 AND (${IS_LIVE}) <> ${deleted} ${lock}`;
     const [row] = await this.#read<SessionRow>(sql, [sessionId]);
     return row === undefined ? null : await this.sessionOf(row);
   }

@@ -43,9 +43,9 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     this.#reader = new RowReader(this, parts.cache);
   }
 
-  async load(sessionId: string): Promise<StoredSession | null> {
+  async load(sessionId: string, _known?: StoredSession, deleted = false): Promise<StoredSession | null> {
     const session = await this.loadAny(sessionId);
-    return session?.deletedAt === null ? session : null;
+    return session !== null && (session.deletedAt !== null) === deleted ? session : null;
   }
 
   /** A session as it stands now, deleted or not; null when there is none. */

@@ -102,14 +102,14 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    const session = await this.#load(sessionId);
+    const session = await this.#load(sessionId, range.deleted);
     if (session === null) return;
     for await (const page of readPages(this.#parts.port, session, range))
       for (const body of page) yield JSON.parse(body) as Entry;
   }
 
   async readJson(sessionId: string, range: ReadRange, charactersMax: number): Promise<readonly string[]> {
-    const session = await this.#load(sessionId);
+    const session = await this.#load(sessionId, range.deleted);
     const texts: string[] = [];
     if (session === null) return texts;
     let characters = 0;
@@ -184,7 +184,7 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     return this.#parts.checkpoints.delete(id);
   }
 
-  #load(sessionId: string): Promise<Session | null> {
-    return runLater(this.#reader.load(sessionId));
+  #load(sessionId: string, deleted?: boolean): Promise<Session | null> {
+    return runLater(this.#reader.load(sessionId, deleted));
   }
 }

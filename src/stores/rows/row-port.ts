@@ -54,8 +54,11 @@ export interface MakeLimits {
 export interface RowPort<Part extends LogRange, Session extends RowSession<Part>> {
   /** Whether `commit` can refuse rows whose ids the session itself has, so that nobody has to look before. */
   readonly checksIds: boolean;
-  /** A live session as it stands now, or null; what is known of it may be taken over. Under `locked`, it stays so. */
-  load(sessionId: string, known: Session | undefined): Reply<Session | null>;
+  /**
+   * A live session, or a deleted one, as it stands now, or null; what is known of it may be taken over. Under `locked`, it
+   * stays so.
+   */
+  load(sessionId: string, known: Session | undefined, deleted?: boolean): Reply<Session | null>;
   /** The row at a position of the log that a part belongs to. */
   rowAt(part: Part, seq: number): Reply<StateRow | undefined>;
   /** Rows of a session by their ids, as far as it was loaded; those that it does not have are left out. */

@@ -25,10 +25,10 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     this.cache = cache;
   }
 
-  /** A live session as it stands now, or null. */
-  *load(sessionId: string): Asking<Session | null> {
+  /** A live session, or a deleted one, as it stands now, or null. */
+  *load(sessionId: string, deleted = false): Asking<Session | null> {
     const known = this.cache.get(sessionId);
-    const session = yield* ask(this.port.load(sessionId, known));
+    const session = yield* ask(this.port.load(sessionId, known, deleted));
     if (session !== null && session !== known) this.cache.remember(session);
     return session;
   }

@@ -28,24 +28,25 @@ interface SessionRow extends Origin {
 export class SessionLog {
   readonly #handle: SqliteHandle;
   readonly #reader: RowReader<Segment, LoadedSession>;
-  readonly #locate: SqliteStatement;
+  readonly #locateLive: SqliteStatement;
+  readonly #locateDeleted: SqliteStatement;
   readonly #session: SqliteStatement;
 
   constructor(handle: SqliteHandle, reader: RowReader<Segment, LoadedSession>) {
     this.#handle = handle;
     this.#reader = reader;
     const last = "(SELECT seq FROM entries WHERE session_key = sessions.key ORDER BY seq DESC LIMIT 1)";
-    this.#locate = handle.prepare(
-      `SELECT id, key, coalesce(${last} + 1, origin_version) AS version FROM sessions WHERE id = ? AND deleted_at IS NULL`,
-    );
+    const locate = `SELECT id, key, coalesce(${last} + 1, origin_version) AS version FROM sessions WHERE id = ?`;
+    this.#locateLive = handle.prepare(`${locate} AND deleted_at IS NULL`);
+    this.#locateDeleted = handle.prepare(`${locate} AND deleted_at IS NOT NULL`);
     this.#session = handle.prepare(
       "SELECT key, origin_key, origin_version, updated_at, header FROM sessions WHERE key = ?",
     );
   }
 
-  /** A live session as it stands now, or null. */
-  load(sessionId: string): LoadedSession | null {
-    const found = this.#locate.get<SessionVersion>([sessionId]);
+  /** A live session, or a deleted one, as it stands now, or null. */
+  load(sessionId: string, deleted = false): LoadedSession | null {
+    const found = (deleted ? this.#locateDeleted : this.#locateLive).get<SessionVersion>([sessionId]);
     return found === undefined ? null : this.loadVersion(found);
   }
 

@@ -68,8 +68,8 @@ export class SqlitePort implements SqlPort<LoadedSession> {
     );
   }
 
-  load(sessionId: string): LoadedSession | null {
-    return this.log.load(sessionId);
+  load(sessionId: string, _known?: LoadedSession, deleted?: boolean): LoadedSession | null {
+    return this.log.load(sessionId, deleted);
   }
 
   rowAt({ key }: Segment, seq: number): StateRow | undefined {

@@ -40,6 +40,26 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "reads a deleted session when asked to, and leaves it deleted",
+    async run({ store }) {
+      await makeThree(store);
+      await make(store, "b");
+      const [entries, texts] = [await entriesOf(store, "a"), await store.readJson("a")];
+      assert.deepEqual(
+        [await entriesOf(store, "a", { deleted: true }), await store.readJson("a", { deleted: true })],
+        [[], []],
+      );
+      await store.delete("a");
+      assert.deepEqual(await entriesOf(store, "a", { deleted: true }), entries);
+      assert.deepEqual(await store.readJson("a", { deleted: true }), texts);
+      assert.deepEqual(await entriesOf(store, "a", { deleted: true, after: 0, limit: 1 }), entries.slice(1, 2));
+      assert.deepEqual([await entriesOf(store, "a"), await store.head("a"), await listAll(store)], [[], null, ["b"]]);
+      await store.purge({ sessionId: "a" });
+      assert.deepEqual(await entriesOf(store, "a", { deleted: true }), []);
+      await refuses(entriesOf(store, "b", { deleted: "yes" as never }), "INVALID_OPTION");
+    },
+  },
+  {
     name: "brings a deleted session back as it was",
     async run({ store }) {
       await makeThree(store);
