@@ -49,7 +49,7 @@ export async function writePlan(eraser: StoreEraser, target: EraseTarget, plan: 
 }
 
 /** What an erasure is noted under. A user's name is about a person: what stays of it does not tell it. */
-export function erasureKey(target: EraseTarget): string {
+function erasureKey(target: EraseTarget): string {
   const { userId } = target;
   if (userId === undefined) return `erase/session/${target.sessionId}`;
   return `erase/user/${createHash("sha256").update(userId).digest("hex")}`;
