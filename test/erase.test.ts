@@ -6,8 +6,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { SessionManager } from "../src/lifecycle/index.ts";
 import { erasedEntry } from "../src/session/erased-entry.ts";
-import { createHeader, type Entry, type SessionStore } from "../src/session/index.ts";
+import { createHeader, type Entry, type SessionHead, type SessionStore } from "../src/session/index.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
+import { copyStore } from "../src/stores/copy/copy-store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
@@ -139,6 +140,27 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect((await store.head("group"))?.version).toBeGreaterThan(5);
       }));
 
+    test("makes every copy of the store refuse what was erased, and keep what forks of others keep", () =>
+      inWorld(async ({ manager, forks }, store) => {
+        const backup = openMemoryStore();
+        await copySession(store, backup, "own");
+        const own = await exported(store, "own");
+        await manager.erase({ userId: ADA });
+        await using copy = await backend.open(join(directory, "copy"));
+        await using next = openMemoryStore();
+        for (const [from, to] of [
+          [store, copy],
+          [copy, next],
+          [store, copy],
+        ] as const)
+          expect((await copyStore(from, to)).failures.map(({ error }) => error.message)).toEqual([]);
+        for (const to of [copy, next]) {
+          expect((await to.heads(forks)).map(versionOf)).toEqual((await store.heads(forks)).map(versionOf));
+          await expect(copySession(backup, to, "own")).rejects.toMatchObject({ code: "ERASED" });
+          await expect(importSession(to, linesOf(own), { id: "other" })).rejects.toMatchObject({ code: "ERASED" });
+        }
+      }));
+
     test("erases one session, and leaves the others of its user", () =>
       inWorld(async ({ manager }, store) => {
         const before = await store.count({ userId: BOB });
@@ -206,6 +228,10 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect((await checkStore(store)).findings).toEqual([]);
       }));
   });
+}
+
+function versionOf(head: SessionHead | null): number | null {
+  return head?.version ?? null;
 }
 
 test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {

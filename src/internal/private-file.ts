@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename } from "node:fs/promises";
+import { dirname } from "node:path";
 
 /** How a directory is made that only its owner can look into. */
 export const PRIVATE_DIRECTORY: { readonly mode: number } = Object.freeze({ mode: 0o700 });
@@ -42,6 +43,17 @@ export async function writePrivateFile(
   } finally {
     await handle.close();
   }
+}
+
+/** Puts a text in place of a file, or of none, in one go; the directory is made where it is missing. */
+export async function replacePrivateFile(
+  path: string,
+  text: string,
+  options: { readonly flush?: boolean } = {},
+): Promise<void> {
+  await makePrivateDirectory(dirname(path));
+  await writePrivateFile(`${path}.tmp`, text, options);
+  await rename(`${path}.tmp`, path);
 }
 
 /** Takes away what others may do with an open file, where it is ours to change. */

@@ -294,8 +294,8 @@ export interface StoreEraser {
    * and leave its entries to its forks.
    */
   heirs?(sessionIds: readonly string[]): Promise<readonly (readonly [sessionId: string, heirId: string])[]>;
-  /** Small lasting notes beside the sessions, by their keys; those that are not there are left out. */
-  readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Small lasting notes beside the sessions, by their keys; those that are not there are left out. Without keys, all. */
+  readMarks(keys?: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Writes notes, and removes those that are null, all or none. */
   writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
   /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */

@@ -1,9 +1,10 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmod, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/session/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { skipBecause } from "../skip.ts";
 import { makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
 import { programPath, start } from "./program-support.ts";
 import { entriesOf } from "./store-support.ts";
@@ -45,6 +46,27 @@ describe.each(["flush", "fsync"] as const)("with durability %s", (durability) =>
     expect((await later.head("a"))?.version).toBe(ids.length + 1);
     await checkHeadIsFold(later, "a");
   });
+});
+
+test("takes an append back that could not be made to survive a power cut, and goes on", async (context) => {
+  // The system's answer to the seventh request is put in its place; it counts them by thread.
+  const inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=7"];
+  const env = { ...process.env, UV_THREADPOOL_SIZE: "1" };
+  const { error, status } = spawnSync("strace", [...inject, "true"]);
+  if (error !== undefined || status !== 0)
+    skipBecause(context, "strace is not installed, or does not work, on this machine");
+  const directory = await makeDirectory();
+  const { store, path } = await makeSession(directory, [user("before", "before")]);
+  await store.close();
+  const command = [process.execPath, programPath("jsonl-fill-disk.mjs"), directory, "fsync"];
+  const report = JSON.parse(execFileSync("strace", [...inject, ...command], { encoding: "utf8", env }));
+  expect(report).toMatchObject({ code: "STORE_FAILED", cause: "EIO", whole: true, small: true });
+  expect(report.acknowledged).toHaveLength(12);
+  expect(report.version).toBe(13);
+  const later = await openStore(directory);
+  expect((await entriesOf(later)).map(({ id }) => id)).toEqual(["before", ...report.acknowledged, "small"]);
+  expect(await readFile(path, "utf8")).not.toContain('"f-6"');
+  await checkHeadIsFold(later, "a");
 });
 
 test("two processes that append to one file lose nothing and follow each other on one path", async () => {

@@ -1,7 +1,7 @@
 import { NOTHING_FOUND, planNow } from "../../session/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/draft.ts";
 import type { Entry, EntryDraft } from "../../session/entry.ts";
-import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { LeaseLostError, SessionConflictError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
@@ -33,7 +33,6 @@ import type {
   WatchOptions,
 } from "../../session/store.ts";
 import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
-import { appendUnderLease } from "./append-under-lease.ts";
 import {
   checkAppendOptions,
   checkCount,
@@ -46,7 +45,7 @@ import {
 } from "./valid-arguments.ts";
 import { checkCheckpoint } from "./valid-checkpoint.ts";
 import { checkAggregateQuery, checkQuery } from "./valid-query.ts";
-import { HeldLease } from "./held-lease.ts";
+import { heldLease } from "./held-lease.ts";
 import { listPage } from "./list-page.ts";
 import { openLater } from "./open-later.ts";
 import { ProcessLeases } from "./process-leases.ts";
@@ -61,6 +60,7 @@ const JSON_ENTRIES_MAX = 1001;
 /** With more drafts than that, a session is not checked and made in one go. */
 const DRAFTS_AT_ONCE = 1000;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
+const NO_SUCH_VERSION = -1;
 
 /** How a store is made of a driver. */
 export interface CreateStoreOptions {
@@ -113,8 +113,7 @@ class DrivenStore implements SessionStore {
   // Not an async function: an append is the hot path, and this way the caller awaits the driver's own promise.
   append(sessionId: string, drafts: readonly EntryDraft[], options: AppendOptions = NO_OPTIONS): Promise<AppendResult> {
     try {
-      this.#openDriver();
-      checkSessionId(sessionId);
+      this.#driverFor(sessionId);
       if (options !== NO_OPTIONS) checkAppendOptions(options);
       const checked = checkDrafts(drafts, { verbatim: options.verbatim === true, by: options.by });
       if (checked.length === 0) return this.#appendNothing(sessionId);
@@ -136,8 +135,7 @@ class DrivenStore implements SessionStore {
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     return driver.head(sessionId);
   }
 
@@ -157,8 +155,7 @@ class DrivenStore implements SessionStore {
   }
 
   async readJson(sessionId: string, options: ReadJsonOptions = {}): Promise<readonly string[]> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     const { limit = JSON_ENTRIES_DEFAULT, charactersMax = Number.MAX_SAFE_INTEGER } = options;
     checkCount(charactersMax, "charactersMax");
     checkCount(limit, "limit", 0, JSON_ENTRIES_MAX);
@@ -176,28 +173,24 @@ class DrivenStore implements SessionStore {
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     checkName(entryId, "an entry");
     return driver.getEntry(sessionId, entryId);
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     checkName(entryId, "an entry");
     return driver.path(sessionId, entryId);
   }
 
   async settings(sessionId: string, path: PathSummary): Promise<Settings> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     return path.settings === null ? NO_SETTINGS : driver.settings(sessionId, path.settings);
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {
-    const driver = this.#openDriver();
-    checkSessionId(sourceId);
+    const driver = this.#driverFor(sourceId);
     checkMakeOptions(options);
     const { at, maxForks, maxOpenPerUser } = options;
     const limits = {
@@ -229,8 +222,7 @@ class DrivenStore implements SessionStore {
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     const deleted = await driver.delete(sessionId);
     this.#processLeases?.drop(sessionId);
     this.#hub.wake(sessionId);
@@ -238,8 +230,7 @@ class DrivenStore implements SessionStore {
   }
 
   async undelete(sessionId: string, options: UndeleteOptions = {}): Promise<boolean> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     checkMakeOptions(options);
     return driver.undelete(sessionId, options);
   }
@@ -267,8 +258,7 @@ class DrivenStore implements SessionStore {
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     return driver.listCheckpoints(sessionId);
   }
 
@@ -292,8 +282,7 @@ class DrivenStore implements SessionStore {
   watch(sessionId: string, options: WatchOptions = {}): AsyncIterable<Entry> {
     // Only a watch that begins after `close` is refused; one that has begun just ends then.
     const open = (): AsyncIterator<Entry> => {
-      this.#openDriver();
-      checkSessionId(sessionId);
+      this.#driverFor(sessionId);
       checkWatchOptions(options);
       return this.#hub.watch(sessionId, options);
     };
@@ -301,19 +290,17 @@ class DrivenStore implements SessionStore {
   }
 
   async lease(sessionId: string, runId: string, ttlMs: number): Promise<Lease> {
-    const driver = this.#openDriver();
-    checkSessionId(sessionId);
+    const driver = this.#driverFor(sessionId);
     checkName(runId, "a run");
     checkCount(ttlMs, "ttlMs", 1, LEASE_TTL_MS_MAX);
     if ((await driver.head(sessionId)) === null) throw new SessionNotFoundError(sessionId);
     this.#openDriver();
     const info = await this.#leases.acquire(sessionId, runId, ttlMs);
-    return new HeldLease(info, ttlMs, this.#leases, () => this.#closing !== null);
+    return heldLease(info, ttlMs, this.#leases, () => this.#closing !== null);
   }
 
   async leaseOf(sessionId: string): Promise<LeaseInfo | null> {
-    this.#openDriver();
-    checkSessionId(sessionId);
+    this.#driverFor(sessionId);
     return this.#leases.current(sessionId);
   }
 
@@ -353,11 +340,23 @@ class DrivenStore implements SessionStore {
     return this.#driver;
   }
 
+  #driverFor(sessionId: string): StoreDriver {
+    const driver = this.#openDriver();
+    checkSessionId(sessionId);
+    return driver;
+  }
+
   #appendChecked(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    if (options.guard?.leaseToken === undefined || this.#processLeases === null) {
-      return this.#openDriver().append(sessionId, drafts, options);
-    }
-    return appendUnderLease(this.#openDriver(), this.#processLeases, sessionId, drafts, options);
+    const driver = this.#openDriver();
+    const { leaseToken, ...others } = options.guard ?? {};
+    if (leaseToken === undefined || this.#processLeases === null) return driver.append(sessionId, drafts, options);
+    // The driver sees no token, and takes this word for it.
+    const asked = { ...options, guard: { ...others, holds: true } } as const;
+    if (this.#processLeases.tokenOf(sessionId) === leaseToken) return driver.append(sessionId, drafts, asked);
+    // A version that no session has lets nothing through but an exact retry, as a driver with leases of its own would.
+    return driver.append(sessionId, drafts, { ...asked, expectedVersion: NO_SUCH_VERSION }).catch((error: unknown) => {
+      throw error instanceof SessionConflictError ? new LeaseLostError(sessionId, leaseToken) : error;
+    });
   }
 
   async #appendNothing(sessionId: string): Promise<AppendResult> {

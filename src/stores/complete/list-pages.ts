@@ -1,3 +1,4 @@
+import type { SessionHead } from "../../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SessionPage, SessionQuery, SessionStore } from "../../session/store.ts";
 
@@ -16,4 +17,12 @@ export async function* listPages(
     yield page;
     cursor = page.next;
   }
+}
+
+/** The sessions that a query lists, one after the other. */
+export async function* listedHeads(
+  store: SessionStore,
+  query?: Omit<SessionQuery, "cursor">,
+): AsyncGenerator<SessionHead> {
+  for await (const { items } of listPages(store, query)) yield* items;
 }

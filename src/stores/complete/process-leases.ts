@@ -2,8 +2,6 @@ import { SessionBusyError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 
-const SWEPT_PER_ACQUIRE = 2;
-
 interface Held {
   readonly runId: string;
   readonly token: number;
@@ -21,11 +19,9 @@ export class ProcessLeases implements LeaseTable {
   }
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
-    this.#sweep();
     const live = this.#live(sessionId);
     if (live !== null) throw new SessionBusyError(sessionId, `run ${live.runId}`);
     const held = { runId, token: ++this.#lastToken, expiresMs: this.#now() + ttlMs };
-    this.#held.delete(sessionId);
     this.#held.set(sessionId, held);
     return infoOf(sessionId, held);
   }
@@ -59,15 +55,6 @@ export class ProcessLeases implements LeaseTable {
   #live(sessionId: string): Held | null {
     const held = this.#held.get(sessionId);
     return held !== undefined && held.expiresMs > this.#now() ? held : null;
-  }
-
-  /** Looks at the oldest leases only: enough to keep the table from growing with runs that never let go. */
-  #sweep(): void {
-    let seen = 0;
-    for (const [sessionId, { expiresMs }] of this.#held) {
-      if (seen++ === SWEPT_PER_ACQUIRE || expiresMs > this.#now()) return;
-      this.#held.delete(sessionId);
-    }
   }
 
   #now(): number {

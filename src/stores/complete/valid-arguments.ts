@@ -19,11 +19,13 @@ export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;
 /** After every time there is. */
 export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
-const STATUSES: ReadonlySet<unknown> = new Set<SessionStatus>(["active", "suspended", "closed", "expired"]);
+/** Every status that a session can have. */
+export const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
 
 /** Whether a value is a status, or a list of some. */
 export function isStatusFilter(value: unknown): boolean {
-  return Array.isArray(value) ? value.length > 0 && value.every((status) => STATUSES.has(status)) : STATUSES.has(value);
+  const statuses: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return statuses.length > 0 && statuses.every((status) => (STATUSES as readonly unknown[]).includes(status));
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless the value is a whole number from `min` to `max`. */
@@ -35,16 +37,17 @@ export function checkCount(
 ): asserts value is number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
   const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
-  throw new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be a whole number ${range}.`);
+  throw invalidOption(name, value, `a whole number ${range}`);
+}
+
+/** The error for an option that has another value than it may. */
+export function invalidOption(name: string, value: unknown, wanted: string): SessionError {
+  return new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be ${wanted}.`);
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless the value is a time as `toISOString` writes it. */
 export function checkTime(value: unknown, name: string): asserts value is string {
-  if (isTimestamp(value)) return;
-  throw new SessionError(
-    "INVALID_OPTION",
-    `The option ${name} is ${show(value)}; it must be an ISO-8601 time with milliseconds, in UTC.`,
-  );
+  if (!isTimestamp(value)) throw invalidOption(name, value, "an ISO-8601 time with milliseconds, in UTC");
 }
 
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
@@ -58,17 +61,12 @@ export function checkAppendOptions(options: AppendOptions): void {
   if (onto !== undefined && below !== undefined) {
     throw new SessionError("INVALID_OPTION", "An append takes onto or below, not both.");
   }
-  if (verbatim !== undefined && typeof verbatim !== "boolean") {
-    throw new SessionError("INVALID_OPTION", `The option verbatim is ${show(verbatim)}; it must be true or false.`);
-  }
+  if (verbatim !== undefined && typeof verbatim !== "boolean")
+    throw invalidOption("verbatim", verbatim, "true or false");
   if (guard === undefined) return;
   checkOptions(guard, "guard");
-  if (guard.status !== undefined && !isStatusFilter(guard.status)) {
-    throw new SessionError(
-      "INVALID_OPTION",
-      `The option guard.status is ${show(guard.status)}; it must be a status, or a list of some.`,
-    );
-  }
+  if (guard.status !== undefined && !isStatusFilter(guard.status))
+    throw invalidOption("guard.status", guard.status, "a status, or a list of some");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
     if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
   for (const name of ["noOpenRun", "holds"] as const)
@@ -101,9 +99,8 @@ export function checkMakeOptions(options: CreateOptions & ForkOptions & Undelete
 export function checkWatchOptions(options: WatchOptions): void {
   checkOptions(options);
   if (options.after !== undefined) checkCount(options.after, "after", -1);
-  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
-    throw new SessionError("INVALID_OPTION", "The option signal is not an AbortSignal.");
-  }
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+    throw invalidOption("signal", options.signal, "an AbortSignal");
 }
 
 /**
@@ -118,10 +115,8 @@ export function readRange(options: ReadOptions): ReadRange {
   checkCount(after, "after", -1);
   checkCount(before, "before", -1);
   checkCount(limit, "limit");
-  for (const [name, value] of Object.entries({ reverse, deleted })) {
-    if (typeof value === "boolean") continue;
-    throw new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be true or false.`);
-  }
+  for (const [name, value] of Object.entries({ reverse, deleted }))
+    if (typeof value !== "boolean") throw invalidOption(name, value, "true or false");
   return { after, before, limit, reverse, deleted };
 }
 

@@ -13,13 +13,24 @@ const SUBSCRIBED_POLL_MS = 5000;
 
 type WatchedDriver = Pick<StoreDriver, "head" | "read" | "subscribe">;
 
+/** Where a watch begins. */
+interface Beginning {
+  readonly end: number;
+  readonly subscription: Subscription | null;
+}
+
+interface Watcher {
+  readonly wakeup: Wakeup;
+  /** Null once it is over. */
+  beginning: Promise<Beginning> | null;
+}
+
 /** Keeps the watchers of a store, and wakes those of a session when it has grown. */
 export class WatchHub {
   readonly #driver: WatchedDriver;
   /** Other processes do not wake us, so what they append is found by looking. */
   readonly #polling: boolean;
-  readonly #watchers = new Map<string, Set<Wakeup>>();
-  readonly #starting = new Map<string, Set<Promise<unknown>>>();
+  readonly #watchers = new Map<string, Set<Watcher>>();
 
   constructor(driver: WatchedDriver, polling: boolean) {
     this.#driver = driver;
@@ -28,8 +39,7 @@ export class WatchHub {
 
   /** Tells the watchers of a session to look again. */
   wake(sessionId: string): void {
-    if (this.#watchers.size === 0) return;
-    for (const wakeup of this.#watchers.get(sessionId) ?? []) wakeup.wake();
+    for (const { wakeup } of this.#watchers.get(sessionId) ?? []) wakeup.wake();
   }
 
   /**
@@ -37,14 +47,14 @@ export class WatchHub {
    * waits for it, since otherwise an entry appended right after a watch began could count as one from before.
    */
   started(sessionId: string): Promise<unknown> | null {
-    if (this.#starting.size === 0) return null;
-    const starting = this.#starting.get(sessionId);
-    return starting === undefined ? null : Promise.allSettled(starting);
+    if (this.#watchers.size === 0) return null;
+    const starting = [...(this.#watchers.get(sessionId) ?? [])].flatMap(({ beginning }) => beginning ?? []);
+    return starting.length === 0 ? null : Promise.allSettled(starting);
   }
 
   /** Ends every watch. */
   close(): void {
-    for (const wakeups of this.#watchers.values()) for (const wakeup of wakeups) wakeup.stop();
+    for (const watchers of this.#watchers.values()) for (const { wakeup } of watchers) wakeup.stop();
   }
 
   /** The entries of a session from a position on, as they come. */
@@ -70,13 +80,16 @@ export class WatchHub {
     if (signal?.aborted) return;
     const stop = (): void => wakeup.stop();
     signal?.addEventListener("abort", stop, { once: true });
-    add(this.#watchers, sessionId, wakeup);
+    const beginning = this.#begin(sessionId, wakeup);
+    const watcher: Watcher = { wakeup, beginning };
+    const watchers = this.#watchers.get(sessionId) ?? new Set();
+    this.#watchers.set(sessionId, watchers.add(watcher));
     let subscription: Subscription | null = null;
     try {
-      const begun = await this.#begin(sessionId, wakeup);
-      const { end } = begun;
+      const begun = await beginning;
+      watcher.beginning = null;
       subscription = begun.subscription;
-      let position = after ?? end;
+      let position = after ?? begun.end;
       let pollMs = POLL_MS_MIN;
       while (!wakeup.stopped) {
         wakeup.reset();
@@ -97,7 +110,8 @@ export class WatchHub {
     } finally {
       subscription?.close();
       signal?.removeEventListener("abort", stop);
-      remove(this.#watchers, sessionId, wakeup);
+      watchers.delete(watcher);
+      if (watchers.size === 0) this.#watchers.delete(sessionId);
     }
   }
 
@@ -110,20 +124,7 @@ export class WatchHub {
    * Finds where a watch begins: with the call, so that an append which comes right after it waits until the end of the log
    * is known and the watcher will hear of what follows.
    */
-  async #begin(
-    sessionId: string,
-    wakeup: Wakeup,
-  ): Promise<{ readonly end: number; readonly subscription: Subscription | null }> {
-    const beginning = this.#subscribe(sessionId, wakeup);
-    add(this.#starting, sessionId, beginning);
-    try {
-      return await beginning;
-    } finally {
-      remove(this.#starting, sessionId, beginning);
-    }
-  }
-
-  async #subscribe(sessionId: string, wakeup: Wakeup): Promise<{ end: number; subscription: Subscription | null }> {
+  async #begin(sessionId: string, wakeup: Wakeup): Promise<Beginning> {
     const wake = (): void => wakeup.wake();
     // Without a subscription the head is asked for at once, in the call that began the watch.
     const subscription = this.#driver.subscribe === undefined ? null : await this.#driver.subscribe(sessionId, wake);
@@ -149,16 +150,4 @@ export class WatchHub {
     for await (const entry of this.#driver.read(sessionId, range)) entries.push(entry);
     return entries;
   }
-}
-
-function add<T>(sets: Map<string, Set<T>>, key: string, item: T): void {
-  const set = sets.get(key);
-  if (set === undefined) sets.set(key, new Set([item]));
-  else set.add(item);
-}
-
-function remove<T>(sets: Map<string, Set<T>>, key: string, item: T): void {
-  const set = sets.get(key);
-  set?.delete(item);
-  if (set?.size === 0) sets.delete(key);
 }

@@ -3,7 +3,7 @@ import { SessionError, SessionNotFoundError, show } from "../../session/errors.t
 import { inheritedUpTo, type SessionHead } from "../../session/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { erasedAmong, hasErased, refuseErased } from "./tombstones.ts";
-import { canonicalJson, firstDifference, headerText, LogHash } from "../doctor/log-digest.ts";
+import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";
 
 /** How a session is copied. */
 export interface CopySessionOptions {
@@ -67,9 +67,10 @@ class SessionCopy {
   readonly #to: SessionStore;
   readonly #sessionId: string;
   readonly #options: CopySessionOptions;
+  /** How many entries the target has; null while it has no such session. */
+  #version: number | null = null;
   #appended = 0;
   #forked = false;
-  #made = false;
 
   constructor(from: SessionStore, to: SessionStore, sessionId: string, options: CopySessionOptions) {
     this.#from = from;
@@ -84,24 +85,25 @@ class SessionCopy {
     let head = await this.#sourceHead();
     await this.#refuseErased(head);
     await this.#checkFree(checkpoints);
-    const source = new LogHash(head.header);
-    const target = new LogHash(head.header);
     const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
-    if (existing !== null) await this.#takeOver(head, existing, source, target);
+    if (existing !== null) await this.#takeOver(head, existing);
     for (let round = 1; ; round++) {
-      await this.#copyUpTo(head, source);
-      await this.#readBack(head.version, source, target);
+      await this.#copyUpTo(head);
       await this.#copyCheckpoints(checkpoints);
       const later = await this.#from.listCheckpoints(this.#sessionId);
-      const next = await this.#from.head(this.#sessionId);
+      const next = await this.#sourceHead();
       // A session that never rests is copied up to a version, and again by the next copy.
-      if (next === null || round === ROUNDS_MAX) break;
+      if (round === ROUNDS_MAX) break;
       if (next.version === head.version && canonicalJson(later) === canonicalJson(checkpoints)) break;
       [head, checkpoints] = [next, later];
     }
-    const { version, digest } = target.digest();
-    const { appended, forked } = { appended: this.#appended, forked: this.#forked };
-    return { sessionId: this.#sessionId, version, digest, appended, checkpoints: checkpoints.length, forked };
+    return {
+      sessionId: this.#sessionId,
+      ...(await this.#readBack(head.version)),
+      appended: this.#appended,
+      checkpoints: checkpoints.length,
+      forked: this.#forked,
+    };
   }
 
   /** What was erased from the target must not come back. */
@@ -112,7 +114,7 @@ class SessionCopy {
       const entries: Entry[] = [];
       const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
       for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
-      const [first] = await erasedAmong(this.#to, entries);
+      const [first] = await erasedAmong(this.#to, entries, this.#from);
       if (first === undefined) continue;
       throw new SessionError(
         "ERASED",
@@ -151,55 +153,48 @@ class SessionCopy {
   }
 
   /** Compares what the target holds with the beginning of the source, and counts it as copied. */
-  async #takeOver(head: SessionHead, existing: SessionHead, source: LogHash, target: LogHash): Promise<void> {
+  async #takeOver(head: SessionHead, existing: SessionHead): Promise<void> {
     if (headerText(head.header) !== headerText(existing.header)) throw this.#differs("has another header");
     if (existing.version > head.version)
       throw this.#differs(`has ${existing.version} entries, and the source ${head.version}`);
     const own = { store: this.#from, sessionId: this.#sessionId };
     const other = { store: this.#to, sessionId: this.#sessionId };
-    const position = await firstDifference(own, other, existing.version, (_, text) => {
-      this.#options.signal?.throwIfAborted();
-      source.add(text);
-      target.add(text);
-    });
+    const position = await firstDifference(own, other, existing.version, () => this.#options.signal?.throwIfAborted());
     if (position !== null) throw this.#differs(`differs from the source at position ${position} of the log`);
-    this.#made = true;
+    this.#version = existing.version;
   }
 
-  async #copyUpTo({ header, version }: SessionHead, source: LogHash): Promise<void> {
+  async #copyUpTo({ header, version: versionTotal }: SessionHead): Promise<void> {
     let batch: Entry[] = [];
     let characters = 0;
     const flush = async (): Promise<void> => {
       this.#options.signal?.throwIfAborted();
-      const start = source.version - batch.length;
-      if (!this.#made) await this.#make(() => this.#to.create(header, { entries: batch }));
-      else if (batch.length > 0)
-        await this.#to.append(this.#sessionId, batch, { expectedVersion: start, verbatim: true });
-      this.#made = true;
+      const start = this.#version;
+      if (start === null) await this.#make(() => this.#to.create(header, { entries: batch }));
+      else await this.#to.append(this.#sessionId, batch, { expectedVersion: start, verbatim: true });
+      const version = (start ?? 0) + batch.length;
+      this.#version = version;
       this.#appended += batch.length;
       batch = [];
       characters = 0;
-      const progress = { sessionId: this.#sessionId, version: source.version, versionTotal: version };
-      this.#options.onProgress?.(progress);
+      this.#options.onProgress?.({ sessionId: this.#sessionId, version, versionTotal });
     };
-    for await (const entry of this.#from.read(this.#sessionId, { after: source.version - 1, before: version })) {
-      const text = canonicalJson(entry);
-      source.add(text);
+    const after = (this.#version ?? 0) - 1;
+    for await (const entry of this.#from.read(this.#sessionId, { after, before: versionTotal })) {
       batch.push(entry);
-      characters += text.length;
+      characters += JSON.stringify(entry).length;
       if (batch.length >= BATCH_ENTRIES || characters >= BATCH_CHARACTERS) await flush();
     }
-    // Fewer entries than the head promised: the source was deleted while it was read.
-    if (source.version < version) throw new SessionNotFoundError(this.#sessionId);
-    if (batch.length > 0 || !this.#made) await flush();
+    if (batch.length > 0 || this.#version === null) await flush();
   }
 
-  async #readBack(version: number, source: LogHash, target: LogHash): Promise<void> {
-    for await (const entry of this.#to.read(this.#sessionId, { after: target.version - 1, before: version })) {
-      this.#options.signal?.throwIfAborted();
-      target.add(canonicalJson(entry));
-    }
-    if (source.digest().digest === target.digest().digest) return;
+  async #readBack(version: number): Promise<LogDigest> {
+    const options = { ...this.#options, version };
+    const source = await digestOf(this.#from, this.#sessionId, options);
+    // Fewer entries than the head promised: the source was deleted while it was read.
+    if (source?.version !== version) throw new SessionNotFoundError(this.#sessionId);
+    const target = await digestOf(this.#to, this.#sessionId, options);
+    if (target?.digest === source.digest) return target;
     throw new SessionError(
       "STORE_FAILED",
       `Session ${this.#sessionId} reads differently in the target than in the source after the copy; do not use the copy, and check both stores.`,

@@ -4,9 +4,10 @@ import type { SessionHeader } from "../../session/header.ts";
 import type { DamagedSession, SessionQuery, SessionStore } from "../../session/store.ts";
 import { checkCount } from "../complete/valid-arguments.ts";
 import { type CopyProgress, copySession } from "./copy-session.ts";
-import { listPages } from "../complete/list-pages.ts";
+import { listedHeads, listPages } from "../complete/list-pages.ts";
 import { canonicalJson } from "../doctor/log-digest.ts";
 import { refusalOf } from "../complete/store-outage.ts";
+import { carryErased } from "./tombstones.ts";
 
 /** What is copied, and how. */
 export interface CopyStoreOptions {
@@ -50,7 +51,6 @@ export interface StoreCopy {
 
 interface Planned {
   readonly header: SessionHeader;
-  readonly version: number;
   readonly deleted: boolean;
 }
 
@@ -64,6 +64,7 @@ const PASSES_MAX = 20;
  * - Started again after it was stopped or killed, it goes on where it ended.
  * - Sessions that come or grow meanwhile are copied too, up to a moment at which nothing more had come.
  * - A session that cannot be copied is told in `failures`; the others are copied.
+ * - What was erased from the source cannot be brought to the target any more, by whatever way.
  *
  * @throws {SessionError} `INVALID_OPTION`, or what a store says that does not answer any more.
  */
@@ -100,6 +101,7 @@ class StoreCopying {
     const deletedThere = this.#options.includeDeleted === true ? await deletedIn(this.#to) : new Map<string, string>();
     // A session that is appended to while a listing is read can move past the reader; the next pass finds it.
     for (let pass = 0; pass < PASSES_MAX; pass++) {
+      await carryErased(this.#from, this.#to);
       const found = await this.#collect(deletedThere);
       if (found.size === 0) break;
       for (const id of found.keys()) if (!this.#copied.has(id)) this.#planned += 1;
@@ -120,7 +122,7 @@ class StoreCopying {
     const found = new Map<string, Planned>();
     const add = ({ header, version }: SessionHead, deleted: boolean): void => {
       if (this.#failures.has(header.id) || this.#copied.get(header.id) === version) return;
-      found.set(header.id, { header, version, deleted });
+      found.set(header.id, { header, deleted });
     };
     const { query = {}, includeDeleted } = this.#options;
     for await (const head of this.#sessions({ ...query })) add(head, false);
@@ -212,9 +214,7 @@ function* sourcesFirst(sessions: ReadonlyMap<string, Planned>): Generator<Planne
 
 async function deletedIn(store: SessionStore): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  for await (const { items } of listPages(store, { deleted: true })) {
-    for (const head of items) found.set(head.header.id, identityOf(head));
-  }
+  for await (const head of listedHeads(store, { deleted: true })) found.set(head.header.id, identityOf(head));
   return found;
 }
 

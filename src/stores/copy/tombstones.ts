@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../../session/entry.ts";
+import { isErased } from "../../session/erased-entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import type { SessionStore, StoreEraser } from "../../session/store.ts";
@@ -38,28 +39,57 @@ export async function refuseErased(store: SessionStore, { id, userId, createdAt 
     );
 }
 
-/** Which of some entries were erased from a store, or are words of a user who was erased after they were said. */
-export async function erasedAmong(store: SessionStore, entries: readonly Entry[]): Promise<ReadonlySet<string>> {
+/**
+ * Which of some entries were erased from a store, or are words of a user who was erased after they were said. What is left of
+ * a user in the store that they come from, although the user was erased there too, was left on purpose and is not among them.
+ */
+export async function erasedAmong(
+  store: SessionStore,
+  entries: readonly Entry[],
+  from?: SessionStore,
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   for (let first = 0; first < entries.length; first += KEYS_AT_ONCE) {
     const part = entries.slice(first, first + KEYS_AT_ONCE);
     const users = [...new Set(part.flatMap(({ by }) => by ?? []))];
     const marks = await marksOf(store, { entryIds: part.map(({ id }) => id), userIds: users });
     if (marks.size === 0) continue;
-    for (const { id, by, timestamp, type } of part) {
-      const [user = "", entry = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
-      if (type !== "erased" && (marks.has(entry) || timestamp <= (marks.get(user) ?? ""))) found.add(id);
+    const left = from === undefined ? new Map<string, string>() : await marksOf(from, { userIds: users });
+    for (const entry of part) {
+      const { id, by, timestamp } = entry;
+      const [user = "", own = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
+      const isTheirs = timestamp <= (marks.get(user) ?? "") && timestamp > (left.get(user) ?? "");
+      if ((marks.has(own) || isTheirs) && !isErased(entry)) found.add(id);
     }
   }
   return found;
 }
 
+/** Notes in a store what was erased from another, where it can, so that a copy of that one knows it too. */
+export async function carryErased(from: SessionStore, to: SessionStore): Promise<void> {
+  const eraser = eraserOf(to);
+  if (eraser === null || !(await hasErased(from))) return;
+  const marks = [...(await from.eraser.readMarks())].filter(([key]) => key === ANY || key.startsWith(`${ANY}/`));
+  for (let first = 0; first < marks.length; first += KEYS_AT_ONCE) {
+    const part = marks.slice(first, first + KEYS_AT_ONCE);
+    const there = await eraser.readMarks(part.map(([key]) => key));
+    const later = part.filter(([key, at]) => at > (there.get(key) ?? ""));
+    if (later.length > 0) await eraser.writeMarks(new Map(later));
+  }
+}
+
 /** Whether anything was ever erased from a store; from one that cannot erase, nothing was. */
 export async function hasErased(store: SessionStore): Promise<boolean> {
+  const marks = await eraserOf(store)?.readMarks([ANY]);
+  return marks !== undefined && marks.size > 0;
+}
+
+/** What a store erases with; null for one that cannot. */
+export function eraserOf(store: SessionStore): StoreEraser | null {
   try {
-    return (await store.eraser.readMarks([ANY])).size > 0;
+    return store.eraser;
   } catch (error) {
-    if (error instanceof SessionError && error.code === "NOT_SUPPORTED") return false;
+    if (error instanceof SessionError && error.code === "NOT_SUPPORTED") return null;
     throw error;
   }
 }

@@ -1,18 +1,12 @@
-import type { SessionStatus } from "../../session/entry.ts";
 import { show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { matchesQuery, parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
-import { listPages } from "../complete/list-pages.ts";
+import { listedHeads } from "../complete/list-pages.ts";
+import { END_OF_TIME, STATUSES } from "../complete/valid-arguments.ts";
 import type { ReportFinding } from "./store-finding.ts";
-
-/** Every status that a session can have. */
-export const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
-
-/** After every time that a store can have written. */
-export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
 /** What asks for runs that have started, where nobody is said to have a session. */
 const STARTED: SessionQuery = { runs: "interrupted" };
@@ -77,23 +71,19 @@ export class ListingCheck {
   async #checkHeads(): Promise<void> {
     const wanted = this.#group({});
     const late = new Map<string, number>();
-    for await (const { items } of listPages(this.#store)) {
-      for (const item of items.filter(({ header }) => wanted.has(header.id))) {
-        const { id } = item.header;
-        const head = await this.#store.head(id);
-        if (head === null) continue;
-        if (head.version !== item.version) late.set(id, head.version);
-        else if (canonicalJson(head) !== canonicalJson(item))
-          this.#report(id, "listing", "It is listed with another head than it has.");
-      }
+    for await (const item of listedHeads(this.#store)) {
+      const { id } = item.header;
+      const head = wanted.has(id) ? await this.#store.head(id) : null;
+      if (head === null) continue;
+      if (head.version !== item.version) late.set(id, head.version);
+      else if (canonicalJson(head) !== canonicalJson(item))
+        this.#report(id, "listing", "It is listed with another head than it has.");
     }
     // A listing that is read after a head must be at least as new.
     if (late.size === 0) return;
-    for await (const { items } of listPages(this.#store)) {
-      for (const { header, version } of items) {
-        if (version < (late.get(header.id) ?? 0))
-          this.#report(header.id, "listing", `It is listed at version ${version}, which is behind its head.`);
-      }
+    for await (const { header, version } of listedHeads(this.#store)) {
+      if (version < (late.get(header.id) ?? 0))
+        this.#report(header.id, "listing", `It is listed at version ${version}, which is behind its head.`);
     }
   }
 
@@ -109,9 +99,9 @@ export class ListingCheck {
     const odd = [...missing, ...extra];
     if (odd.length === 0) return;
     // Someone may have changed the session meanwhile: only what stays wrong while nobody does is a finding.
-    const before = await this.#headsOf(odd);
+    const before = await this.#store.heads(odd);
     const again = await list();
-    const after = await this.#headsOf(odd);
+    const after = await this.#store.heads(odd);
     for (const [index, id] of odd.entries()) {
       const [earlier, head] = [before[index] ?? null, after[index] ?? null];
       if (earlier?.version !== head?.version) continue;
@@ -146,27 +136,19 @@ export class ListingCheck {
   }
 
   async #checkDeleted(): Promise<void> {
-    for await (const { items } of listPages(this.#store, { deleted: true })) {
-      for (const { header } of items) {
-        if ((await this.#store.head(header.id)) === null) continue;
-        const again = await idsListed(this.#store, { deleted: true });
-        if (again.has(header.id) && (await this.#store.head(header.id)) !== null)
-          this.#report(header.id, "listing", "It is listed as deleted, and can be opened.");
-      }
+    for await (const { header } of listedHeads(this.#store, { deleted: true })) {
+      if ((await this.#store.head(header.id)) === null) continue;
+      const again = await idsListed(this.#store, { deleted: true });
+      if (again.has(header.id) && (await this.#store.head(header.id)) !== null)
+        this.#report(header.id, "listing", "It is listed as deleted, and can be opened.");
     }
-  }
-
-  async #headsOf(ids: readonly string[]): Promise<(SessionHead | null)[]> {
-    const heads: (SessionHead | null)[] = [];
-    for (const id of ids) heads.push(await this.#store.head(id));
-    return heads;
   }
 }
 
 /** The ids that a query lists. */
 export async function idsListed(store: SessionStore, query: SessionQuery): Promise<ReadonlySet<string>> {
   const ids = new Set<string>();
-  for await (const { items } of listPages(store, query)) for (const { header } of items) ids.add(header.id);
+  for await (const { header } of listedHeads(store, query)) ids.add(header.id);
   return ids;
 }
 

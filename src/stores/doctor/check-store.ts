@@ -2,11 +2,13 @@ import { SessionError } from "../../session/errors.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { END_OF_TIME, idsListed, ListingCheck, STATUSES } from "./check-listings.ts";
+import { idsListed, ListingCheck } from "./check-listings.ts";
 import { checkSession } from "./check-session.ts";
 import { listPages } from "../complete/list-pages.ts";
+import { END_OF_TIME, STATUSES } from "../complete/valid-arguments.ts";
 import type { FindingKind, ReportFinding, StoreFinding } from "./store-finding.ts";
 import { refusalOf } from "../complete/store-outage.ts";
+import { eraserOf } from "../copy/tombstones.ts";
 
 /** What is checked, and how it is followed. */
 export interface CheckStoreOptions {
@@ -63,18 +65,8 @@ export async function checkStore(store: SessionStore, options: CheckStoreOptions
     onProgress?.({ sessionsDone: sessions, sessionsTotal: queue.size, findings: findings.length });
   }
   await listings.check(signal);
-  for (const message of await leftoversIn(store)) report(null, "leftover", message);
+  for (const message of (await eraserOf(store)?.leftovers?.()) ?? []) report(null, "leftover", message);
   return { sessions, entries, findings };
-}
-
-/** What removing has left behind, in a store that can tell. */
-async function leftoversIn(store: SessionStore): Promise<readonly string[]> {
-  try {
-    return (await store.eraser.leftovers?.()) ?? [];
-  } catch (error) {
-    if (error instanceof SessionError && error.code === "NOT_SUPPORTED") return [];
-    throw error;
-  }
 }
 
 /** Every session that some listing or index knows. */

@@ -29,37 +29,14 @@ export async function digestOf(
 ): Promise<LogDigest | null> {
   const head = await store.head(sessionId);
   if (head === null) return null;
-  const hash = new LogHash(head.header);
+  const hash = createHash("sha256").update(`${headerText(head.header)}\n`);
+  let version = 0;
   for await (const entry of store.read(sessionId, { before: options.version ?? head.version })) {
     options.signal?.throwIfAborted();
-    hash.add(canonicalJson(entry));
+    hash.update(`${canonicalJson(entry)}\n`);
+    version += 1;
   }
-  return hash.digest();
-}
-
-/** The digest of a log that is read entry by entry; it can be looked at in between. */
-export class LogHash {
-  readonly #hash = createHash("sha256");
-  #version = 0;
-
-  constructor(header: SessionHeader) {
-    this.#hash.update(`${headerText(header)}\n`);
-  }
-
-  /** How many entries it has seen. */
-  get version(): number {
-    return this.#version;
-  }
-
-  /** Takes in the next entry, as `canonicalJson` writes it. */
-  add(entryText: string): void {
-    this.#version += 1;
-    this.#hash.update(`${entryText}\n`);
-  }
-
-  digest(): LogDigest {
-    return { version: this.#version, digest: this.#hash.copy().digest("hex") };
-  }
+  return { version, digest: hash.digest("hex") };
 }
 
 /**
@@ -87,7 +64,7 @@ export async function firstDifference(
   one: { readonly store: SessionStore; readonly sessionId: string },
   other: { readonly store: SessionStore; readonly sessionId: string },
   version: number,
-  seen: (entry: Entry, text: string) => void = () => {},
+  seen: (entry: Entry) => void = () => {},
 ): Promise<number | null> {
   const others = other.store.read(other.sessionId, { before: version })[Symbol.asyncIterator]();
   let position = 0;
@@ -96,7 +73,7 @@ export async function firstDifference(
       const text = canonicalJson(entry);
       const { value, done } = await others.next();
       if (done === true || canonicalJson(value) !== text) return position;
-      seen(entry, text);
+      seen(entry);
       position += 1;
     }
     return position === version ? null : position;

@@ -1,12 +1,14 @@
-import { readdir, readFile, rename, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "../../internal/private-file.ts";
+import { makePrivateDirectory, openPrivateFile, replacePrivateFile } from "../../internal/private-file.ts";
 import { sameJson } from "../../internal/json.ts";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
-import { type WriteOptions, writeAll } from "./new-file.ts";
-import { STATE_FOLDER, TRASH_FOLDER } from "./places.ts";
+import { writeAll } from "./new-file.ts";
+import { STATE_FOLDER } from "./places.ts";
+import type { SessionDirectory } from "./session-directory.ts";
+import type { SessionFiles } from "./session-files.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
@@ -24,6 +26,11 @@ interface KnownFile {
   readonly records: number;
 }
 
+interface FoundCheckpoint {
+  readonly path: string;
+  readonly checkpoint: Checkpoint;
+}
+
 const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
 
 /**
@@ -31,30 +38,18 @@ const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints
  * others write is found by looking at the file; whoever writes must hold the directory's lock.
  */
 export class CheckpointFiles {
-  readonly #directory: string;
-  readonly #trash: string;
-  readonly #options: WriteOptions;
+  readonly #files: SessionFiles;
   readonly #known = new Map<string, KnownFile>();
   readonly #places = new Map<string, string>();
 
-  constructor(directory: string, options: WriteOptions) {
-    this.#directory = join(directory, STATE_FOLDER);
-    this.#trash = join(directory, TRASH_FOLDER, STATE_FOLDER);
-    this.#options = options;
+  constructor(files: SessionFiles) {
+    this.#files = files;
   }
 
-  /** The checkpoint of that id and the file it is in, or null. `others` are files outside of the directory. */
-  async find(
-    id: string,
-    others: readonly string[],
-  ): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
-    const place = this.#places.get(id);
-    const paths = place === undefined ? [] : [place];
-    for (const path of [...paths, ...(await filesIn(this.#directory)), ...others]) {
-      const checkpoint = (await this.#read(path)).checkpoints.get(id);
-      if (checkpoint !== undefined) return { path, checkpoint };
-    }
-    return null;
+  /** The checkpoint of that id and the file it is in; null where there is none, or its session is deleted. */
+  async find(id: string): Promise<FoundCheckpoint | null> {
+    const found = await this.#findIn(id, [this.#files.live]);
+    return found === null || (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
   }
 
   /** The checkpoints in a file, the oldest first, equal times in the order they were saved. */
@@ -66,10 +61,11 @@ export class CheckpointFiles {
   }
 
   /** @throws {SessionError} `CHECKPOINT_EXISTS` when there is one of that id with other content. */
-  async save(path: string, checkpoint: Checkpoint, others: readonly string[]): Promise<void> {
+  async save(checkpoint: Checkpoint): Promise<void> {
+    const { places } = await this.#files.live.existing(checkpoint.sessionId);
     // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
-    const found = await this.find(checkpoint.id, [...others, ...(await filesIn(this.#trash))]);
-    if (found === null) return this.#append(path, { save: checkpoint });
+    const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
+    if (found === null) return this.#append(places.checkpoints, { save: checkpoint });
     if (sameJson(found.checkpoint, checkpoint)) return;
     throw new SessionError(
       "CHECKPOINT_EXISTS",
@@ -77,8 +73,24 @@ export class CheckpointFiles {
     );
   }
 
-  async delete(path: string, id: string): Promise<void> {
-    await this.#append(path, { delete: id });
+  async delete(id: string): Promise<boolean> {
+    const found = await this.find(id);
+    if (found !== null) await this.#append(found.path, { delete: id });
+    return found !== null;
+  }
+
+  async #findIn(id: string, directories: readonly SessionDirectory[]): Promise<FoundCheckpoint | null> {
+    const known = this.#places.get(id);
+    const paths = known === undefined ? [] : [known];
+    for (const directory of directories) {
+      paths.push(...(await filesIn(join(directory.path, STATE_FOLDER))));
+      paths.push(...directory.outside().map(({ places }) => places.checkpoints));
+    }
+    for (const path of paths) {
+      const checkpoint = (await this.#read(path)).checkpoints.get(id);
+      if (checkpoint !== undefined) return { path, checkpoint };
+    }
+    return null;
   }
 
   async #read(path: string): Promise<KnownFile> {
@@ -107,7 +119,7 @@ export class CheckpointFiles {
         // What a crash left after the last whole line goes.
         await handle.truncate(end);
         writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
-        if (this.#options.durability === "fsync") await handle.sync();
+        if (this.#files.options.durability === "fsync") await handle.sync();
       } catch (error) {
         await handle.truncate(end).catch(() => {});
         throw error;
@@ -123,11 +135,8 @@ export class CheckpointFiles {
 
   async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
     const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
-    const temporary = `${path}.tmp`;
-    await writePrivateFile(temporary, records.map((each) => `${JSON.stringify(each)}\n`).join(""), {
-      flush: this.#options.durability === "fsync",
-    });
-    await rename(temporary, path);
+    const text = records.map((each) => `${JSON.stringify(each)}\n`).join("");
+    await replacePrivateFile(path, text, { flush: this.#files.options.durability === "fsync" });
   }
 }
 

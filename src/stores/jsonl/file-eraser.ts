@@ -1,52 +1,40 @@
-import { readFile, rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
-import type { Entry } from "../../session/entry.ts";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { replacePrivateFile } from "../../internal/private-file.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { STATE_FOLDER } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";
 
 /** Replaces the logs of session files, and keeps marks in a file beside them. */
-export class FileEraser implements StoreEraser {
-  readonly #files: SessionFiles;
-  readonly #path: string;
-
-  constructor(files: SessionFiles) {
-    this.#files = files;
-    this.#path = join(files.options.directory, STATE_FOLDER, "marks.json");
-  }
-
-  replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
-    return guarded(async () => {
-      this.#files.checkWritable();
-      return (await this.#files.writerOf(sessionId)).replace(version, entries);
-    });
-  }
-
-  async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const marks = await guarded(() => this.#read());
-    return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
-  }
-
-  writeMarks(changes: ReadonlyMap<string, string | null>): Promise<void> {
-    return guarded(() =>
-      this.#files.change(async () => {
-        const marks = await this.#read();
-        for (const [key, value] of changes) {
-          if (value === null) marks.delete(key);
-          else marks.set(key, value);
-        }
-        await makePrivateDirectory(dirname(this.#path));
-        const flush = this.#files.options.durability === "fsync";
-        await writePrivateFile(`${this.#path}.tmp`, JSON.stringify([...marks]), { flush });
-        await rename(`${this.#path}.tmp`, this.#path);
-      }),
-    );
-  }
-
-  async #read(): Promise<Map<string, string>> {
-    const text = await readFile(this.#path, "utf8").catch(missingAsNull);
+export function createFileEraser(files: SessionFiles): StoreEraser {
+  const path = join(files.options.directory, STATE_FOLDER, "marks.json");
+  const readAll = async (): Promise<Map<string, string>> => {
+    const text = await readFile(path, "utf8").catch(missingAsNull);
     return new Map(text === null ? [] : (JSON.parse(text) as [string, string][]));
-  }
+  };
+  return {
+    replace: (sessionId, version, entries) =>
+      guarded(async () => {
+        files.checkWritable();
+        return (await files.live.existing(sessionId)).writer.replace(version, entries);
+      }),
+    async readMarks(keys) {
+      const marks = await guarded(readAll);
+      if (keys === undefined) return marks;
+      return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
+    },
+    writeMarks: (changes) =>
+      guarded(() =>
+        files.change(async () => {
+          const marks = await readAll();
+          for (const [key, value] of changes) {
+            if (value === null) marks.delete(key);
+            else marks.set(key, value);
+          }
+          const flush = files.options.durability === "fsync";
+          await replacePrivateFile(path, JSON.stringify([...marks]), { flush });
+        }),
+      ),
+  };
 }

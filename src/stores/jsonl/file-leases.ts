@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
-import { rename } from "node:fs/promises";
-import { dirname } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../../internal/private-file.ts";
+import { replacePrivateFile } from "../../internal/private-file.ts";
 import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
-import { SessionBusyError } from "../../session/errors.ts";
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable } from "../../session/store-driver.ts";
 import type { LeaseInfo } from "../../session/store.ts";
 import type { Places } from "./places.ts";
@@ -22,60 +20,42 @@ interface StoredLease {
 const HOLDER = JSON.stringify(thisProcess);
 
 /** Leases that hold among all processes that use the directory. */
-export class FileLeases implements LeaseTable {
-  readonly #files: SessionFiles;
-
-  constructor(files: SessionFiles) {
-    this.#files = files;
-  }
-
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
-    return guarded(async () => {
-      this.#files.checkWritable();
-      const writer = await this.#files.writerOf(sessionId);
-      return writer.exclusively(async ({ lease }) => {
+export function createFileLeases(files: SessionFiles): LeaseTable {
+  const timeAfter = (ms: number): string => new Date(files.now().getTime() + ms).toISOString();
+  /** Null where there is no such session. */
+  const locked = <T>(sessionId: string, task: (places: Places) => Promise<T>): Promise<T | null> =>
+    guarded(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
+  return {
+    async acquire(sessionId, runId, ttlMs) {
+      files.checkWritable();
+      const taken = await locked(sessionId, async ({ lease }) => {
         const stored = readStored(lease);
-        if (stored !== null && isLive(stored, this.#files.now()) && !isLeft(stored))
+        if (stored !== null && isLive(stored, files.now()) && !isLeft(stored))
           throw new SessionBusyError(sessionId, `run ${stored.runId}`);
-        const expiresAt = this.#timeAfter(ttlMs);
-        const taken = { runId, token: (stored?.token ?? 0) + 1, expiresAt, holder: HOLDER };
-        await writeStored(lease, taken);
-        return infoOf(sessionId, taken);
+        const next = { runId, token: (stored?.token ?? 0) + 1, expiresAt: timeAfter(ttlMs), holder: HOLDER };
+        await writeStored(lease, next);
+        return infoOf(sessionId, next);
       });
-    });
-  }
-
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
-    return this.#locked(sessionId, null, async ({ lease }) => {
-      const stored = readStored(lease);
-      if (stored === null || stored.token !== token || !isLive(stored, this.#files.now())) return null;
-      const expiresAt = this.#timeAfter(ttlMs);
-      await writeStored(lease, { ...stored, expiresAt });
-      return expiresAt;
-    });
-  }
-
-  async release(sessionId: string, token: number): Promise<void> {
-    return this.#locked(sessionId, undefined, ({ lease }) => endLease(lease, token, this.#files.now()));
-  }
-
-  async current(sessionId: string): Promise<LeaseInfo | null> {
-    return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
-      return file === null ? null : readLease(file.places.lease, sessionId, this.#files.now());
-    });
-  }
-
-  #locked<T>(sessionId: string, missing: T, task: (places: Places) => Promise<T>): Promise<T> {
-    return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
-      return file === null ? missing : this.#files.writerTo(file).exclusively(task);
-    });
-  }
-
-  #timeAfter(ms: number): string {
-    return new Date(this.#files.now().getTime() + ms).toISOString();
-  }
+      if (taken === null) throw new SessionNotFoundError(sessionId);
+      return taken;
+    },
+    renew: (sessionId, token, ttlMs) =>
+      locked(sessionId, async ({ lease }) => {
+        const stored = readStored(lease);
+        if (stored === null || stored.token !== token || !isLive(stored, files.now())) return null;
+        const expiresAt = timeAfter(ttlMs);
+        await writeStored(lease, { ...stored, expiresAt });
+        return expiresAt;
+      }),
+    async release(sessionId, token) {
+      await locked(sessionId, ({ lease }) => endLease(lease, token, files.now()));
+    },
+    current: (sessionId) =>
+      guarded(async () => {
+        const file = await files.live.find(sessionId);
+        return file === null ? null : readLease(file.places.lease, sessionId, files.now());
+      }),
+  };
 }
 
 /** The live lease in a file, or null. */
@@ -117,8 +97,5 @@ function readStored(path: string): StoredLease | null {
 }
 
 async function writeStored(path: string, lease: StoredLease): Promise<void> {
-  await makePrivateDirectory(dirname(path));
-  const temporary = `${path}.tmp`;
-  await writePrivateFile(temporary, JSON.stringify(lease));
-  await rename(temporary, path);
+  await replacePrivateFile(path, JSON.stringify(lease));
 }

@@ -6,10 +6,11 @@ import type { Entry } from "../../session/entry.ts";
 import type { PathSummary, SessionHead } from "../../session/fold.ts";
 import type { SessionHeader } from "../../session/header.ts";
 import { idleSince, isOpen } from "../../session/query.ts";
-import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/settings.ts";
+import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type {
   DriverForkOptions,
   DriverPurge,
+  LeaseTable,
   ListPosition,
   ReadRange,
   StoreDriver,
@@ -21,12 +22,13 @@ import type {
   SessionPage,
   SessionQuery,
   StoreCapabilities,
+  StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
-import { FileEraser } from "./file-eraser.ts";
-import { FileLeases } from "./file-leases.ts";
+import { createFileEraser } from "./file-eraser.ts";
+import { createFileLeases } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
 import { checkOpen, createSession, forkSession } from "./make-session.ts";
@@ -54,8 +56,8 @@ const CAPABILITIES: StoreCapabilities = {
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
-  readonly leases: FileLeases;
-  readonly eraser: FileEraser;
+  readonly leases: LeaseTable;
+  readonly eraser: StoreEraser;
   readonly #files: SessionFiles;
   readonly #checkpoints: CheckpointFiles;
   #tidied: Promise<void> | null = null;
@@ -63,9 +65,9 @@ export class JsonlDriver implements StoreDriver {
   constructor(options: SessionFilesOptions) {
     this.capabilities = { ...CAPABILITIES, path: options.directory };
     this.#files = new SessionFiles(options);
-    this.#checkpoints = new CheckpointFiles(options.directory, options);
-    this.leases = new FileLeases(this.#files);
-    this.eraser = new FileEraser(this.#files);
+    this.#checkpoints = new CheckpointFiles(this.#files);
+    this.leases = createFileLeases(this.#files);
+    this.eraser = createFileEraser(this.#files);
   }
 
   async create(
@@ -82,10 +84,10 @@ export class JsonlDriver implements StoreDriver {
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const held = this.#files.live.held(sessionId);
-    if (held !== null) return this.#files.writerTo(held).append(drafts, options);
+    if (held !== null) return held.writer.append(drafts, options);
     return guarded(async () => {
       this.#files.checkWritable();
-      return (await this.#files.writerOf(sessionId)).append(drafts, options);
+      return (await this.#files.live.existing(sessionId)).writer.append(drafts, options);
     });
   }
 
@@ -96,7 +98,8 @@ export class JsonlDriver implements StoreDriver {
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     type Read = Iterable<Entry | null>;
     try {
-      for (const entry of await this.#with<Read>(sessionId, [], (file) => file.openRead(range), range.deleted)) {
+      const open = (file: LogFile): Promise<Read> => file.ask((log) => log.read(range));
+      for (const entry of await this.#with<Read>(sessionId, [], open, range.deleted)) {
         if (entry === null) await giveTurn();
         else yield entry;
       }
@@ -106,15 +109,19 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    return this.#with(sessionId, null, async (file) => freezeDeep(await file.getEntry(entryId)));
+    return this.#with(sessionId, null, async (file) => freezeDeep(await file.ask((log) => log.find(entryId))));
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    return this.#with(sessionId, null, async (file) => freezeDeep(await file.path(entryId)));
+    return this.#with(sessionId, null, async (file) =>
+      freezeDeep(await file.ask((log) => log.pathOf(entryId) ?? null)),
+    );
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
-    return this.#with(sessionId, NO_SETTINGS, async (file) => freezeDeep(await file.settings(last)));
+    return this.#with(sessionId, NO_SETTINGS, async (file) =>
+      freezeDeep(await readSettings(last, (seq) => file.ask((log) => log.settingsAt(seq)))),
+    );
   }
 
   async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
@@ -175,14 +182,11 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#change(async () => {
-      const { places } = (await this.#files.writerOf(checkpoint.sessionId)).file;
-      await this.#checkpoints.save(places.checkpoints, checkpoint, this.#checkpointsOutside());
-    });
+    return this.#change(() => this.#checkpoints.save(checkpoint));
   }
 
   async loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return guarded(async () => freezeDeep((await this.#findCheckpoint(id))?.checkpoint ?? null));
+    return guarded(async () => freezeDeep((await this.#checkpoints.find(id))?.checkpoint ?? null));
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
@@ -192,12 +196,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#change(async () => {
-      const found = await this.#findCheckpoint(id);
-      if (found === null) return false;
-      await this.#checkpoints.delete(found.path, id);
-      return true;
-    });
+    return this.#change(() => this.#checkpoints.delete(id));
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
@@ -241,16 +240,6 @@ export class JsonlDriver implements StoreDriver {
   /** What cannot be read of a session's file. */
   async damageOf(sessionId: string): Promise<readonly Damage[]> {
     return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
-  }
-
-  async #findCheckpoint(id: string): Promise<{ readonly path: string; readonly checkpoint: Checkpoint } | null> {
-    const found = await this.#checkpoints.find(id, this.#checkpointsOutside());
-    if (found === null) return null;
-    return (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
-  }
-
-  #checkpointsOutside(): string[] {
-    return this.#files.live.outside().map(({ places }) => places.checkpoints);
   }
 
   /** Reads of a session's file; `missing` when there is no such session. */

@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import { checkDrafts } from "../../session/draft.ts";
 import type { EntryDraft } from "../../session/entry.ts";
-import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";
+import { invalidOption } from "../complete/valid-arguments.ts";
 import { JsonlDriver } from "./jsonl-driver.ts";
 import type { Damage } from "./salvage.ts";
 
@@ -68,10 +68,11 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
     clock,
   } = options;
   if (typeof directory !== "string" || directory === "" || directory.includes("\0"))
-    throw invalid("directory", directory, "a path");
-  if (durability !== "flush" && durability !== "fsync") throw invalid("durability", durability, '"flush" or "fsync"');
+    throw invalidOption("directory", directory, "a path");
+  if (durability !== "flush" && durability !== "fsync")
+    throw invalidOption("durability", durability, '"flush" or "fsync"');
   if (!Number.isFinite(lockTimeoutMs) || lockTimeoutMs < 0)
-    throw invalid("lockTimeoutMs", lockTimeoutMs, "a number of 0 or more");
+    throw invalidOption("lockTimeoutMs", lockTimeoutMs, "a number of 0 or more");
   const now = clock ?? (() => new Date());
   const driver = new JsonlDriver({
     directory: resolve(directory),
@@ -103,8 +104,4 @@ function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
       return close();
     },
   });
-}
-
-function invalid(option: string, value: unknown, wanted: string): SessionError {
-  return new SessionError("INVALID_OPTION", `The option ${option} is ${show(value)}; it must be ${wanted}.`);
 }

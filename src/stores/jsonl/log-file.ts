@@ -1,10 +1,7 @@
 import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
-import type { Entry } from "../../session/entry.ts";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
+import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
-import type { ReadRange } from "../../session/store-driver.ts";
 import { readHeader } from "./log-header.ts";
 import {
   type FileStamp,
@@ -17,19 +14,28 @@ import {
   stampOf,
   tailAt,
 } from "./log-index.ts";
-import { type LogPart, LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { LogWriter } from "./log-writer.ts";
+import type { WriteOptions } from "./new-file.ts";
 import { type Places, placesOf } from "./places.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
 
+/** How session files are read and written. */
+export interface FileOptions extends WriteOptions {
+  /** Whether damaged ones are read as far as possible. */
+  readonly salvage: boolean;
+}
+
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
- * nothing here writes.
+ * only its writer writes.
  */
 export class LogFile {
   readonly places: Places;
-  readonly #salvages: boolean;
+  readonly #options: FileOptions;
+  #writer: LogWriter | null = null;
   #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
   #stamp: FileStamp | null = null;
@@ -41,9 +47,15 @@ export class LogFile {
   /** Whether a writer of this process holds the lock: then nobody else appends, and what is known is all there is. */
   held = false;
 
-  constructor(path: string, options: { readonly salvage: boolean }) {
+  constructor(path: string, options: FileOptions) {
     this.places = placesOf(path);
-    this.#salvages = options.salvage;
+    this.#options = options;
+  }
+
+  /** Who appends to the file, once it has been read. */
+  get writer(): LogWriter {
+    this.#writer ??= new LogWriter(this, this.#options);
+    return this.#writer;
   }
 
   /** What the log adds up to, as of the last `refresh`. */
@@ -109,7 +121,7 @@ export class LogFile {
   /** Reads the log from its beginning, and not from its index. */
   async reload(): Promise<void> {
     await this.#exclusively(async () => {
-      const there = await this.#withFile((fd) => this.#load(fd, { useIndex: false }));
+      const there = await this.#withFile((fd) => this.#update(fd, { whole: true }));
       if (!there) throw new StaleView("The log's file is gone.");
       this.#throwProblem();
     });
@@ -154,6 +166,11 @@ export class LogFile {
     });
   }
 
+  /** Finishes what is queued, and lets go of the file. */
+  async close(): Promise<void> {
+    await this.#writer?.close();
+  }
+
   /** Keeps only what a listing needs. */
   slim(): void {
     if (this.held || !(this.#log instanceof LogState)) return;
@@ -161,37 +178,8 @@ export class LogFile {
     this.#log = new LogState(identity, point, reach);
   }
 
-  /** The entry of that id, or null. Call `refresh` first. */
-  getEntry(id: string): Promise<Entry | null> {
-    return this.#ask((log) => log.find(id));
-  }
-
-  /** The path of a node; null for a fact, or when there is no such entry. Call `refresh` first. */
-  path(id: string): Promise<PathSummary | null> {
-    return this.#ask((log) => log.pathOf(id) ?? null);
-  }
-
-  /** All that was set on a path that ends in these settings. Call `refresh` first. */
-  settings(last: SettingsNode): Promise<Settings> {
-    return readSettings(last, (seq) => this.#ask((log) => log.settingsAt(seq)));
-  }
-
-  /** Opens the entries of a range; null is a moment to let others have a turn. Call `refresh` first. */
-  openRead(range: ReadRange): Promise<Generator<Entry | null, undefined>> {
-    return this.#ask((log) => log.read(range));
-  }
-
-  /** What of the log is its first entries. Call `refresh` first. */
-  upTo(version: number): Promise<LogPart> {
-    return this.#ask(() => this.state.upTo(version));
-  }
-
-  get #known(): LogState | SalvagedLog {
-    if (this.#log === null) throw new StaleView("The log has not been read.");
-    return this.#log;
-  }
-
-  async #ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
+  /** What is asked of the log, which is read through where that is needed. Call `refresh` first. */
+  async ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
     try {
       return question(this.#known);
     } catch (error) {
@@ -199,6 +187,11 @@ export class LogFile {
       await this.reload();
       return question(this.#known);
     }
+  }
+
+  get #known(): LogState | SalvagedLog {
+    if (this.#log === null) throw new StaleView("The log has not been read.");
+    return this.#log;
   }
 
   #exclusively<T>(task: () => Promise<T>): Promise<T> {
@@ -219,20 +212,35 @@ export class LogFile {
     return true;
   }
 
-  async #update(fd: number): Promise<void> {
-    const stamp = stampOf(fstatSync(fd));
-    if (sameStamp(this.#stamp, stamp)) return;
-    const state = this.#log;
-    if (!(state instanceof LogState) || !this.#hasGrown(state, stamp, fd)) return this.#load(fd, { useIndex: true });
-    try {
-      await this.#judge(fd, () => {
-        state.reach = null;
-        return foldRest(fd, state);
-      });
-    } catch (error) {
-      if (!(error instanceof WholeLogNeeded)) throw error;
-      await this.#load(fd, { useIndex: false });
+  /** Reads what is new, from the nearest place that is sure; `whole` begins with the first entry. */
+  async #update(fd: number, { whole }: { readonly whole: boolean } = { whole: false }): Promise<void> {
+    const stats = fstatSync(fd);
+    if (!whole && sameStamp(this.#stamp, stats)) return;
+    await this.#judge(fd, async () => {
+      let problem: unknown;
+      for (const start of this.#starts(fd, stats, whole)) {
+        try {
+          return await foldRest(fd, start);
+        } catch (error) {
+          // The log itself has the last word on whether it is damaged.
+          if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
+          problem = error;
+        }
+      }
+      throw problem;
+    });
+  }
+
+  /** What a fold can begin with, the nearest first: what is known of the log, what its index says, its first entry. */
+  *#starts(fd: number, stats: Stats, whole: boolean): Generator<LogState> {
+    if (!whole && this.#log instanceof LogState && this.#hasGrown(this.#log, stats, fd)) {
+      this.#log.reach = null;
+      yield this.#log;
     }
+    const { identity, ...first } = this.#start(fd, stats.ino);
+    const index = !whole && stats.size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
+    if (index !== null) yield new LogState(identity, index.point, index.reach);
+    yield new LogState(identity, first, null);
   }
 
   /** Whether the file is the log as it was, and more. */
@@ -240,21 +248,6 @@ export class LogFile {
     // The version is the one thing of a log that changes in place; whoever appends first changes it.
     if (head.header.version !== FORMAT_VERSION || identity.ino !== stamp.ino || size >= stamp.size) return false;
     return tailAt(fd, size) === this.#tail;
-  }
-
-  async #load(fd: number, { useIndex }: { readonly useIndex: boolean }): Promise<void> {
-    await this.#judge(fd, async () => {
-      const { ino, size } = fstatSync(fd);
-      const { identity, ...first } = this.#start(fd, ino);
-      const start = useIndex && size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
-      try {
-        if (start !== null) return await foldRest(fd, new LogState(identity, start.point, start.reach));
-      } catch (error) {
-        // The log itself has the last word on whether it is damaged.
-        if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
-      }
-      return foldRest(fd, new LogState(identity, first, null));
-    });
   }
 
   /** Which log an open file is, and where its first entry stands. */
@@ -279,12 +272,13 @@ export class LogFile {
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
       this.#takeProblem(error, before);
-      if (this.#salvages && error instanceof SessionDamagedError) this.#log = trySalvage(fd, this.places.log, before);
+      if (this.#options.salvage && error instanceof SessionDamagedError)
+        this.#log = trySalvage(fd, this.places.log, before);
     }
   }
 
   #takeState(state: LogState, fd: number, stats: Stats): void {
-    state.touch(new Date(stats.mtimeMs).toISOString());
+    state.amend({ updatedAt: new Date(stats.mtimeMs).toISOString() });
     this.#log = state;
     this.#problem = null;
     this.#stamp = stampOf(stats);

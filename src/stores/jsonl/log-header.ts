@@ -1,8 +1,8 @@
 import { basename } from "node:path";
+import { crc32 } from "node:zlib";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
-import { checksum } from "./log-index.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
@@ -35,7 +35,7 @@ export function readHeader(fd: number, path: string): LogHeader {
   return {
     header,
     end: line.offset + line.length,
-    check: checksum(raised?.bytes ?? line.bytes),
+    check: crc32(raised?.bytes ?? line.bytes),
     versionAt: raised?.versionAt ?? null,
   };
 }

@@ -81,11 +81,6 @@ export interface IndexReach {
 /** How far an index reaches that is not there. */
 export const NO_INDEX: IndexReach = { offset: 0, length: 0 };
 
-/** A checksum of some bytes. */
-export function checksum(bytes: Uint8Array | string): number {
-  return crc32(bytes);
-}
-
 /** How a file looks. */
 export function stampOf({ ino, size, mtimeMs }: Pick<Stats, "ino" | "size" | "mtimeMs">): FileStamp {
   return { ino, size, mtimeMs };
@@ -99,7 +94,7 @@ export function sameStamp(stamp: FileStamp | null, { ino, size, mtimeMs }: FileS
 /** A checksum of the bytes before a place of an open log, by which the log is known again. */
 export function tailAt(fd: number, offset: number): number {
   const length = Math.min(offset, TAIL_BYTES);
-  return checksum(readChunk(fd, offset - length, length));
+  return crc32(readChunk(fd, offset - length, length));
 }
 
 /**
@@ -170,7 +165,7 @@ function formatLine(
 /** A line of an index: what the log adds up to, or how it looked when nobody wrote to it. */
 export function withChecksum(value: object): string {
   const json = JSON.stringify(value);
-  return `${checksum(json).toString(16).padStart(8, "0")} ${json}\n`;
+  return `${crc32(json).toString(16).padStart(8, "0")} ${json}\n`;
 }
 
 /** The line of the index of an open log, and how the log looked when it was last left, which may stand in a second one. */
@@ -196,6 +191,6 @@ function linesOf(
 
 function parseChecked(text: string): unknown {
   const json = text.slice(9);
-  if (text[8] !== " " || checksum(json) !== Number.parseInt(text.slice(0, 8), 16)) return null;
+  if (text[8] !== " " || crc32(json) !== Number.parseInt(text.slice(0, 8), 16)) return null;
   return JSON.parse(json);
 }

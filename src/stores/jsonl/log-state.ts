@@ -4,7 +4,6 @@ import type { StoredEntry } from "../../session/append-plan.ts";
 import { type Entry, isNode } from "../../session/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
 import type { SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
@@ -99,14 +98,9 @@ export class LogState {
     this.#size += length;
   }
 
-  /** Takes over the header of another version that the log's first line has now. */
-  raise(header: SessionHeader): void {
-    this.#head = freezeDeep({ ...this.#head, header });
-  }
-
-  /** Sets the time of the last append, which the file system knows. */
-  touch(updatedAt: string): void {
-    this.#head = freezeDeep(this.#head.updatedAt === updatedAt ? this.#head : { ...this.#head, updatedAt });
+  /** Takes over what the file says of itself: the header in its first line, and the time of its last append. */
+  amend(fields: Partial<Pick<SessionHead, "header" | "updatedAt">>): void {
+    this.#head = freezeDeep({ ...this.#head, ...fields });
   }
 
   /** The entry of that id, or null. @throws {WholeLogNeeded} */

@@ -2,7 +2,7 @@ import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } f
 import { unlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
-import { type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
+import { type AppendPlan, type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { FORMAT_VERSION } from "../../session/header.ts";
@@ -16,11 +16,17 @@ import { readHeader } from "./log-header.ts";
 import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { type LogState, WholeLogNeeded } from "./log-state.ts";
-import { copyLog, replaceFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
+import { copyLog, putFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
 import type { Places } from "./places.ts";
 import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
+
+/** An append that stands at the log's end; nothing was written where its length is 0. */
+interface WrittenAppend {
+  readonly plan: AppendPlan;
+  readonly length: number;
+}
 
 /** Appends to one session's file, in turn with other processes. */
 export class LogWriter {
@@ -34,7 +40,8 @@ export class LogWriter {
   /** Whether something may stand after the last whole line. */
   #torn = false;
 
-  constructor(file: LogFile, sessionId: string, options: WriteOptions) {
+  constructor(file: LogFile, options: WriteOptions) {
+    const sessionId = file.head.header.id;
     this.file = file;
     this.#sessionId = sessionId;
     this.#options = options;
@@ -49,10 +56,10 @@ export class LogWriter {
   append(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     if (this.#fd !== null && this.#turns.ready && this.#options.durability === "flush") {
       try {
-        const result = this.#appendNow(drafts, options);
-        if (typeof result !== "string") {
+        const written = this.#write(drafts, options);
+        if (typeof written !== "string") {
           this.#turns.used();
-          return Promise.resolve(result);
+          return Promise.resolve(this.#take(written));
         }
       } catch (error) {
         return Promise.reject(asStoreError(error));
@@ -79,7 +86,7 @@ export class LogWriter {
       // What is known of the log says what was in it; it is made again from the new one.
       await unlink(index).catch(missingAsNull);
       const clock = (): Date => new Date(head.updatedAt);
-      await replaceFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock });
+      await putFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock, replaces: true });
       this.#letGo();
       await this.#begin();
       return true;
@@ -134,36 +141,22 @@ export class LogWriter {
 
   async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     for (;;) {
-      const { size } = this.file.state;
-      const result = this.#appendNow(drafts, options);
-      if (result === "whole log needed") await this.file.reload();
-      else if (result === "version to be raised") await this.#raiseVersion();
+      const written = this.#write(drafts, options);
+      if (written === "whole log needed") await this.file.reload();
+      else if (written === "version to be raised") await this.#raiseVersion();
       else {
-        if (this.file.state.size !== size) await this.#sync(size);
-        return result;
+        if (written.length > 0 && this.#options.durability === "fsync")
+          await datasync(this.#fd as number).catch((cause) => Promise.reject(this.#undo(cause)));
+        return this.#take(written);
       }
     }
   }
 
-  /** Makes sure, where that was asked for, that what was written after an offset survives a power cut. */
-  async #sync(size: number): Promise<void> {
-    if (this.#options.durability !== "fsync") return;
-    try {
-      await datasync(this.#fd as number);
-    } catch (cause) {
-      const error = this.#undo(size, cause);
-      // What is known has more than the file now.
-      this.file.distrust();
-      this.#letGo();
-      throw error;
-    }
-  }
-
-  /** Appends at once, or says what must come first; then nothing is done. */
-  #appendNow(
+  /** Writes an append at the log's end, or says what must come first. What is known of the log does not have it yet. */
+  #write(
     drafts: readonly CheckedDraft[],
     options: AppendOptions,
-  ): AppendResult | "whole log needed" | "version to be raised" {
+  ): WrittenAppend | "whole log needed" | "version to be raised" {
     const { state, places } = this.file;
     const { head } = state;
     const now = this.#options.clock();
@@ -171,20 +164,27 @@ export class LogWriter {
       const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(places.lease, now);
       const input = { head, drafts, options, leaseToken, now: now.toISOString() };
       const { plan } = planNow(input, (wanted) => lookUp(state, wanted));
-      if (plan.added.length === 0) return { version: head.version, entries: plan.entries, head };
+      if (plan.added.length === 0) return { plan, length: 0 };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
-      const length = this.#write(this.#lineOf(plan.added), now);
-      for (const stored of plan.added) state.learn(stored);
-      state.advance(length, plan.head);
-      return { version: plan.head.version, entries: plan.entries, head: plan.head };
+      return { plan, length: this.#writeLine(this.#lineOf(plan.added), now) };
     } catch (error) {
       if (error instanceof WholeLogNeeded) return "whole log needed";
       throw error;
     }
   }
 
+  /** Takes over what was written. */
+  #take({ plan: { head, added, entries }, length }: WrittenAppend): AppendResult {
+    const { state } = this.file;
+    if (length > 0) {
+      for (const stored of added) state.learn(stored);
+      state.advance(length, head);
+    }
+    return { version: head.version, entries, head };
+  }
+
   /** Writes a line at the log's end, or leaves it as it was. Gives how many bytes it took. */
-  #write(line: string, now: Date): number {
+  #writeLine(line: string, now: Date): number {
     const fd = this.#fd as number;
     const { size } = this.file.state;
     try {
@@ -195,14 +195,14 @@ export class LogWriter {
       setTime(fd, now);
       return length;
     } catch (cause) {
-      throw this.#undo(size, cause);
+      throw this.#undo(cause);
     }
   }
 
-  /** Takes away what was written after an offset. */
-  #undo(size: number, cause: unknown): SessionError {
+  /** Takes away what was written after the log's end. */
+  #undo(cause: unknown): SessionError {
     try {
-      ftruncateSync(this.#fd as number, size);
+      ftruncateSync(this.#fd as number, this.file.state.size);
       this.#torn = false;
     } catch {
       this.#torn = true;
@@ -218,17 +218,15 @@ export class LogWriter {
     const { header, versionAt } = readHeader(fd, places.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
-      await replaceFile(
-        places.log,
-        (to) => copyLog(state.identity, { offset: state.size, rest: [] }, raised, to),
-        this.#options,
-      );
+      const whole = { offset: state.size, rest: [] };
+      const options = { ...this.#options, replaces: true };
+      await putFile(places.log, (to) => copyLog(state.identity, whole, raised, to), options);
       this.#letGo();
       return this.#begin();
     }
     if (versionAt !== null) writeSync(fd, String(FORMAT_VERSION), versionAt);
     if (this.#options.durability === "fsync") await datasync(fd);
-    state.raise(raised);
+    state.amend({ header: raised });
   }
 
   /** An index that cannot be written is left as it is, since it only saves time. */

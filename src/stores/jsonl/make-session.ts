@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type AppendPlan, planFirst } from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
-import { SessionCapacityError, SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { SessionCapacityError, SessionError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
@@ -11,7 +11,7 @@ import type { SettingsNode } from "../../session/settings.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
-import { copyLog, makeFile, writeLines } from "./new-file.ts";
+import { copyLog, putFile, writeLines } from "./new-file.ts";
 import { sessionFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 
@@ -30,7 +30,8 @@ export async function createSession(
   const plan = planFirst(emptyHead(header), drafts, files.now().toISOString());
   const entries = plan.added.map(({ entry }) => formatEntry(entry));
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  await makeFile(target, (fd) => writeLines(fd, [JSON.stringify(presentHeader(header)), ...entries]), files.options);
+  const lines = [JSON.stringify(presentHeader(header)), ...entries];
+  await putFile(target, (fd) => writeLines(fd, lines), { ...files.options, replaces: false });
   if (path !== undefined) return (await files.live.open(target)).head;
   const file = files.live.expect(target, header.id);
   const offset = entries.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
@@ -45,19 +46,18 @@ export async function forkSession(
   header: SessionHeader,
   options: DriverForkOptions,
 ): Promise<SessionHead> {
-  const source = await files.live.find(sourceId);
-  if (source === null) throw new SessionNotFoundError(sourceId);
+  const source = await files.live.existing(sourceId);
   const last = await lastEntry(source, sourceId, options.at);
   await checkFree(files, header.id);
   await checkForks(files, sourceId, options.maxForks);
   await checkOpen(files, header.userId, options.maxOpenPerUser);
   const version = last === null ? 0 : last.seq + 1;
-  const part = await source.upTo(version);
+  const part = await source.ask(() => source.state.upTo(version));
   const { state } = source;
   const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
-  await makeFile(path, (fd) => copyLog(state.identity, part, forked, fd), files.options);
+  await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
   const file = files.live.expect(path, header.id);
   // The source may have grown while it was copied.
   if (whole && version === state.head.version) {
@@ -88,11 +88,11 @@ function presentHeader(header: SessionHeader): SessionHeader {
 async function lastEntry(source: LogFile, sourceId: string, at: string | null | undefined): Promise<Entry | null> {
   if (at === null) return null;
   if (at === undefined) {
-    const last = await source.openRead({ after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true });
-    for (const entry of last) return entry;
+    const range = { after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true };
+    for (const entry of await source.ask((log) => log.read(range))) return entry;
     return null;
   }
-  const entry = await source.getEntry(at);
+  const entry = await source.ask((log) => log.find(at));
   if (entry === null) throw new UnknownEntryError(sourceId, at);
   return entry;
 }

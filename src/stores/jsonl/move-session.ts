@@ -1,17 +1,18 @@
+import { existsSync } from "node:fs";
 import { readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { makePrivateDirectory } from "../../internal/private-file.ts";
-import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { SessionError, show } from "../../session/errors.ts";
 import { endLease } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
-import { exists, syncDirectoryOf } from "./new-file.ts";
+import { syncDirectoryOf } from "./new-file.ts";
 import { type Places, placesOf, TRASH_FOLDER, trashedName, trashFileName } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { missingAsNull } from "./store-failure.ts";
 
 /** Moves a session's files to the trash. Call it under the directory's lock. */
 export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<void> {
-  const writer = files.writerTo(file);
+  const { writer } = file;
   await writer.exclusively(async (places) => {
     const now = files.now();
     await endLease(places.lease, null, now);
@@ -29,7 +30,7 @@ export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<v
 export async function moveFromTrash({ places }: LogFile): Promise<void> {
   const name = trashedName(basename(places.log))?.name ?? basename(places.log);
   const path = join(dirname(dirname(places.log)), name);
-  if (await exists(path))
+  if (existsSync(path))
     throw new SessionError("SESSION_EXISTS", `There is a file ${show(path)} in the deleted session's place.`);
   await moveSidecars(places, placesOf(path));
   await rename(places.log, path);
@@ -56,13 +57,12 @@ export async function renameSession(
   sessionId: string,
   nameFor: (path: string) => string,
 ): Promise<string> {
-  const file = await files.live.find(sessionId);
-  if (file === null) throw new SessionNotFoundError(sessionId);
-  const path = nameFor(file.places.log);
-  if (path === file.places.log) return path;
-  const writer = files.writerTo(file);
+  const file = await files.live.existing(sessionId);
+  const { places, writer } = file;
+  const path = nameFor(places.log);
+  if (path === places.log) return path;
   await writer.exclusively(async ({ log }) => {
-    if (await exists(path)) {
+    if (existsSync(path)) {
       throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; move it away first.`);
     }
     writer.detach();
@@ -80,7 +80,7 @@ export async function renameSession(
  */
 async function moveSidecars(from: Places, to: Places): Promise<void> {
   for (const part of ["index", "checkpoints", "lease"] as const) {
-    if (!(await exists(from[part]))) continue;
+    if (!existsSync(from[part])) continue;
     await makePrivateDirectory(dirname(to[part]));
     await rename(from[part], to[part]);
   }

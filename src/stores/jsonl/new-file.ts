@@ -1,4 +1,4 @@
-import { closeSync, fsync, futimesSync, openSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsync, futimesSync, openSync, writeSync } from "node:fs";
 import { link, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -24,28 +24,16 @@ export interface WriteOptions {
   readonly clock: () => Date;
 }
 
-type WriteFile = (fd: number) => Promise<void>;
-
 /**
- * Makes a file that is there with all its content, or not at all, and never in place of another. Call it under the
- * directory's lock.
+ * Makes a file that is there with all its content, or not at all: in place of another, under that file's lock, or, under the
+ * directory's, never so.
  *
- * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name.
+ * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name which is not to be replaced.
  */
-export async function makeFile(path: string, write: WriteFile, options: WriteOptions): Promise<void> {
-  await putFile(path, write, options, publish);
-}
-
-/** Puts a file in place of another, in one go. Call it under that file's lock. */
-export async function replaceFile(path: string, write: WriteFile, options: WriteOptions): Promise<void> {
-  await putFile(path, write, options, rename);
-}
-
-async function putFile(
+export async function putFile(
   path: string,
-  write: WriteFile,
-  options: WriteOptions,
-  put: (temporary: string, path: string) => Promise<void>,
+  write: (fd: number) => Promise<void>,
+  options: WriteOptions & { readonly replaces: boolean },
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
@@ -57,7 +45,7 @@ async function putFile(
     } finally {
       closeSync(fd);
     }
-    await put(temporary, path);
+    await (options.replaces ? rename : publish)(temporary, path);
     if (options.durability === "fsync") await syncDirectoryOf(path);
   } catch (cause) {
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
@@ -70,8 +58,7 @@ async function publish(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path);
   } catch (cause) {
-    const taken = (cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path));
-    if (taken)
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST" || existsSync(path))
       throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`, { cause });
     // Where a file cannot have two names, the directory's lock keeps others from making the same one now.
     await rename(temporary, path);
@@ -96,11 +83,6 @@ export async function syncDirectoryOf(path: string): Promise<void> {
   // Some systems cannot sync a directory; there, nothing more can be done.
   await handle?.sync().catch(() => {});
   await handle?.close();
-}
-
-/** Whether a file is there. */
-export async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(missingAsNull)) !== null;
 }
 
 /**

@@ -6,7 +6,7 @@ import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
-import { replaceFile, writeAll, writeLines } from "./new-file.ts";
+import { putFile, writeAll, writeLines } from "./new-file.ts";
 import { placesOf } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
@@ -71,7 +71,8 @@ async function rewrite(path: string, log: SalvagedLog): Promise<void> {
   const all = { after: -1, before: log.head.version, limit: log.head.version, reverse: false };
   const entries = [...log.read(all)].map((entry) => formatEntry(stored(entry)));
   const write = (fd: number): Promise<void> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
-  await replaceFile(path, write, { durability: "fsync", lockTimeoutMs: LOCK_TIMEOUT_MS, clock: () => new Date() });
+  const options = { durability: "fsync", lockTimeoutMs: LOCK_TIMEOUT_MS, clock: () => new Date() } as const;
+  await putFile(path, write, { ...options, replaces: true });
 }
 
 function stored(entry: Entry): Entry {

@@ -1,9 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
+import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
 import type { DamagedSession } from "../../session/store.ts";
-import { LogFile } from "./log-file.ts";
+import { type FileOptions, LogFile } from "./log-file.ts";
 import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";
 import { giveTurn } from "./read-lines.ts";
 import { ifThere } from "./store-failure.ts";
@@ -23,7 +23,7 @@ export interface ListedFile {
 /** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
 export class SessionDirectory {
   readonly path: string;
-  readonly #salvages: boolean;
+  readonly #options: FileOptions;
   readonly #files = new Map<string, LogFile>();
   /** Files whose names do not say whose they are. */
   readonly #unnamed = new Set<LogFile>();
@@ -33,9 +33,9 @@ export class SessionDirectory {
   readonly #warm = new Set<LogFile>();
   #scannedIn = -1;
 
-  constructor(path: string, options: { readonly salvage: boolean }) {
+  constructor(path: string, options: FileOptions) {
     this.path = path;
-    this.#salvages = options.salvage;
+    this.#options = options;
   }
 
   /** The session's file if this process is appending to it, so that nothing needs to be looked at. */
@@ -48,6 +48,13 @@ export class SessionDirectory {
   async find(sessionId: string): Promise<LogFile | null> {
     const file = await this.locate(sessionId);
     if (file?.problem) throw file.problem;
+    return file;
+  }
+
+  /** The same for a session that must be there. @throws {SessionNotFoundError} */
+  async existing(sessionId: string): Promise<LogFile> {
+    const file = await this.find(sessionId);
+    if (file === null) throw new SessionNotFoundError(sessionId);
     return file;
   }
 
@@ -79,7 +86,7 @@ export class SessionDirectory {
     const name = basename(whole);
     const listed = dirname(whole) === this.path && isLogName(name);
     const known = [...this.#opened.values()].find(({ places }) => places.log === whole);
-    const file = known ?? (listed ? this.fileOf(name) : new LogFile(whole, { salvage: this.#salvages }));
+    const file = known ?? (listed ? this.fileOf(name) : new LogFile(whole, this.#options));
     if (!(await file.refresh())) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
     const { id } = file.head.header;
     const other = this.#opened.get(id);
@@ -115,6 +122,12 @@ export class SessionDirectory {
     for (const index of [this.#byId, this.#opened]) {
       for (const [id, other] of index) if (other === file) index.delete(id);
     }
+  }
+
+  /** Finishes what is queued for its files. */
+  async close(): Promise<void> {
+    const files = new Set([...this.#files.values(), ...this.#opened.values()]);
+    await Promise.all([...files].map((file) => file.close()));
   }
 
   /** Says that files were moved here or away, so that they are looked for anew. */
@@ -230,7 +243,7 @@ export class SessionDirectory {
   fileOf(name: string): LogFile {
     const known = this.#files.get(name);
     if (known !== undefined) return known;
-    const file = new LogFile(join(this.path, name), { salvage: this.#salvages });
+    const file = new LogFile(join(this.path, name), this.#options);
     this.#files.set(name, file);
     if (parseFileName(name) === null) this.#unnamed.add(file);
     return file;

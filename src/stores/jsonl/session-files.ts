@@ -1,44 +1,36 @@
-import { dirname, join } from "node:path";
-import { makePrivateDirectory } from "../../internal/private-file.ts";
-import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { join } from "node:path";
+import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/fold.ts";
-import { compareForListing, listPosition, matchesQuery } from "../../session/query.ts";
+import { matchesQuery, pageOfHeads } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionPage, SessionQuery } from "../../session/store.ts";
 import { readLease } from "./file-leases.ts";
 import { LockedTurns } from "./locked-turns.ts";
-import type { LogFile } from "./log-file.ts";
-import { LogWriter } from "./log-writer.ts";
-import type { WriteOptions } from "./new-file.ts";
+import type { FileOptions, LogFile } from "./log-file.ts";
 import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { SessionDirectory } from "./session-directory.ts";
-import { storeFailed } from "./store-failure.ts";
 
 /** How a directory of session files is kept. */
-export interface SessionFilesOptions extends WriteOptions {
+export interface SessionFilesOptions extends FileOptions {
   /** An absolute path. */
   readonly directory: string;
   readonly readOnly: boolean;
-  readonly salvage: boolean;
 }
 
-/** What the parts of a store of files share: the directory, its trash, its lock, and who writes to which file. */
+/** What the parts of a store of files share: the directory, its trash and its lock. */
 export class SessionFiles {
   readonly options: SessionFilesOptions;
   readonly live: SessionDirectory;
   readonly trash: SessionDirectory;
   /** Lets one caller at a time, of all processes, change which sessions the directory has. */
   readonly lock: LockedTurns;
-  readonly #lockPath: string;
-  readonly #writers = new Map<LogFile, LogWriter>();
 
   constructor(options: SessionFilesOptions) {
     const { directory, lockTimeoutMs } = options;
     this.options = options;
     this.live = new SessionDirectory(directory, options);
     this.trash = new SessionDirectory(join(directory, TRASH_FOLDER), options);
-    this.#lockPath = join(directory, INDEX_FOLDER, "directory.lock");
-    this.lock = new LockedTurns(this.#lockPath, {
+    this.lock = new LockedTurns(join(directory, INDEX_FOLDER, "directory.lock"), {
       lockTimeoutMs,
       busy: ({ pid, host }) =>
         new SessionError(
@@ -67,47 +59,22 @@ export class SessionFiles {
   /** Changes which sessions there are, or what is kept beside them, while no other process does. */
   async change<T>(task: () => Promise<T>): Promise<T> {
     this.checkWritable();
-    try {
-      await makePrivateDirectory(dirname(this.#lockPath));
-    } catch (cause) {
-      throw storeFailed(`${dirname(this.#lockPath)} could not be made`, cause);
-    }
     return this.lock.run(task);
-  }
-
-  /** The file of a session, and who writes to it. @throws {SessionNotFoundError} */
-  async writerOf(sessionId: string): Promise<LogWriter> {
-    const file = await this.live.find(sessionId);
-    if (file === null) throw new SessionNotFoundError(sessionId);
-    return this.writerTo(file);
-  }
-
-  writerTo(file: LogFile): LogWriter {
-    const known = this.#writers.get(file);
-    if (known !== undefined) return known;
-    const writer = new LogWriter(file, file.head.header.id, this.options);
-    this.#writers.set(file, writer);
-    return writer;
   }
 
   /** Forgets a file that was moved away, and lets go of its lock. */
   async forget(file: LogFile): Promise<void> {
-    const writer = this.#writers.get(file);
     this.live.forget(file);
     this.trash.changed();
-    await writer?.close();
-    this.#writers.delete(file);
+    await file.close();
   }
 
   /** One page of the sessions that a query asks for. Files that cannot be read are on the first page. */
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
     const { heads, damaged } = await this.find(query);
-    const placed = heads.map((head) => ({ ...listPosition(head), head }));
-    const matching = after === null ? placed : placed.filter((place) => compareForListing(place, after) > 0);
-    matching.sort(compareForListing);
     // Of a file that cannot be read nobody knows whose it is, so it is not shown to one user among many.
     const shown = after === null && query.userId === undefined ? damaged : [];
-    return { items: matching.slice(0, limit).map(({ head }) => head), damaged: shown };
+    return { items: pageOfHeads(heads, limit, after), damaged: shown };
   }
 
   /** All the sessions that a query asks for, and the files that cannot be read. */
@@ -126,7 +93,7 @@ export class SessionFiles {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
+    await this.live.close();
     await this.lock.close();
   }
 }

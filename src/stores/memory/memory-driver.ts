@@ -1,5 +1,12 @@
 import { sameJson } from "../../internal/json.ts";
-import { type Found, planFirst, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
+import {
+  type AppendPlan,
+  type Found,
+  planFirst,
+  planNow,
+  type StoredEntry,
+  type Wanted,
+} from "../../session/append-plan.ts";
 import type { CheckedDraft } from "../../session/draft.ts";
 import type { Entry } from "../../session/entry.ts";
 import {
@@ -12,7 +19,7 @@ import {
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
 import { forkedHeader } from "../../session/forked-header.ts";
 import type { SessionHeader } from "../../session/header.ts";
-import { idleSince, isOpen, matchesQuery } from "../../session/query.ts";
+import { idleSince, isOpen, matchesQuery, pageOfHeads } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
 import type {
   DriverForkOptions,
@@ -34,7 +41,14 @@ import type {
 import { planAgain } from "../complete/plan-again.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { MemoryLog } from "./memory-log.ts";
-import { type MemorySession, SessionTable } from "./session-table.ts";
+
+/** One session as it is kept. */
+interface MemorySession {
+  /** Frozen, as it is handed out. */
+  head: SessionHead;
+  log: MemoryLog;
+  deletedAt: string | null;
+}
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
@@ -50,7 +64,7 @@ export class MemoryDriver implements StoreDriver {
   };
   readonly eraser: StoreEraser = {
     replace: (sessionId, version, entries) => this.#replace(sessionId, version, entries),
-    readMarks: async (keys) =>
+    readMarks: async (keys = [...this.#marks.keys()]) =>
       new Map(keys.flatMap((key) => (this.#marks.has(key) ? [[key, this.#marks.get(key) as string]] : []))),
     writeMarks: async (changes) => {
       for (const [key, value] of changes) {
@@ -60,7 +74,8 @@ export class MemoryDriver implements StoreDriver {
     },
   };
   readonly #clock: () => Date;
-  readonly #table = new SessionTable();
+  /** Deleted ones included. */
+  readonly #sessions = new Map<string, MemorySession>();
   readonly #marks = new Map<string, string>();
   readonly #checkpoints = new Map<string, Checkpoint>();
 
@@ -73,16 +88,14 @@ export class MemoryDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    this.#table.checkFree(header.id);
+    this.#checkFree(header.id);
     this.#checkOpen(header.userId, options.maxOpenPerUser);
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
     // Drafts that were given away were not copied.
     for (const { entry } of plan.added) for (const value of Object.values(entry)) freezeDeep(value);
-    const log = new MemoryLog();
-    log.add(plan.added);
-    return this.#table.add(plan.head, log).head;
+    return this.#add(plan.head, logOf(plan));
   }
 
   async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -90,25 +103,25 @@ export class MemoryDriver implements StoreDriver {
     const { head, log } = session;
     const { plan } = planNow({ head, drafts, options, now: this.#now() }, (wanted) => look(log, wanted));
     log.add(plan.added);
-    this.#table.setHead(session, plan.head);
+    session.head = freezeDeep(plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    return this.#table.live(sessionId)?.head ?? null;
+    return this.#live(sessionId)?.head ?? null;
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    const session = range.deleted ? this.#table.deleted(sessionId) : this.#table.live(sessionId);
+    const session = range.deleted ? this.#deleted(sessionId) : this.#live(sessionId);
     yield* session?.log.read(range) ?? [];
   }
 
   async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    return this.#table.live(sessionId)?.log.find(entryId)?.entry ?? null;
+    return this.#live(sessionId)?.log.find(entryId)?.entry ?? null;
   }
 
   async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    return freezeDeep(this.#table.live(sessionId)?.log.find(entryId)?.path ?? null);
+    return freezeDeep(this.#live(sessionId)?.log.find(entryId)?.path ?? null);
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
@@ -120,9 +133,9 @@ export class MemoryDriver implements StoreDriver {
     const { log, head } = this.#existing(sourceId);
     const { at, maxForks, maxOpenPerUser } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
-    this.#table.checkFree(header.id);
-    const forks = ({ header: { forkedFrom } }: SessionHead): boolean => forkedFrom?.sessionId === sourceId;
-    if (maxForks !== undefined && this.#table.count(forks) >= maxForks)
+    this.#checkFree(header.id);
+    const isFork = ({ header: { forkedFrom } }: SessionHead): boolean => forkedFrom?.sessionId === sourceId;
+    if (maxForks !== undefined && this.#heads({}).filter(isFork).length >= maxForks)
       throw new SessionCapacityError("forks of a session", maxForks);
     this.#checkOpen(header.userId, maxOpenPerUser);
     const last = log.at(version - 1);
@@ -135,44 +148,50 @@ export class MemoryDriver implements StoreDriver {
       updatedAt: this.#now(),
       modifiedAt: inherited.messageCount === 0 ? forked.createdAt : inherited.modifiedAt,
     };
-    return this.#table.add(next, log.fork(version)).head;
+    return this.#add(next, log.fork(version));
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    const items: SessionHead[] = [];
-    for (const { head } of this.#table.from(after, query.deleted === true)) {
-      if (matchesQuery(head, query) && items.push(head) === limit) break;
-    }
-    return { items, damaged: [] };
+    return { items: pageOfHeads(this.#heads(query), limit, after), damaged: [] };
   }
 
   async count(query: SessionQuery): Promise<number> {
-    return this.#table.count((head) => matchesQuery(head, query), query.deleted === true);
+    return this.#heads(query).length;
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    const session = this.#table.live(sessionId);
+    const session = this.#live(sessionId);
     if (session === undefined) return false;
     session.deletedAt = this.#now();
     return true;
   }
 
   async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
-    const session = this.#table.deleted(sessionId);
+    const session = this.#deleted(sessionId);
     if (session === undefined) return false;
     if (isOpen(session.head)) this.#checkOpen(session.head.header.userId, maxOpenPerUser);
     session.deletedAt = null;
     return true;
   }
 
-  async purge(which: DriverPurge): Promise<number> {
-    const purged = this.#table.purge(which);
-    for (const { checkpoints } of purged) for (const id of checkpoints) this.#checkpoints.delete(id);
+  async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
+    const purged = [...this.#sessions.values()].filter(
+      ({ deletedAt, head: { header } }) =>
+        deletedAt !== null &&
+        deletedAt < before &&
+        (sessionId === undefined || header.id === sessionId) &&
+        (userId === undefined || header.userId === userId),
+    );
+    for (const { head, log } of purged) {
+      log.clear();
+      this.#sessions.delete(head.header.id);
+      for (const { id } of this.#checkpointsOf(head.header.id)) this.#checkpoints.delete(id);
+    }
     return purged.length;
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    const { checkpoints } = this.#existing(checkpoint.sessionId);
+    this.#existing(checkpoint.sessionId);
     const stored = this.#checkpoints.get(checkpoint.id);
     if (stored !== undefined && !sameJson(stored, checkpoint)) {
       throw new SessionError(
@@ -181,41 +200,32 @@ export class MemoryDriver implements StoreDriver {
       );
     }
     this.#checkpoints.set(checkpoint.id, checkpoint);
-    checkpoints.add(checkpoint.id);
   }
 
   async loadCheckpoint(id: string): Promise<Checkpoint | null> {
     const checkpoint = this.#checkpoints.get(id);
-    return checkpoint === undefined || this.#table.live(checkpoint.sessionId) === undefined ? null : checkpoint;
+    return checkpoint === undefined || this.#live(checkpoint.sessionId) === undefined ? null : checkpoint;
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    const ids = this.#table.live(sessionId)?.checkpoints ?? [];
-    const checkpoints = [...ids].map((id) => this.#checkpoints.get(id) as Checkpoint);
-    return checkpoints.sort((a, b) => compare(a.createdAt, b.createdAt));
+    if (this.#live(sessionId) === undefined) return [];
+    return this.#checkpointsOf(sessionId).sort((a, b) => compare(a.createdAt, b.createdAt));
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {
-    const checkpoint = await this.loadCheckpoint(id);
-    if (checkpoint === null) return false;
-    this.#table.live(checkpoint.sessionId)?.checkpoints.delete(id);
-    return this.#checkpoints.delete(id);
+    return (await this.loadCheckpoint(id)) !== null && this.#checkpoints.delete(id);
   }
 
   async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return idleSince(
-      [...this.#table.all(false)].map(({ head }) => head),
-      before,
-    ).slice(0, limit);
+    return idleSince(this.#heads({}), before).slice(0, limit);
   }
 
   async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const session = this.#existing(sessionId);
     if (session.head.version !== version) return false;
     const { plan } = planAgain(session.head, entries);
-    const log = new MemoryLog();
-    log.add(plan.added);
-    this.#table.replace(session, plan.head, log);
+    session.head = freezeDeep(plan.head);
+    session.log = logOf(plan);
     return true;
   }
 
@@ -223,14 +233,47 @@ export class MemoryDriver implements StoreDriver {
 
   async close(): Promise<void> {}
 
+  #add(head: SessionHead, log: MemoryLog): SessionHead {
+    this.#sessions.set(head.header.id, { head: freezeDeep(head), log, deletedAt: null });
+    return head;
+  }
+
+  /** @throws {SessionError} `SESSION_EXISTS` when a session has that id, also a deleted one. */
+  #checkFree(id: string): void {
+    if (this.#sessions.has(id))
+      throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+  }
+
   #checkOpen(userId: string | null, limit: number | undefined): void {
-    if (limit === undefined || userId === null) return;
-    if (this.#table.count((head) => head.header.userId === userId && isOpen(head)) < limit) return;
+    if (limit === undefined || userId === null || this.#heads({ userId }).filter(isOpen).length < limit) return;
     throw new SessionCapacityError("open sessions of a user", limit);
   }
 
+  /** All that a query asks for. */
+  #heads(query: SessionQuery): SessionHead[] {
+    const all = [...this.#sessions.values()].filter(
+      ({ deletedAt }) => (deletedAt !== null) === (query.deleted === true),
+    );
+    return all.map(({ head }) => head).filter((head) => matchesQuery(head, query));
+  }
+
+  /** In the order that they were saved in. */
+  #checkpointsOf(id: string): Checkpoint[] {
+    return [...this.#checkpoints.values()].filter(({ sessionId }) => sessionId === id);
+  }
+
+  #live(sessionId: string): MemorySession | undefined {
+    const session = this.#sessions.get(sessionId);
+    return session?.deletedAt === null ? session : undefined;
+  }
+
+  #deleted(sessionId: string): MemorySession | undefined {
+    const session = this.#sessions.get(sessionId);
+    return session?.deletedAt === null ? undefined : session;
+  }
+
   #existing(sessionId: string): MemorySession {
-    const session = this.#table.live(sessionId);
+    const session = this.#live(sessionId);
     if (session === undefined) throw new SessionNotFoundError(sessionId);
     return session;
   }
@@ -238,6 +281,12 @@ export class MemoryDriver implements StoreDriver {
   #now(): string {
     return this.#clock().toISOString();
   }
+}
+
+function logOf({ added }: AppendPlan): MemoryLog {
+  const log = new MemoryLog();
+  log.add(added);
+  return log;
 }
 
 function look(log: MemoryLog, { ids, settings }: Wanted): Found {

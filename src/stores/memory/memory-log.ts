@@ -4,37 +4,29 @@ import type { SettingsNode } from "../../session/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 
 /**
- * The log of one session: what it appended itself, after the beginning of another log that it was forked from. A fork refers
- * to its source and a position, so making one costs the same whatever the length.
+ * The log of one session. A fork shares its list of entries with the log that it was forked from until one of the two
+ * appends to it after the other did, so making one costs the same whatever the length.
  */
 export class MemoryLog {
-  /** How many entries are the source's. */
-  #base: number;
-  #source: MemoryLog | null;
-  #own: AddedEntry[] = [];
-  readonly #positions = new Map<string, number>();
+  /** The log's own are the first `#version` of them. */
+  #entries: AddedEntry[];
+  #version: number;
+  /** Positions by id, made at the first look-up. */
+  #positions: Map<string, number> | null = null;
 
-  constructor(base = 0, source: MemoryLog | null = null) {
-    this.#base = base;
-    this.#source = source;
-  }
-
-  /** How many entries the log has. */
-  get version(): number {
-    return this.#base + this.#own.length;
+  constructor(entries: AddedEntry[] = [], version = 0) {
+    this.#entries = entries;
+    this.#version = version;
   }
 
   /** A log that begins with so many of this one's first entries. */
   fork(version: number): MemoryLog {
-    // A log that added nothing is not referred to, so that every step up a chain of forks leads to entries.
-    return new MemoryLog(version, version === 0 ? null : this.#holderOf(version - 1));
+    return new MemoryLog(this.#entries, version);
   }
 
   /** The entry at a position and the head after it, or undefined outside the log. */
   at(seq: number): AddedEntry | undefined {
-    if (seq < 0) return undefined;
-    const log = this.#holderOf(seq);
-    return log.#own[seq - log.#base];
+    return seq < this.#version ? this.#entries[seq] : undefined;
   }
 
   /** What the `variables` node at a position holds. */
@@ -44,20 +36,14 @@ export class MemoryLog {
 
   /** The entry of that id and the head after it, or undefined. */
   find(id: string): AddedEntry | undefined {
-    let end = Number.POSITIVE_INFINITY;
-    for (let log: MemoryLog | null = this; log !== null; log = log.#source) {
-      const seq = log.#positions.get(id);
-      // What the source appended after the fork is not part of this log.
-      if (seq !== undefined && seq < end) return log.#own[seq - log.#base];
-      end = log.#base;
-    }
-    return undefined;
+    this.#positions ??= new Map(this.#entries.slice(0, this.#version).map(({ entry }) => [entry.id, entry.seq]));
+    return this.at(this.#positions.get(id) ?? -1);
   }
 
   /** The entries of a range, in the order that it asks for. */
   *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
     const first = Math.max(0, after + 1);
-    const end = Math.min(before, this.version);
+    const end = Math.min(before, this.#version);
     for (let i = 0; i < end - first && i < limit; i++) {
       const stored = this.at(reverse ? end - 1 - i : first + i);
       // A log that was forgotten under the reader has nothing more to give.
@@ -68,34 +54,16 @@ export class MemoryLog {
 
   /** Adds the entries that follow. */
   add(added: readonly AddedEntry[]): void {
+    if (this.#entries.length > this.#version) this.#entries = this.#entries.slice(0, this.#version);
     for (const each of added) {
-      this.#own.push(each);
-      this.#positions.set(each.entry.id, each.entry.seq);
+      this.#entries.push(each);
+      this.#positions?.set(each.entry.id, each.entry.seq);
     }
+    this.#version += added.length;
   }
 
-  /** Takes over what it begins with from logs that are about to be forgotten. */
-  outlive(logs: ReadonlySet<MemoryLog>): void {
-    for (let source = this.#source; source !== null && logs.has(source); source = this.#source) {
-      const own = this.#own;
-      this.#own = [];
-      this.add(source.#own.slice(0, this.#base - source.#base));
-      for (const each of own) this.#own.push(each);
-      this.#base = source.#base;
-      this.#source = source.#source;
-    }
-  }
-
-  /** Forgets every entry that it added. */
+  /** Forgets every entry; forks keep what they begin with. */
   clear(): void {
-    this.#own = [];
-    this.#positions.clear();
-  }
-
-  /** The log of the chain that appended the entry at a position. */
-  #holderOf(seq: number): MemoryLog {
-    let log: MemoryLog = this;
-    while (seq < log.#base) log = log.#source as MemoryLog;
-    return log;
+    this.#entries = [];
   }
 }

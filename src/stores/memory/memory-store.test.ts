@@ -41,6 +41,25 @@ test("forks inside of a large append, and again inside of what was found then", 
   }
 });
 
+test("lets a session and its forks go their own ways, whichever of them appends first", async () => {
+  const store = openMemoryStore();
+  await store.create(createHeader({ id: "a" }), { entries: [message("1"), message("2")] });
+  await store.fork("a", createHeader({ id: "end" }));
+  await store.fork("a", createHeader({ id: "middle" }), { at: "1" });
+  for (const id of ["end", "a", "middle"]) await store.append(id, [message(`of-${id}`)]);
+  for (const [id, ids] of Object.entries({
+    a: ["1", "2", "of-a"],
+    end: ["1", "2", "of-end"],
+    middle: ["1", "of-middle"],
+  })) {
+    const read: string[] = [];
+    for await (const entry of store.read(id)) read.push(entry.id);
+    expect(read).toEqual(ids);
+    expect(await store.getEntry(id, id === "a" ? "of-end" : "of-a")).toBeNull();
+    await checkHeadIsFold(store, id);
+  }
+});
+
 test("forgets a purged source, also while it is read, and its forks keep what they begin with", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "a" }));

@@ -55,7 +55,8 @@ export class RedisEraser implements StoreEraser {
     return kind === "ok";
   }
 
-  async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async readMarks(wanted?: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const keys = wanted ?? (await this.#handle.command<string[]>("HKEYS", this.#marks));
     if (keys.length === 0) return new Map();
     const values = await this.#handle.command<(string | null)[]>("HMGET", this.#marks, ...keys);
     return new Map(keys.flatMap((key, index) => (values[index] == null ? [] : [[key, values[index] as string]])));

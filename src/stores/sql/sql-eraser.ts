@@ -94,10 +94,10 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     return found;
   }
 
-  async readMarks(keys: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const wanted = keys.map(() => "?").join(", ");
-    const sql = `SELECT key, value FROM ${this.#marks} WHERE key IN (${wanted})`;
-    const rows = keys.length === 0 ? [] : await this.#database.rows<{ key: string; value: string }>(sql, keys);
+  async readMarks(keys?: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const wanted = keys === undefined ? "" : `WHERE key IN (${keys.map(() => "?").join(", ")})`;
+    const sql = `SELECT key, value FROM ${this.#marks} ${wanted}`;
+    const rows = keys?.length === 0 ? [] : await this.#database.rows<{ key: string; value: string }>(sql, keys);
     return new Map(rows.map(({ key, value }) => [key, value]));
   }
 
