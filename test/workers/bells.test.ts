@@ -324,7 +324,8 @@ async function ringMany(bell: RunBell, runners: readonly string[]): Promise<void
     const ids = Array.from({ length: 40 }, (_, index) => from + index);
     await Promise.all(ids.map((id) => bell.ring(`s-${id}`, { runner: runners[id % runners.length] as string })));
   }
-  await expect.poll(() => heard.sessions.length).toBe(600);
+  // One whose answer takes longer than a part of the lease is rung once more.
+  await expect.poll(() => new Set(heard.sessions).size).toBe(600);
 }
 
 test("on Redis, what BullMQ tells nobody is not kept", async (context) => {
