@@ -21,17 +21,18 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
   let unset: string[] | undefined;
   for (const key in to) {
     const value = to[key] as JsonValue;
-    const other = from[key];
+    // A foreign file may name a field as what every object has.
+    const other = Object.hasOwn(from, key) ? from[key] : undefined;
     if (other === value) continue;
     if (other === undefined || !canPatch(value, other)) {
       if (other !== undefined && sameJson(value, other)) continue;
-      set ??= {};
+      set ??= Object.create(null) as Record<string, JsonValue>;
       set[key] = value;
       continue;
     }
     const rest = restOf(value, other);
     if (rest === undefined) continue;
-    inside ??= {};
+    inside ??= Object.create(null) as Record<string, Rest>;
     inside[key] = rest;
   }
   for (const key in from) {
