@@ -42,7 +42,7 @@ export const erase: Command = {
     snapshots: "how many of them held files",
     keptByForks: "forks of others that keep words: sessionId, forkId, userId",
     notCovered: "what is left for others to say or to remove: sessionId, reason, count",
-    notRewritten: "only where --rewrite could not be done: why raw files may still hold words",
+    notRewritten: "why --rewrite could not be done, so that raw files may still hold words; else null",
   },
   store: "existing",
   async run(context) {
@@ -84,7 +84,7 @@ function targetOf({ values }: CommandContext): EraseTarget {
 }
 
 function show(context: CommandContext, report: EraseReport, dryRun: boolean): number {
-  if (context.json) context.printJson({ dryRun, ...report });
+  if (context.json) context.printJson({ dryRun, notRewritten: null, ...report });
   else printReport(context, report, dryRun);
   return report.notRewritten === undefined ? 0 : 1;
 }
