@@ -18,6 +18,7 @@ test.for([
       "src/http/chat-wire.ts",
       "src/http/client/client-error.ts",
       "src/http/client/event-parser.ts",
+      "src/http/handler-at.ts",
       "src/session/open-runs.ts",
     ],
   },
