@@ -30,15 +30,22 @@ async function runBench(args: readonly string[]): Promise<number> {
   const progress = progressSince(startedAt);
   const rows: Row[] = [];
   await using folder = await openFixtureFolder(data);
+  let failed = false;
   for (const { name } of chosen) {
-    rows.push(...(await runInChild("section", { name, quick, peers, folder: folder.path, startedAt })));
+    try {
+      rows.push(...(await runInChild("section", { name, quick, peers, folder: folder.path, startedAt })));
+    } catch (error) {
+      // What the others have measured, perhaps for many minutes, is not lost with it.
+      failed = true;
+      rows.push({ section: name, what: "all of it", measured: `failed: ${(error as Error).message}` });
+    }
   }
   console.log(renderTable(rows));
   const missed = rows.filter(({ target }) => target?.met === false).length;
   const of = rows.filter(({ target }) => target !== undefined).length;
   progress(`done: ${of - missed} of ${of} targets met${quick ? "; a quick run says nothing about speed" : ""}`);
   if (options.write) await writeFile(report, renderReport(rows, quick ? QUICK_SIZES : FULL_SIZES, options));
-  return options.strict && missed > 0 ? 1 : 0;
+  return failed || (options.strict && missed > 0) ? 1 : 0;
 }
 
 function refuse(message: string): number {

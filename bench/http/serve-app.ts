@@ -10,6 +10,7 @@ import { openStoreOf } from "../store-kind.ts";
 import { type AppInput, PAGE_ENTRIES } from "./app-process.ts";
 import { serveRevision } from "./serve-revision.ts";
 
+const STREAMS_MAX = 10_000;
 // This file is compiled to .cache/bench/bench/http/serve-app.js.
 const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url));
 
@@ -42,7 +43,8 @@ async function start(input: AppInput): Promise<string> {
     });
     return listen(app);
   }
-  if (kind === "server") return (await createServer({ manager })).listen();
+  // All streams of the benchmark are one user's.
+  if (kind === "server") return (await createServer({ manager, limits: { streamsPerUser: STREAMS_MAX } })).listen();
   if (kind === "studio") {
     const agents = [createAgent({ name: "talker", prompt: "Talk.", model: offline(), builtInTools: false })];
     return (await createServer({ manager, agents, studioDirectory: STUDIO })).listen();
