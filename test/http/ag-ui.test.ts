@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AgentSubscriber, type BaseEvent, HttpAgent, type Message, type RunAgentInput } from "@ag-ui/client";
 import { expect, onTestFinished, test } from "vitest";
-import { type Agent, createAgent } from "../../src/agent/agent.ts";
+import { createAgent } from "../../src/agent/agent.ts";
 import { ModelError } from "../../src/agent/model/model-error.ts";
 import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { agUiHandler } from "../../src/http/ag-ui/index.ts";
@@ -13,6 +13,7 @@ import { requestIdOf } from "../../src/session/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
+import { call, calls, clerk, look, pay } from "./clerk.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { ANN, logOf, openRunServer, type RunServer } from "./runs-server.ts";
 
@@ -58,37 +59,6 @@ async function stored(server: RunServer, threadId: string): Promise<Message[]> {
 }
 
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-
-const call = (name: string, input: object = {}, id = name): { id: string; name: string; arguments: string } => ({
-  id,
-  name,
-  arguments: JSON.stringify(input),
-});
-const calls = (...toolCalls: readonly ReturnType<typeof call>[]): ScriptedReply => ({
-  role: "assistant",
-  content: [{ type: "thinking", text: "Which tool?" }],
-  toolCalls,
-  stopReason: "tool_calls",
-});
-
-const look = defineTool({
-  name: "look",
-  description: "Looks.",
-  parameters: { type: "object", properties: { at: { type: "string" } } },
-  effects: "reads",
-  execute: ({ at }: { at?: string }) => {
-    if (at === "nothing") throw new Error("There is nothing there.");
-    return { seen: at ?? "all" };
-  },
-});
-const pay = defineTool({
-  name: "pay",
-  description: "Pays.",
-  parameters: { type: "object", properties: { euros: { type: "number" } } },
-  needsApproval: true,
-  execute: () => "paid",
-});
-const clerk = (...replies: readonly ScriptedReply[]): Agent => answering(replies, [look, pay]);
 
 const answer = (agent: HttpAgent, payload: object | null): Parameters<HttpAgent["runAgent"]>[0] => ({
   resume: agent.pendingInterrupts.map(({ id }) =>

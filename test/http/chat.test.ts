@@ -1,12 +1,12 @@
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
 import { expect, test } from "vitest";
-import { type Agent, createAgent } from "../../src/agent/agent.ts";
-import { defineTool } from "../../src/agent/tools/define-tool.ts";
+import { createAgent } from "../../src/agent/agent.ts";
 import { hashToken } from "../../src/http/api-token.ts";
 import { chatHandler, createChatTransport } from "../../src/http/ui/index.ts";
-import { type ScriptedReply, scripted } from "../../src/models/index.ts";
-import { answering, gate, pausing } from "./runs-agents.ts";
+import { scripted } from "../../src/models/index.ts";
+import { call, calls, clerk } from "./clerk.ts";
+import { gate, pausing } from "./runs-agents.ts";
 import { ANN, logOf, openRunServer, type RunServer } from "./runs-server.ts";
 
 /** A chat as `useChat` has it, without React around it. */
@@ -52,38 +52,6 @@ const shown = (messages: readonly UIMessage[]): string[] =>
     });
     return `${role}: ${texts.join("")}`;
   });
-
-const call = (name: string, input: object = {}, id = name): { id: string; name: string; arguments: string } => ({
-  id,
-  name,
-  arguments: JSON.stringify(input),
-});
-const calls = (...toolCalls: readonly ReturnType<typeof call>[]): ScriptedReply => ({
-  role: "assistant",
-  content: [{ type: "thinking", text: "Which tool?" }],
-  toolCalls,
-  stopReason: "tool_calls",
-});
-
-const look = defineTool({
-  name: "look",
-  description: "Looks.",
-  parameters: { type: "object", properties: { at: { type: "string" } } },
-  effects: "reads",
-  execute: ({ at }: { at?: string }) => {
-    if (at === "nothing") throw new Error("There is nothing there.");
-    return { seen: at ?? "all" };
-  },
-});
-const pay = defineTool({
-  name: "pay",
-  description: "Pays.",
-  parameters: { type: "object", properties: { euros: { type: "number" } } },
-  needsApproval: true,
-  execute: () => "paid",
-});
-
-const clerk = (...replies: readonly ScriptedReply[]): Agent => answering(replies, [look, pay]);
 
 test.for([true, false])(
   "a chat that is new becomes a session, and what is streamed is what the session says afterwards (stock: %s)",
