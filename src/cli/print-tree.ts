@@ -1,5 +1,7 @@
-import type { Entry, EntryOf, Message, TreeNode } from "../session/index.ts";
-import { textOf } from "../session/index.ts";
+import type { Entry, EntryOf } from "../session/entry.ts";
+import type { Message } from "../session/message.ts";
+import type { TreeNode } from "../session/tree.ts";
+import { textOf } from "../session/message.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
 /** Prints a session's trees: a single child stays in line below its parent, only branches are indented. */

@@ -1,11 +1,5 @@
 export type { TurnFilter } from "./agent-view.ts";
-export type {
-  ExecutingAgent,
-  GroupAgent,
-  GroupAgentContext,
-  GroupAnswer,
-  GroupReply,
-} from "./group-agent.ts";
+export type { ExecutingAgent, GroupAgent, GroupAgentContext, GroupAnswer, GroupReply } from "./group-agent.ts";
 export type { Visibility } from "./group-drafts.ts";
 export type { GroupEvent, GroupOutcome } from "./group-event.ts";
 export type { GroupRunOptions } from "./group-options.ts";

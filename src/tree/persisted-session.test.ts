@@ -6,14 +6,8 @@ import { createHeader } from "../session/header.ts";
 import { Session } from "../session/session.ts";
 import { assistantRow, type RowInit, userRow } from "../session/transcript.ts";
 import { openJsonlStore } from "../stores/jsonl/index.ts";
-import {
-  deleteSession,
-  listPersistedSessions,
-  loadSession,
-  openSessionWriter,
-  pruneSessions,
-  SessionTree,
-} from "./index.ts";
+import { deleteSession, listPersistedSessions, loadSession, openSessionWriter, pruneSessions } from "./index.ts";
+import { SessionTree } from "../index.ts";
 
 let directory: string;
 beforeEach(async () => {
