@@ -40,16 +40,6 @@ export {
   type ModelProviderOptions,
   registerModelProvider,
 } from "./models/model-providers.ts";
-export type {
-  Entry,
-  EntryBody,
-  EntryDraft,
-  EntryOf,
-  FactBody,
-  NodeBody,
-  SessionStatus,
-  ThinkingLevel,
-} from "./session/entry.ts";
 export {
   CheckpointNotFoundError,
   LeaseLostError,
@@ -67,8 +57,19 @@ export {
   SessionTransitionError,
   UnknownEntryError,
 } from "./session/errors.ts";
-export type { PathSummary, SessionHead } from "./session/fold.ts";
-export { createHeader, type Lineage, type SessionHeader } from "./session/header.ts";
+export type {
+  Entry,
+  EntryBody,
+  EntryDraft,
+  EntryOf,
+  FactBody,
+  NodeBody,
+  SessionStatus,
+  ThinkingLevel,
+} from "./session/log/entry.ts";
+export type { PathSummary, SessionHead } from "./session/log/fold.ts";
+export { createHeader, type Lineage, type SessionHeader } from "./session/log/header.ts";
+export type { Settings } from "./session/log/settings.ts";
 export {
   type AssistantMessage,
   type Content,
@@ -80,11 +81,10 @@ export {
   type ToolCall,
   type ToolMessage,
 } from "./session/message.ts";
-export { Session } from "./session/session.ts";
-export type { Settings } from "./session/settings.ts";
-export type { SessionState, SessionTurn } from "./session/state.ts";
+export type { SessionState, SessionTurn } from "./session/state/state.ts";
 export type { Checkpoint, SessionStore } from "./session/store.ts";
 export type { Usage } from "./session/usage.ts";
+export { Session } from "./session/value/session.ts";
 export { openStore, type OpenStoreOptions } from "./stores/open-store.ts";
 export type { StoreTreeOptions, TreeOptions } from "./tree/file-options.ts";
 export { createTree, openTree } from "./tree/open-tree.ts";

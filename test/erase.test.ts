@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { createHeader, type Entry, type SessionHead, SessionManager, type SessionStore } from "../src/index.ts";
-import { erasedEntry } from "../src/session/erased-entry.ts";
+import { erasedEntry } from "../src/session/log/erased-entry.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { copyStore } from "../src/stores/copy/copy-store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";

@@ -16,16 +16,16 @@ export {
   contextTokens,
   prepareCompaction,
   shouldCompact,
-} from "../session/compaction.ts";
-export type { ContextPruner, PruneLimits } from "../session/context-pruner.ts";
-export { acceptable, buildContext, type ModelContext } from "../session/context.ts";
-export type { FileOperations } from "../session/file-operations.ts";
-export { type CompactionView, inspectCompaction } from "../session/inspect-compaction.ts";
+} from "../session/context/compaction.ts";
+export type { ContextPruner, PruneLimits } from "../session/context/context-pruner.ts";
+export { acceptable, buildContext, type ModelContext } from "../session/context/context.ts";
+export type { FileOperations } from "../session/context/file-operations.ts";
+export { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
 export {
   RelevanceContextPruner,
   type RelevanceContextPrunerOptions,
   type RelevanceScorer,
   type ScoredQuery,
   type ScoredTurn,
-} from "../session/relevance-context-pruner.ts";
-export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "../session/tokens.ts";
+} from "../session/context/relevance-context-pruner.ts";
+export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "../session/context/tokens.ts";

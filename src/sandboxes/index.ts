@@ -10,9 +10,9 @@ export {
   type RecordedSandbox,
   type SandboxRecord,
 } from "./persistent-sandbox-registry.ts";
-export type { SandboxPlacement } from "../session/header.ts";
-export { registerSandboxBackend } from "../session/sandbox-backends.ts";
-export { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
+export type { SandboxPlacement } from "../session/log/header.ts";
+export { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+export { hideFromSandboxes } from "../session/sandbox/sandbox-hidden-paths.ts";
 export {
   type ExecOptions,
   type ExecResult,
@@ -27,7 +27,7 @@ export {
   type SandboxLimits,
   type SandboxReach,
   type SandboxSpec,
-} from "../session/sandbox.ts";
+} from "../session/sandbox/sandbox.ts";
 export { editWorkspaceFile } from "../tools/edit-workspace-file.ts";
 export { listWorkspaceFiles } from "../tools/list-workspace-files.ts";
 export { readWorkspaceFile } from "../tools/read-workspace-file.ts";

@@ -1,11 +1,26 @@
-export { isNode } from "./entry.ts";
-export type { LineageKind } from "./header.ts";
-export { type DrawnSession, toDot, toMermaid } from "./lineage-diagram.ts";
-export { type ExportableSession, type LineageRow, parseLineageJsonl, sessionToRow, toJsonl } from "./lineage-export.ts";
-export { type LineageJournal, trackLineage, withLineage } from "./lineage-scope.ts";
-export { lineageUsage, type SpendingSession } from "./lineage-usage.ts";
-export { ancestors, descendants, edges, type LineageEdge, type SessionLike, validateAcyclic } from "./lineage.ts";
-export { SessionRegistry, sessionRegistry } from "./session-registry.ts";
+export { type DrawnSession, toDot, toMermaid } from "./lineage/lineage-diagram.ts";
+export {
+  type ExportableSession,
+  type LineageRow,
+  parseLineageJsonl,
+  sessionToRow,
+  toJsonl,
+} from "./lineage/lineage-export.ts";
+export { type LineageJournal, trackLineage, withLineage } from "./lineage/lineage-scope.ts";
+export { lineageUsage, type SpendingSession } from "./lineage/lineage-usage.ts";
+export {
+  ancestors,
+  descendants,
+  edges,
+  type LineageEdge,
+  type SessionLike,
+  validateAcyclic,
+} from "./lineage/lineage.ts";
+export { isNode } from "./log/entry.ts";
+export type { LineageKind } from "./log/header.ts";
+export { branchTo, buildTree, labelsOf, type TreeNode } from "./log/tree.ts";
+export { addUsage } from "./usage.ts";
+export { SessionRegistry, sessionRegistry } from "./value/session-registry.ts";
 export {
   createSystemSession,
   createUserSession,
@@ -13,7 +28,7 @@ export {
   forkSession,
   mergeSessions,
   type SessionInit,
-} from "./session.ts";
+} from "./value/session.ts";
 export {
   assistantRow,
   type Row,
@@ -24,6 +39,4 @@ export {
   Transcript,
   type TranscriptOrigin,
   userRow,
-} from "./transcript.ts";
-export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";
-export { addUsage } from "./usage.ts";
+} from "./value/transcript.ts";

@@ -1,4 +1,11 @@
 export {
+  APPEND_ENTRIES_MAX,
+  ENTRY_BYTES_MAX,
+  HEADER_BYTES_MAX,
+  ID_CHARACTERS_MAX,
+  PAGE_ITEMS_MAX,
+} from "../session/limits.ts";
+export {
   type AddedEntry,
   type AppendInput,
   type AppendPlan,
@@ -13,22 +20,15 @@ export {
   planNow,
   type StoredEntry,
   type Wanted,
-} from "../session/append-plan.ts";
-export type { CheckedDraft } from "../session/draft.ts";
-export type { EntryStamp, LostBody } from "../session/entry.ts";
-export { EMPTY_PATH, emptyHead, inheritedCount, stepHead, stepPath } from "../session/fold.ts";
-export { forkedHeader } from "../session/forked-header.ts";
-export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/header.ts";
-export {
-  APPEND_ENTRIES_MAX,
-  ENTRY_BYTES_MAX,
-  HEADER_BYTES_MAX,
-  ID_CHARACTERS_MAX,
-  PAGE_ITEMS_MAX,
-} from "../session/limits.ts";
-export type { RunsWord } from "../session/open-runs.ts";
+} from "../session/log/append-plan.ts";
+export type { CheckedDraft } from "../session/log/draft.ts";
+export type { EntryStamp, LostBody } from "../session/log/entry.ts";
+export { EMPTY_PATH, emptyHead, inheritedCount, stepHead, stepPath } from "../session/log/fold.ts";
+export { forkedHeader } from "../session/log/forked-header.ts";
+export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
+export type { RunsWord } from "../session/log/open-runs.ts";
+export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";
-export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/settings.ts";
 export type {
   DriverPurge,
   LeaseTable,

@@ -1,5 +1,5 @@
 import { SessionError } from "../session/errors.ts";
-import { createHeader, type SessionHeader } from "../session/header.ts";
+import { createHeader, type SessionHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { SessionTree } from "./session-tree.ts";
 

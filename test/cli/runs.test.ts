@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { createAgent, type Session } from "../../src/index.ts";
 import { workspaceTools } from "../../src/sandboxes/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";

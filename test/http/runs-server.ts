@@ -10,7 +10,7 @@ import { type Client, createClient, type RunView, type WireRunEvent } from "../.
 import { createServer, type ServerInit, type ServerLogLine, type SkeinServer } from "../../src/http/index.ts";
 import type { RunPlace } from "../../src/workers/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { textOf } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";

@@ -6,7 +6,7 @@ import {
   textOf,
   type Usage,
 } from "../../index.ts";
-import { messageTokens } from "../../session/tokens.ts";
+import { messageTokens } from "../../session/context/tokens.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import {
   checkpointWithFiles,

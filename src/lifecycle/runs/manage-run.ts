@@ -5,13 +5,13 @@ import { openTreeSink } from "../../agent/persist/tree-sink.ts";
 import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { describeOpen, statusError } from "../../session/append-guard.ts";
+import { describeOpen, statusError } from "../../session/log/append-guard.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { inputIdOf } from "../../session/open-runs.ts";
-import { operation, Session } from "../../session/session.ts";
-import { rowOf, Transcript } from "../../session/transcript.ts";
+import { inputIdOf } from "../../session/log/open-runs.ts";
+import { operation, Session } from "../../session/value/session.ts";
+import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import {
