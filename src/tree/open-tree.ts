@@ -25,7 +25,8 @@ export async function createTree(store: SessionStore, header: Partial<SessionHea
  * A session that a store has, opened for reading, navigating and appending. Closing the tree leaves the store open.
  *
  * @example
- * const tree = await openTree(store, "0198f1f0-0000-7000-8000-000000000001");
+ * const store = await openStore("sqlite:./sessions.db");
+ * const tree = await openTree(store, "the-id-of-a-session");
  * const { messages } = await tree.buildContext();
  *
  * @throws {SessionNotFoundError} when the store has no session of that id.
