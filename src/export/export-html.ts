@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { textOf } from "../session/message.ts";
-import { escapeHtml } from "./escape-html.ts";
 import { type BranchPoint, type ExportSource, readEntries, shown, type Survey, surveyLog } from "./export-source.ts";
 import { HTML_STYLE } from "./html-style.ts";
-import { markdownToHtml } from "./markdown-to-html.ts";
+import { markdownToHtml, escapeHtml } from "./markdown-to-html.ts";
 import { itemOf, openingOf, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
 
 /** The types of pictures that cannot carry a program. */

@@ -1,8 +1,7 @@
-import type { AssistantMessage, Content, Message } from "../session/message.ts";
+import { type AssistantMessage, type Content, type Message, textOf } from "../session/message.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 import type { RowInit } from "../session/value/transcript.ts";
-import type { GroupItem } from "./group-item.ts";
-import { isEmpty } from "./is-empty.ts";
+import type { GroupItem } from "./group-log.ts";
 import type { TurnManager } from "./turns/turn-manager.ts";
 
 /** What an agent is told when the last word was its own, as no provider takes a request that ends with an answer. */
@@ -67,4 +66,10 @@ function spokenBy(speaker: string, content: Content): Content {
 
 function idsOf(turns: readonly SessionTurn[]): ReadonlySet<string> {
   return new Set(turns.map(({ turnId }) => turnId));
+}
+
+/** Whether an answer holds nothing that others could be shown: no text, no pictures, no files. */
+export function isEmpty({ content }: Pick<AssistantMessage, "content">): boolean {
+  const files = Array.isArray(content) && content.some(({ type }) => type === "image" || type === "file");
+  return !files && textOf(content).trim() === "";
 }

@@ -7,7 +7,7 @@ import type { AssistantMessage, Message } from "../session/message.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
 import type { GroupSeat } from "./group-agent.ts";
 import type { GroupLog } from "./group-log.ts";
-import { isEmpty } from "./is-empty.ts";
+import { isEmpty } from "./agent-view.ts";
 
 /**
  * Keeps the run of a loop agent in the group's session, row by row. Its answer is a turn for the group; what led to it,

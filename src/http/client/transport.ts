@@ -1,5 +1,6 @@
 import { encodeSegment } from "../path-segment.ts";
 import { ClientError, errorOf } from "./client-error.ts";
+import type { Page } from "../wire.ts";
 
 /** A `fetch` function: the runtime's, or one that stands in for it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -131,4 +132,16 @@ function searchOf(query: object): string {
   }
   const text = search.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+/** The items of all pages, each page asked for when it is needed. */
+export async function* allPages<T>(
+  read: (next: string | null) => Promise<Page<T>>,
+): AsyncGenerator<T, void, undefined> {
+  let next: string | null = null;
+  do {
+    const page: Page<T> = await read(next);
+    yield* page.items;
+    next = page.next;
+  } while (next !== null);
 }

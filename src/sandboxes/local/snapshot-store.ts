@@ -9,7 +9,7 @@ import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
-import { storePaths } from "./hidden-paths.ts";
+import { storePaths } from "./confinement.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

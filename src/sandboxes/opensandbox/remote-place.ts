@@ -11,7 +11,7 @@ import {
   type SandboxSpec,
 } from "../../session/sandbox/sandbox.ts";
 import { commandTimeoutMs } from "../command-limits.ts";
-import { checkCommand, checkExecOptions } from "../local/check-command.ts";
+import { checkCommand, checkExecOptions } from "../local/check-spec.ts";
 import { type OpenSandboxOptions, type RemoteSandbox, TIMEOUT_SECONDS } from "./opensandbox-client.ts";
 import { RemoteFiles } from "./remote-files.ts";
 import { type CommandSource, quote } from "./remote-script.ts";

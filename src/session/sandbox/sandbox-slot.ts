@@ -2,8 +2,14 @@ import { copyJson, NotJson } from "../../internal/json.ts";
 import { SessionError, show } from "../errors.ts";
 import type { SandboxPlacement } from "../log/header.ts";
 import { sandboxBackend } from "./sandbox-backends.ts";
-import { openSandbox, type SandboxOpening, type SandboxTarget } from "./sandbox-opening.ts";
-import { acquireSandbox, isUsable, releaseSandbox } from "./sandbox-references.ts";
+import {
+  openSandbox,
+  type SandboxOpening,
+  type SandboxTarget,
+  acquireSandbox,
+  isUsable,
+  releaseSandbox,
+} from "./sandbox-opening.ts";
 import { type Sandbox, SandboxError, type SandboxReach, type SandboxSpec } from "./sandbox.ts";
 
 /** A sandbox that this slot waits for; another one in its place means that the slot has let go of it. */

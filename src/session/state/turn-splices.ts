@@ -1,7 +1,6 @@
 import { sameJson } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
-import { frozenCopy } from "./frozen-copy.ts";
-import type { SessionTurn } from "./state.ts";
+import { type SessionTurn, frozenCopy } from "./state.ts";
 
 /** One range of turns that others take the place of. */
 export interface TurnSplice {

@@ -1,7 +1,6 @@
 import { compact as compactTree, createModel, type Entry, SessionTree } from "../../../index.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
-import { MODEL_OPTION } from "../../options/model-option.ts";
-import { countOption } from "../../options/option-values.ts";
+import { countOption, MODEL_OPTION } from "../../options/option-values.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Compacts a session. */

@@ -1,4 +1,3 @@
-import { counted } from "../../counted.ts";
 import {
   AppendMerge,
   createModel,
@@ -9,10 +8,10 @@ import {
   SummaryMerge,
 } from "../../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
-import { MODEL_OPTION } from "../../options/model-option.ts";
+import { MODEL_OPTION } from "../../options/option-values.ts";
 import { openManager } from "../../open-manager.ts";
 import { findSession } from "../../options/session-reference.ts";
-import { printable } from "../../terminal.ts";
+import { printable, counted } from "../../terminal.ts";
 
 /** Merges a branch into its parent. */
 export const merge: Command = {

@@ -7,7 +7,7 @@ import {
 } from "../../../interop/formats/index.ts";
 import type { SessionHead, SessionStore } from "../../../index.ts";
 import { type CommandContext, textOption } from "../../command.ts";
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { findSession } from "../../options/session-reference.ts";
 import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
 

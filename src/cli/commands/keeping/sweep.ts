@@ -1,4 +1,4 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { SessionManager, sessionConfigFromEnvironment } from "../../../index.ts";
 import type { Command } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
