@@ -77,7 +77,7 @@ ${rows.map(([term, value]) => `<dt>${term}</dt><dd dir="auto">${escapeHtml(value
 `;
 }
 
-/** What users said, each leading to its place. Read anew, so that a long session need not be held in memory. */
+/** What users said, each with a link to it. Read anew, so that a long session need not be held in memory. */
 async function* turnList(source: ExportSource, { onPath }: Survey): AsyncGenerator<string, void, undefined> {
   let begun = false;
   for await (const entry of readEntries(source)) {
@@ -101,7 +101,7 @@ async function* branchList(source: ExportSource, { branches }: Survey): AsyncGen
 async function branchRow(source: ExportSource, id: string | null, { count, firstIds }: BranchPoint): Promise<string> {
   const { store, head } = source;
   const from = id === null ? null : await store.getEntry(head.header.id, id);
-  const place = from === null ? "Before the first turn" : `<a href="#turn-${from.seq}">After turn ${from.seq}</a>`;
+  const where = from === null ? "Before the first turn" : `<a href="#turn-${from.seq}">After turn ${from.seq}</a>`;
   const openings: string[] = [];
   for (const firstId of firstIds) {
     const first = await store.getEntry(head.header.id, firstId);
@@ -112,7 +112,7 @@ async function branchRow(source: ExportSource, id: string | null, { count, first
     );
   }
   const more = count > firstIds.length ? `<li>and ${count - firstIds.length} more</li>` : "";
-  return `<li>${place}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
+  return `<li>${where}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
 }
 
 function renderItem(

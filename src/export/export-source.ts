@@ -28,7 +28,7 @@ export interface Survey {
   readonly branches: ReadonlyMap<string | null, BranchPoint>;
 }
 
-/** A place where a path has branches beside it. */
+/** A node of a path that has branches beside it. */
 export interface BranchPoint {
   readonly count: number;
   /** The first few of them. */

@@ -81,7 +81,7 @@ export class GroupSink implements RunSink {
   }
 
   #keptOf(draft: EntryDraft): readonly EntryDraft[] {
-    // A summary of what one agent sees must not take the place of what the others see.
+    // A summary of what one agent sees must not replace what the others see.
     if (draft.type === "compaction") return [];
     // Whoever answers finds the question by the run that is open, which is the group's.
     if (draft.type === "approval") return [{ ...draft, runId: this.#runId }];

@@ -121,7 +121,7 @@ export class SessionManager implements AsyncDisposable {
     const found = await this.#sessions.find(id, options);
     if (found === null) return null;
     try {
-      const head = await this.#sessions.resume(await this.#sessions.expiry.settle(found), options);
+      const head = await this.#sessions.resume(await this.#sessions.expiry.expireIfDue(found), options);
       return await readState(this.store, head, options);
     } catch (error) {
       if (error instanceof SessionNotFoundError) return null;

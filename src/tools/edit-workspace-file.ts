@@ -17,7 +17,7 @@ export const editWorkspaceFile: Tool = defineTool({
     properties: {
       path: PATH_PARAMETER,
       old_text: { type: "string", minLength: 1, description: "The text to replace, as it stands in the file." },
-      new_text: { type: "string", description: "The text to put in its place; empty to remove it." },
+      new_text: { type: "string", description: "The text to put there instead; empty to remove it." },
       replace_all: { type: "boolean", description: "Replaces every occurrence (default: false)." },
     },
     required: ["path", "old_text", "new_text"],
@@ -33,12 +33,12 @@ export const editWorkspaceFile: Tool = defineTool({
     const text = textOfBytes(await sandbox.readFile(path));
     if (text === null) throw refusal(`${show(path)} is not a UTF-8 text file, so it cannot be edited as text.`);
     const [wanted, replacement] = withEndingsOf(text, old_text, new_text);
-    const places = placesOf(text, wanted, all);
-    if (places.length === 0) throw refusal(notFound(path, text, wanted));
-    if (places.length > 1 && !all) throw refusal(ambiguous(path, text, places));
+    const offsets = offsetsOf(text, wanted, all);
+    if (offsets.length === 0) throw refusal(notFound(path, text, wanted));
+    if (offsets.length > 1 && !all) throw refusal(ambiguous(path, text, offsets));
     context.signal.throwIfAborted();
-    await sandbox.writeFile(path, replaceAt(text, places, wanted.length, replacement));
-    return { path, replacements: places.length, first_line: lineAt(text, places[0] ?? 0) };
+    await sandbox.writeFile(path, replaceAt(text, offsets, wanted.length, replacement));
+    return { path, replacements: offsets.length, first_line: lineAt(text, offsets[0] ?? 0) };
   },
 });
 
@@ -49,17 +49,17 @@ function withEndingsOf(text: string, ...written: readonly [string, string]): rea
   return [written[0].replaceAll("\n", "\r\n"), written[1].replaceAll("\n", "\r\n")];
 }
 
-/** Where a text occurs; overlapping places count too when one is looked for, since it is then not clear which is meant. */
-function placesOf(text: string, wanted: string, apart: boolean): number[] {
-  const places: number[] = [];
+/** Where a text occurs; overlapping ones count too when one is looked for, since it is then not clear which is meant. */
+function offsetsOf(text: string, wanted: string, apart: boolean): number[] {
+  const offsets: number[] = [];
   const step = apart ? wanted.length : 1;
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) places.push(at);
-  return places;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) offsets.push(at);
+  return offsets;
 }
 
-function replaceAt(text: string, places: readonly number[], length: number, replacement: string): string {
-  const kept = places.map((place, index) => text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + length, place));
-  return [...kept, text.slice((places.at(-1) ?? 0) + length)].join(replacement);
+function replaceAt(text: string, offsets: readonly number[], length: number, replacement: string): string {
+  const kept = offsets.map((offset, index) => text.slice(index === 0 ? 0 : (offsets[index - 1] ?? 0) + length, offset));
+  return [...kept, text.slice((offsets.at(-1) ?? 0) + length)].join(replacement);
 }
 
 function notFound(path: string, text: string, wanted: string): string {
@@ -69,17 +69,17 @@ function notFound(path: string, text: string, wanted: string): string {
   return `${said} Copy it exactly, with its whitespace. The nearest lines, with their numbers, are:\n${nearest}`;
 }
 
-function ambiguous(path: string, text: string, places: readonly number[]): string {
-  const shown = places.slice(0, LINE_NUMBERS_SHOWN).map((place) => lineAt(text, place));
-  const more = places.length > LINE_NUMBERS_SHOWN ? " and further down" : "";
+function ambiguous(path: string, text: string, offsets: readonly number[]): string {
+  const shown = offsets.slice(0, LINE_NUMBERS_SHOWN).map((offset) => lineAt(text, offset));
+  const more = offsets.length > LINE_NUMBERS_SHOWN ? " and further down" : "";
   return (
-    `old_text occurs ${places.length} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
+    `old_text occurs ${offsets.length} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
     "Add the lines around it until it occurs once, or set replace_all."
   );
 }
 
-function lineAt(text: string, place: number): number {
-  return text.slice(0, place).split("\n").length;
+function lineAt(text: string, offset: number): number {
+  return text.slice(0, offset).split("\n").length;
 }
 
 function refusal(message: string): SessionError {

@@ -19,9 +19,9 @@ import { readTranscript } from "../../tree/read-session.ts";
  * the `user` that comes back: where it goes on in a session that said something else, that comes first.
  *
  * @throws {SessionBusyError} while another run goes on in the same session or file; nothing was written then.
- * @throws {SessionError} `CONFLICT` when another has gone on meanwhile with the run that was resumed.
- * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that is no
- * place to keep a run.
+ * @throws {SessionError} `CONFLICT` when another has gone on meanwhile with the run that was to be recovered.
+ * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that
+ * cannot keep a run.
  */
 export async function openRunSink(persist: Persist, request: SinkRequest): Promise<OpenedSink> {
   if (persist === true) return openFileSink(null, request);
@@ -40,7 +40,7 @@ export async function openRunSink(persist: Persist, request: SinkRequest): Promi
   );
 }
 
-/** The run that was interrupted, where a resume of its session goes on in the same place: it keeps its id. */
+/** The run that was interrupted, where it is recovered in the session or file that it was in: it keeps its id. */
 export function resumedRunId(persist: Persist, transcript: Transcript): string | null {
   const { runId = null, sessionId } = resumeStateOf(transcript) ?? {};
   if (runId === null || typeof persist === "boolean") return null;
@@ -55,7 +55,7 @@ function isResumedIn(store: SessionStore, transcript: Transcript): boolean {
   return origin?.store === store && origin.resumedAt !== undefined;
 }
 
-/** What was resumed from the store goes on where it was: of all who resumed it, the lease lets one run. */
+/** What `resumeSession` read from the store goes on where it was: of all who read it, the lease lets one run. */
 async function openInStore(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
   const { transcript } = request.user;
   const origin = isResumedIn(store, transcript) ? Transcript.originOf(transcript) : null;

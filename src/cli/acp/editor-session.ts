@@ -164,13 +164,13 @@ export class EditorSession implements AsyncDisposable {
   async *#outputs(content: Content): AsyncGenerator<ChatOutput> {
     const line = typeof content === "string" ? content : "";
     if (COMMANDS.includes(/^\/(\w+)(?=\s|$)/.exec(line)?.[1] ?? "")) return yield* this.#chat.take(line);
-    yield* this.#settle();
+    yield* this.#recover();
     if (this.#cancelled) throw new SessionError("ABORTED", "Stopped.");
     yield* this.#chat.say(content);
   }
 
   /** Goes on first with a run that was interrupted, or that waits for an answer, which the editor is asked for. */
-  async *#settle(): AsyncGenerator<ChatOutput> {
+  async *#recover(): AsyncGenerator<ChatOutput> {
     const { manager } = this.#chat;
     const runs = await openRunsOf(manager.store, await this.#tree.refresh());
     for (const waiting of questionsOf(runs.filter(({ state }) => state === "parked"))) {

@@ -120,7 +120,7 @@ function segmentOf(id: string): string {
   try {
     if (typeof id === "string" && id !== "") return encodeSegment(id);
   } catch {
-    // Half a surrogate pair has no place in UTF-8.
+    // Half a surrogate pair cannot be said in UTF-8.
   }
   throw new ClientError("INVALID_ID", "An id is empty, not a text, or holds half a surrogate pair.");
 }

@@ -232,7 +232,7 @@ export async function goBack(
   const checkpoint = await store.loadCheckpoint(checkpointId);
   const found = checkpoint === null ? null : await sessions.find(checkpoint.sessionId, options);
   if (checkpoint === null || found === null) throw new CheckpointNotFoundError(checkpointId);
-  const { status } = await sessions.expiry.settle(found);
+  const { status } = await sessions.expiry.expireIfDue(found);
   const { sessionId, leafId } = checkpoint;
   if (status !== "active") throw statusError(sessionId, status);
   const { sandbox } = options;

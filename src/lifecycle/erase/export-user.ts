@@ -76,7 +76,7 @@ function headerOf(name: string, bytes: number, modifiedAt: Date): Uint8Array {
   header.write(name, 0, 100, "ascii");
   header.write(octal(0o600, 8) + octal(0, 8) + octal(0, 8), 100, "ascii");
   header.write(octal(bytes, 12) + octal(Math.floor(modifiedAt.getTime() / 1000), 12), 124, "ascii");
-  // The sum is taken with spaces in its own place.
+  // The sum is taken with spaces where it goes itself.
   header.write("        0", 148, "ascii");
   header.write("ustar\x0000", 257, "ascii");
   const sum = header.reduce((total, byte) => total + byte, 0);

@@ -25,7 +25,7 @@ export class Confinement {
   }
 
   /**
-   * The place that a path means, without links in it; there need not be anything.
+   * The real path that a path means, without links in it; there need not be anything.
    *
    * @throws {SandboxError} `not_permitted` when that is outside.
    */
@@ -41,29 +41,30 @@ export class Confinement {
 
   /** What is not to be found among the files, without links in the paths; there need not be anything. */
   async hidden(): Promise<readonly string[]> {
-    const inside = (place: string): boolean => rootsOf(this).some((each) => place !== each && isIn(place, each));
+    const inside = (realPath: string): boolean =>
+      rootsOf(this).some((each) => realPath !== each && isIn(realPath, each));
     return (await hiddenPaths(this.root)).filter(inside);
   }
 
   /** Whether the root, an allowed path or something hidden would go with this one. */
-  async carries(place: string): Promise<boolean> {
-    return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, place));
+  async carries(realPath: string): Promise<boolean> {
+    return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, realPath));
   }
 
-  /** How a place is named to the caller: relative to the root where it is in there, else absolute. */
-  nameOf(path: string, place: string): string {
-    for (const each of [this.#absolute(path), place]) {
+  /** How a real path is named to the caller: relative to the root where it is in there, else absolute. */
+  nameOf(path: string, realPath: string): string {
+    for (const each of [this.#absolute(path), realPath]) {
       if (isIn(each, this.root)) return each.slice(this.root.length).split(sep).filter(Boolean).join("/");
     }
-    return place;
+    return realPath;
   }
 
-  async #check(path: string, place: string): Promise<string> {
-    if (!rootsOf(this).some((each) => isIn(place, each))) throw outside(path);
-    if ((await this.hidden()).some((each) => isIn(place, each))) {
+  async #check(path: string, realPath: string): Promise<string> {
+    if (!rootsOf(this).some((each) => isIn(realPath, each))) throw outside(path);
+    if ((await this.hidden()).some((each) => isIn(realPath, each))) {
       throw new SandboxError("not_permitted", `The path ${show(path)} is Skein's own, and hidden from tools.`);
     }
-    return place;
+    return realPath;
   }
 
   #absolute(path: string): string {

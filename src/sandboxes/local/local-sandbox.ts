@@ -151,10 +151,10 @@ export class LocalSandbox implements Sandbox {
   async #run(list: readonly [string, ...string[]], name: string, options: ExecOptions): Promise<ExecResult> {
     checkExecOptions(options);
     options.signal?.throwIfAborted();
-    const { place, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
+    const { realPath, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
     await using directory = pinned;
     const env = { ...this.#parts.env, ...options.env };
-    await using contained = await containCommand(list, this.#parts, place, env);
+    await using contained = await containCommand(list, this.#parts, realPath, env);
     options.signal?.throwIfAborted();
     if (this.closed) throw closed();
     const command = new RunningCommand({
@@ -162,7 +162,7 @@ export class LocalSandbox implements Sandbox {
       arguments: contained.arguments,
       name,
       // The child enters the directory that is held open, not whatever is at its path by then.
-      cwd: directory.place,
+      cwd: directory.realPath,
       env,
       stdin: options.stdin ?? null,
       timeoutMs: commandTimeoutMs(this.spec, options.timeoutMs),

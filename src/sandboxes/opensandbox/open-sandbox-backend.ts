@@ -16,7 +16,7 @@ import {
   type OpenSandboxOptions,
   type RemoteSandbox,
 } from "./opensandbox-client.ts";
-import { LANGUAGES, RemotePlace } from "./remote-place.ts";
+import { LANGUAGES, OpenSandbox } from "./open-sandbox.ts";
 import { openScript } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
@@ -91,14 +91,14 @@ async function enter(remote: RemoteSandbox, spec: SandboxSpec, options: OpenSand
   const script = openScript(workingDir, allowPaths, uuidv7(), programs);
   const [kind, root = "", scratch = "", ...rest] = await new RemoteShell(remote).ask(script);
   if (kind !== "opened") {
-    const place = workingDir === null ? "its directories" : show(workingDir);
+    const what = workingDir === null ? "its directories" : show(workingDir);
     throw new SandboxError(
       "os_error",
-      `The sandbox ${remote.id} cannot make ${place}; give another workingDir or image.`,
+      `The sandbox ${remote.id} cannot make ${what}; give another workingDir or image.`,
     );
   }
   if (timeoutSeconds !== null && timeoutSeconds !== undefined) await remote.renew(timeoutSeconds).catch(() => {});
-  return new RemotePlace({
+  return new OpenSandbox({
     remote,
     spec,
     options,

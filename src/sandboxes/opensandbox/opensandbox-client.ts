@@ -73,7 +73,7 @@ export function createRemote(
   spec: SandboxSpec,
   snapshotId: string | null = null,
 ): Promise<RemoteSandbox> {
-  return settled(options, "a new sandbox", async ({ Sandbox }) => {
+  return withSdk(options, "a new sandbox", async ({ Sandbox }) => {
     const created = await Sandbox.create({
       connectionConfig: connectionOf(options),
       ...(snapshotId === null ? { image: spec.image ?? options.image ?? IMAGE } : { snapshotId }),
@@ -91,7 +91,7 @@ export function createRemote(
 /** Connects to a sandbox that runs, or is paused. */
 export function connectRemote(options: OpenSandboxOptions, id: string): Promise<RemoteSandbox> {
   const what = `the sandbox ${id}`;
-  return settled(options, what, async ({ Sandbox, SandboxManager }) => {
+  return withSdk(options, what, async ({ Sandbox, SandboxManager }) => {
     const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
     const connection = { connectionConfig: connectionOf(options), sandboxId: id, ...readiness(options) };
     try {
@@ -106,7 +106,7 @@ export function connectRemote(options: OpenSandboxOptions, id: string): Promise<
 
 /** Removes a snapshot from the server. */
 export function deleteRemoteSnapshot(options: OpenSandboxOptions, snapshotId: string): Promise<void> {
-  return settled(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
+  return withSdk(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
     const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
     try {
       // The client takes an answer without a body for a success, so that only this tells whether there was one.
@@ -147,7 +147,7 @@ async function* events<T>(stream: AsyncIterable<T>, options: OpenSandboxOptions,
   }
 }
 
-async function settled<T>(options: OpenSandboxOptions, what: string, work: (sdk: Sdk) => Promise<T>): Promise<T> {
+async function withSdk<T>(options: OpenSandboxOptions, what: string, work: (sdk: Sdk) => Promise<T>): Promise<T> {
   const sdk = await loadSdk();
   try {
     return await work(sdk);

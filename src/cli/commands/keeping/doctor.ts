@@ -12,7 +12,7 @@ import { canonicalJson } from "../../../stores/doctor/log-digest.ts";
 /** Reads every log of a store and says what does not fit. */
 export const doctor: Command = {
   name: "doctor",
-  summary: "Check that heads, indexes and checkpoints of a store are what its logs say.",
+  summary: "Examine a store: whether heads, indexes and checkpoints are what its logs say.",
   arguments: [],
   options: {
     session: { value: "ID", repeated: true, what: "check only this session" },

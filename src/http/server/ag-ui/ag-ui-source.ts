@@ -103,7 +103,7 @@ export class AgUiSource implements FrameSource {
     }
   }
 
-  /** Sends all messages anew, in the place of those that the reader has. */
+  /** Sends all messages anew, instead of those that the reader has. */
   #restate({ turns, version }: SoFar): void {
     this.#known = version - 1;
     this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });

@@ -26,8 +26,8 @@ export const LANGUAGES: readonly { readonly name: string; readonly program: stri
   { name: "sh", program: "/bin/sh", ending: "sh" },
 ];
 
-/** What a remote place is made of. */
-export interface RemotePlaceParts {
+/** What a remote sandbox is made of. */
+export interface OpenSandboxParts {
   readonly remote: RemoteSandbox;
   readonly spec: SandboxSpec;
   readonly options: OpenSandboxOptions;
@@ -44,13 +44,13 @@ const RENEW_SPARE_SECONDS = 60;
 const ARGUMENT_BYTES_MAX = 60_000;
 
 /** One directory of a sandbox that an OpenSandbox server runs. */
-export class RemotePlace implements Sandbox {
+export class OpenSandbox implements Sandbox {
   readonly id: string;
   readonly backend = "opensandbox";
   readonly spec: SandboxSpec;
   readonly workingDir: string;
   readonly capabilities: SandboxCapabilities;
-  readonly #parts: RemotePlaceParts;
+  readonly #parts: OpenSandboxParts;
   readonly #shell: RemoteShell;
   readonly #files: RemoteFiles;
   readonly #ending = new AbortController();
@@ -58,7 +58,7 @@ export class RemotePlace implements Sandbox {
   #closing: Promise<void> | null = null;
   #keptUntilMs: number;
 
-  constructor(parts: RemotePlaceParts) {
+  constructor(parts: OpenSandboxParts) {
     const { remote, spec, roots, scratch, programs } = parts;
     this.#parts = parts;
     this.#shell = new RemoteShell(remote);
