@@ -6,8 +6,8 @@ import type {
   ForeignReader,
   ForeignSink,
   ForeignLine,
+  ForeignDraft,
 } from "./foreign-format.ts";
-import type { ForeignDraft } from "./foreign-format.ts";
 import { ForeignLog } from "./foreign-log.ts";
 import { ReadReport } from "./foreign-report.ts";
 import type { JsonValue } from "../../internal/json.ts";

@@ -15,14 +15,14 @@ export const doctor: Command = {
   summary: "Examine a store: whether heads, indexes and checkpoints are what its logs say.",
   arguments: [],
   options: {
-    session: { value: "ID", repeated: true, what: "check only this session" },
+    session: { value: "ID", repeated: true, what: "examine only this session" },
     snapshots: {
       what: "also look for snapshots on this machine that no checkpoint of the store holds (always for the default store)",
     },
     repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
   },
   examples: [
-    { line: "skein doctor", what: "check the default store" },
+    { line: "skein doctor", what: "examine the default store" },
     { line: "skein doctor --store jsonl:./sessions --repair", what: "repair what a crash or a disk damaged" },
   ],
   json: {
