@@ -24,8 +24,6 @@ import { limitsProblem } from "../command-limits.ts";
 import { environmentProblem, isTimeout } from "../local/check-spec.ts";
 import { isIsolationWord } from "../local/isolation.ts";
 
-export type { OpenSandboxOptions };
-
 /**
  * Sandboxes of an OpenSandbox server, through its own client.
  *

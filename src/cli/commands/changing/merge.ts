@@ -1,12 +1,8 @@
-import {
-  AppendMerge,
-  createModel,
-  type MergeResult,
-  type MergeStrategy,
-  SelectiveMerge,
-  SessionError,
-  SummaryMerge,
-} from "../../../index.ts";
+import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
+import { createModel, SessionError } from "../../../index.ts";
+import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { MODEL_OPTION } from "../../options/option-values.ts";
 import { openManager } from "../../open-manager.ts";

@@ -1,5 +1,5 @@
-import type { OpenRunView, RunsQuery, SessionManager } from "../../../index.ts";
-import { openRunsOf } from "../../../lifecycle/runs/list-runs.ts";
+import type { SessionManager } from "../../../index.ts";
+import { openRunsOf, type OpenRunView, type RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
 import { countOption } from "../../options/option-values.ts";
