@@ -8,11 +8,11 @@ import { SessionError, show } from "../session/errors.ts";
 import { textOf, type AssistantMessage } from "../session/message.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
-import { rowsFor, isEmpty } from "./agent-view.ts";
+import { type GroupItem, isEmpty, rowsFor } from "./agent-view.ts";
 import { type ExecutingAgent, type GroupSeat, isExecuting, type GroupAnswer } from "./group-agent.ts";
 import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
 import type { GroupEvent } from "./group-event.ts";
-import type { GroupLog, GroupItem } from "./group-log.ts";
+import type { GroupLog } from "./group-log.ts";
 import { GroupSink } from "./group-sink.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
