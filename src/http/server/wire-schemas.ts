@@ -1,11 +1,20 @@
 import { z } from "zod";
 import type { Entry, SessionStatus } from "../../session/entry.ts";
+import type { Settings } from "../../session/settings.ts";
 import type { Lineage } from "../../session/header.ts";
 import type { Message } from "../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../session/state.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { Usage } from "../../session/usage.ts";
-import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../wire.ts";
+import type {
+  ImportedView,
+  ListedSession,
+  Page,
+  Problem,
+  RestoredSession,
+  SessionView,
+  TreeNodeView,
+} from "../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "./schema.ts";
 
 const text = z.string();
@@ -84,7 +93,8 @@ export const lineage: z.ZodType<Lineage> = named<Lineage>(
   }),
 );
 
-const settings = z.object({
+/** What is set on a path. */
+export const settings: z.ZodType<Settings> = z.object({
   variables: jsonObject,
   systemPrompt: nullableText,
   activeTools: z.array(text),
@@ -227,5 +237,23 @@ export const sessionState: z.ZodType<SessionState> = named<SessionState>(
     branchName: nullableText,
     version: count,
     leafId: nullableText,
+  }),
+);
+
+/** A node of a tree. */
+export const treeNode: z.ZodType<TreeNodeView> = named<TreeNodeView>(
+  "TreeNode",
+  z.object({
+    id: text,
+    parentId: text.nullable(),
+    skipped: z.int().optional(),
+    seq: z.int(),
+    type: text,
+    timestamp: text,
+    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
+    preview: text,
+    label: text.nullable(),
+    checkpoints: z.array(text),
+    toolCalls: z.array(text),
   }),
 );

@@ -36,7 +36,7 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
           <Markdown text={entry.summary} />
         </Fold>
       )}
-      <RowForms form={form} id={id} endId={endId} label={label} onClose={() => setForm(null)} />
+      <RowForms form={form} labelId={id} endId={endId} label={label} onClose={() => setForm(null)} />
       <RowActions id={id} endId={endId} text={() => text} onForm={setForm} />
     </>
   );
