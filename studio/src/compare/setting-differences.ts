@@ -1,4 +1,4 @@
-import type { Settings } from "../../../src/session/settings.ts";
+import type { Settings } from "../../../src/session/log/settings.ts";
 
 /** A value that two branches have different, as text; null where a side has none. */
 export interface ValueDifference {

@@ -1,4 +1,4 @@
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 
 /** What is held of a path: a piece without gaps, oldest first, and the cursors of what stands before and after it. */
 export interface HeldPath {

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import type { LoadedPath } from "./use-loaded-path.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./rows/rows.ts";
 
 /** Rows that were never drawn have only an estimated height, so that the way to one is found in a few steps. */
 const STEPS = 6;

@@ -1,0 +1,71 @@
+import { type Entry, entryCharacters } from "../../../session/log/entry.ts";
+import type { ReadOptions, SessionStore } from "../../../session/store.ts";
+import { walkUp } from "../../../tree/path-reader.ts";
+
+/** How much of what was said one answer may hold, about. */
+export const ANSWER_CHARACTERS_MAX: number = 32 * 1024 * 1024;
+/**
+ * A page of the log as JSON texts, and whether more follow. It ends early, though not before its first entry, where the
+ * entries take more than an answer may hold.
+ */
+export async function readEntriesPage(
+  store: SessionStore,
+  sessionId: string,
+  { limit, ...options }: ReadOptions & { readonly limit: number },
+): Promise<{ readonly items: readonly string[]; readonly more: boolean }> {
+  const found = await store.readJson(sessionId, { ...options, limit: limit + 1, charactersMax: ANSWER_CHARACTERS_MAX });
+  // Cut short, it ends with the entry that was too much, after which there may be more.
+  const whole = found.reduce((sum, text) => sum + text.length, 0) <= ANSWER_CHARACTERS_MAX;
+  return { items: found.slice(0, limit), more: found.length > limit || !whole };
+}
+
+/** The last nodes of the path to an entry, oldest first, and whether more stand before them; likewise. */
+export async function readPathPage(
+  store: SessionStore,
+  sessionId: string,
+  fromId: string,
+  limit: number,
+): Promise<{ readonly items: readonly Entry[]; readonly more: boolean }> {
+  const items: Entry[] = [];
+  let characters = 0;
+  for await (const entry of walkUp(store, sessionId, fromId)) {
+    if (items.length === limit || characters > ANSWER_CHARACTERS_MAX) return { items: items.reverse(), more: true };
+    items.push(entry);
+    characters += entryCharacters(entry);
+  }
+  return { items: items.reverse(), more: false };
+}
+
+/**
+ * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; null where the entry is
+ * not on that path. Walks up from the leaf, and keeps no more on the way than the page holds.
+ */
+export async function readPathAfter(
+  store: SessionStore,
+  sessionId: string,
+  { leafId, after, limit }: { readonly leafId: string; readonly after: Entry; readonly limit: number },
+): Promise<{ readonly items: readonly Entry[]; readonly more: boolean } | null> {
+  let nearest: Entry[] = [];
+  for await (const entry of walkUp(store, sessionId, leafId)) {
+    if (entry.id === after.id) return cutPage(nearest.reverse(), limit);
+    if (entry.seq < after.seq) return null;
+    nearest.push(entry);
+    if (nearest.length > 2 * limit) nearest = nearest.slice(-limit - 1);
+  }
+  return null;
+}
+
+/** The first of some entries, as many as an answer may hold and no more than so many, and whether more follow. */
+export function cutPage(
+  entries: readonly Entry[],
+  limit: number,
+): { readonly items: readonly Entry[]; readonly more: boolean } {
+  let characters = 0;
+  const tooMuch = entries.findIndex((entry) => {
+    const isFull = characters > ANSWER_CHARACTERS_MAX;
+    characters += entryCharacters(entry);
+    return isFull;
+  });
+  const count = Math.min(limit, tooMuch < 0 ? entries.length : tooMuch);
+  return { items: entries.slice(0, count), more: count < entries.length };
+}
