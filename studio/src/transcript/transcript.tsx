@@ -6,7 +6,7 @@ import { rowsOf } from "./rows/rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
 import { useKeepPlace } from "./use-keep-place.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
-import { useLoadMore } from "./use-load-more.ts";
+import { type LoadMore, useLoadMore } from "./use-load-more.ts";
 import { NearContext, useNearWatch } from "./use-near.ts";
 import { useSeek } from "./use-seek.ts";
 import "./transcript.css";
@@ -78,11 +78,7 @@ export function Transcript(props: TranscriptProps): ReactNode {
         <NearContext value={near.observe}>
           <div ref={content} className="transcript-content">
             <div ref={more.top} className="transcript-more small soft">
-              {held?.older == null ? (
-                rows.length > 0 && "The session begins here."
-              ) : (
-                <More waits={more.waits} what="earlier" />
-              )}
+              {held?.older == null ? rows.length > 0 && "The session begins here." : <More of={more} what="earlier" />}
             </div>
             {rows.length === 0 && <Empty hides={(held?.entries.length ?? 0) > 0} />}
             <ol ref={list} className="transcript-rows">
@@ -97,7 +93,7 @@ export function Transcript(props: TranscriptProps): ReactNode {
               ))}
             </ol>
             <div ref={more.bottom} className="transcript-more small soft" hidden={hasEnd}>
-              {!hasEnd && <More waits={more.waits} what="later" />}
+              {!hasEnd && <More of={more} what="later" />}
             </div>
             {hasEnd && children}
           </div>
@@ -112,11 +108,11 @@ export function Transcript(props: TranscriptProps): ReactNode {
   );
 }
 
-/** Says that more turns come; where they have to be asked for, any press of a key or button asks. */
-function More({ waits, what }: { readonly waits: boolean; readonly what: "earlier" | "later" }): ReactNode {
-  if (!waits) return `Loading ${what} turns …`;
+/** Says that more turns come, or asks whether they are to. */
+function More({ of, what }: { readonly of: LoadMore; readonly what: "earlier" | "later" }): ReactNode {
+  if (!of.waits) return `Loading ${what} turns …`;
   return (
-    <button type="button" className="button small">
+    <button type="button" className="button small" onClick={of.ask}>
       Load {what} turns
     </button>
   );

@@ -8,7 +8,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { type Client, ClientError } from "skein/client";
+import type { Client } from "skein/client";
 import { useClient } from "../request/use-client.ts";
 import { continues, type HeldPath, joinLatest, joinNewer, joinOlder, type PathPage } from "./join-pages.ts";
 
@@ -97,22 +97,15 @@ async function readAgain(
   const latest = (limit: number): Promise<PathPage> => client.sessions.path(sessionId, { limit }, { signal });
   const last = before?.entries.at(-1)?.id;
   if (before !== null && before.newer !== null && last !== undefined) {
-    const page = await client.sessions
-      .path(sessionId, { after: last, limit: NEW_ENTRIES }, { signal })
-      .catch(nullIfRefused);
-    // Refused, what is held is not on the active path any more.
-    const end = page === null ? await latest(LATEST_ENTRIES) : null;
-    return (held) => (end !== null ? joinLatest(null, end) : held && page && joinNewer(held, last, page));
+    const page = await client.sessions.path(sessionId, { after: last, limit: NEW_ENTRIES }, { signal });
+    if (page.next !== null) return (held) => held;
+    if (page.items.length > 0) return (held) => held && joinNewer(held, last, page);
+    // Nothing comes after what is held, which is the end by now, or not on the active path any more.
   }
   let page = await latest(before === null ? LATEST_ENTRIES : NEW_ENTRIES);
   if (!continues(before, page)) page = await latest(LATEST_ENTRIES);
   // What was sought meanwhile stays.
-  return (held) => (held !== null && held.newer !== null ? held : joinLatest(held, page));
-}
-
-function nullIfRefused(error: unknown): null {
-  if (error instanceof ClientError && error.status !== null && error.status < 500) return null;
-  throw error;
+  return (held) => (held !== before && held?.newer != null ? held : joinLatest(held, page));
 }
 
 /** The ways to hold other parts of a path, which stay the same objects. */
@@ -150,12 +143,12 @@ function useMoreOfPath(
           hold((held) => joinNewer(held, after, page));
         }),
       loadAround: async (entryId) => {
-        const pages = await Promise.all([
-          client.sessions.path(sessionId, { leafId: entryId, limit: AROUND_ENTRIES }),
-          client.sessions.path(sessionId, { after: entryId, limit: AROUND_ENTRIES }),
-        ]).catch(nullIfRefused);
-        if (pages === null) return false;
-        const [{ items, next }, after] = pages;
+        const after = await client.sessions.path(sessionId, { after: entryId, limit: AROUND_ENTRIES });
+        if (after.items.length === 0) {
+          const { items: end } = await client.sessions.path(sessionId, { limit: 1 });
+          if (end[0]?.id !== entryId) return false;
+        }
+        const { items, next } = await client.sessions.path(sessionId, { leafId: entryId, limit: AROUND_ENTRIES });
         hold(() => ({ entries: [...items, ...after.items], older: next, newer: after.next }));
         return true;
       },

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "react";
+import { ClientError } from "skein/client";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import type { Row } from "./rows/rows.ts";
 
@@ -21,9 +22,13 @@ export function useSeek(
 
   useEffect(() => {
     if (entryId === null || held === null || rowId !== null || arrived.current === entryId) return;
-    const sought = async (): Promise<void> => setElsewhere((await loadAround(entryId)) ? null : entryId);
-    // What does not come is sought again with the next page.
-    sought().catch(() => {});
+    loadAround(entryId).then(
+      (found) => setElsewhere(found ? null : entryId),
+      (error) => {
+        if (error instanceof ClientError && error.code === "UNKNOWN_ENTRY") setElsewhere(entryId);
+        // What does not come for another reason is sought again with the next page.
+      },
+    );
   }, [entryId, rowId, held === null, askedAt, loadAround]);
 
   useEffect(() => {
@@ -44,6 +49,6 @@ export function useSeek(
   }, [entryId, rowId, letGo]);
 
   if (entryId === null) return "none";
-  if (rowId !== null) return "here";
+  if (rowId !== null || arrived.current === entryId) return "here";
   return elsewhere === entryId ? "elsewhere" : "loading";
 }

@@ -37,22 +37,22 @@ export async function readPathPage(
 }
 
 /**
- * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; null where the entry is
- * not on that path. Walks up from the leaf, and keeps no more on the way than the page holds.
+ * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; none come after what is
+ * not on that path. Walks up from the leaf, and keeps little more on the way than the page holds.
  */
 export async function readPathAfter(
   store: SessionStore,
   sessionId: string,
-  { leafId, after, limit }: { readonly leafId: string; readonly after: Entry; readonly limit: number },
-): Promise<{ readonly items: readonly Entry[]; readonly more: boolean } | null> {
+  { leafId, after, limit }: { readonly leafId: string | null; readonly after: Entry; readonly limit: number },
+): Promise<{ readonly items: readonly Entry[]; readonly more: boolean }> {
   let nearest: Entry[] = [];
-  for await (const entry of walkUp(store, sessionId, leafId)) {
+  for await (const entry of leafId === null ? [] : walkUp(store, sessionId, leafId)) {
     if (entry.id === after.id) return cutPage(nearest.reverse(), limit);
-    if (entry.seq < after.seq) return null;
+    if (entry.seq < after.seq) break;
     nearest.push(entry);
     if (nearest.length > 2 * limit) nearest = nearest.slice(-limit - 1);
   }
-  return null;
+  return { items: [], more: false };
 }
 
 /** The first of some entries, as many as an answer may hold and no more than so many, and whether more follow. */

@@ -60,10 +60,11 @@ function mountReading(app: ServerApp, services: ServerServices): void {
       if (query.leafId !== undefined) await nodeOf(store, sessionId, query.leafId);
       if (after !== undefined) {
         if (before !== undefined) refuse("query.after", "A page stands before an entry or after one.");
-        const start = await nodeOf(store, sessionId, after);
-        const page =
-          leafId === null ? null : await readPathAfter(store, sessionId, { leafId, after: start, limit: most });
-        if (page === null) return refuse("query.after", `Entry ${after} is not on the path to ${leafId}.`);
+        const page = await readPathAfter(store, sessionId, {
+          leafId,
+          after: await nodeOf(store, sessionId, after),
+          limit: most,
+        });
         return answer({ items: page.items, next: page.more ? page.items.at(-1)?.id : null });
       }
       const from = before === undefined ? leafId : (await nodeOf(store, sessionId, before)).parentId;

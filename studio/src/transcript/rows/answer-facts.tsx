@@ -1,8 +1,7 @@
 import type { ReactNode } from "react";
 import type { AssistantMessage, StopReason } from "../../../../src/session/message.ts";
 import { visibleText } from "../../markdown/visible-text.ts";
-import { formatDuration } from "../../sessions/list/amounts.ts";
-import { formatCost, formatTokens } from "../content/format.ts";
+import { formatCompact, formatCost, formatDuration } from "../../sessions/list/amounts.ts";
 import type { Spent } from "./spent.ts";
 
 const STOPS: Readonly<Partial<Record<StopReason, string>>> = {
@@ -41,7 +40,7 @@ export function SpentFacts({
   return (
     <>
       {tokens !== null && (
-        <span title={`${tokensRead} tokens read, ${tokensWritten} written`}>{formatTokens(tokens)} tokens</span>
+        <span title={`${tokensRead} tokens read, ${tokensWritten} written`}>{formatCompact(tokens)} tokens</span>
       )}
       {cost !== null && <span>{formatCost(cost)}</span>}
       {tookMs !== null && <span>{formatDuration(tookMs)}</span>}
