@@ -27,8 +27,8 @@ export function TalkView(props: SessionProps): ReactNode {
   const { session, live, options } = props;
   const sessionId = session.header.id;
   const path = useLoadedPath(sessionId, live.revision);
-  // The transcript comes first: the tree of a long session takes a while.
   const entryId = options["entry"] ?? null;
+  // The transcript comes first: the tree of a long session takes a while.
   const tree = useTree(sessionId, live.revision, { wanted: path.held !== null, keep: entryId });
   const labels = useMemo(() => labelsOf(tree.data), [tree.data]);
   const run = useRun(props, path.reload);

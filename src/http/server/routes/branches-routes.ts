@@ -7,7 +7,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionQuery } from "../../../session/store.ts";
 import { pathAt } from "../../../tree/path-reader.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { ComparisonView, ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
+import type { ComparedPath, ComparisonView, ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
 import { comparePaths, type PathEnd } from "./compare-paths.ts";
 import { answer, route, type ServerApp } from "../route.ts";
@@ -62,7 +62,10 @@ const mergeView = named<MergeView>(
   }),
 );
 
-const comparedPath = z.object({ items: z.array(entry), more: z.boolean(), turns: z.int(), settings });
+const comparedPath = named<ComparedPath>(
+  "ComparedPath",
+  z.object({ items: z.array(entry), more: z.boolean(), turns: z.int(), settings }),
+);
 const comparison = named<ComparisonView>(
   "Comparison",
   z.object({ ancestorId: text.nullable(), commonTurns: z.int(), left: comparedPath, right: comparedPath }),

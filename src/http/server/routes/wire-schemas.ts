@@ -10,6 +10,7 @@ import type {
   ImportedView,
   ListedSession,
   Page,
+  PlacedCheckpoint,
   Problem,
   RestoredSession,
   SessionView,
@@ -191,19 +192,42 @@ export const entryPage: z.ZodType<Page<Entry>> = named<Page<Entry>>(
   z.object({ items: z.array(entry), next: nullableText }),
 );
 
-/** A position in a log that can be returned to. */
-export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>(
-  "Checkpoint",
+/** A node of a tree. */
+export const treeNode: z.ZodType<TreeNodeView> = named<TreeNodeView>(
+  "TreeNode",
   z.object({
     id: text,
-    sessionId: text,
-    version: count,
-    leafId: nullableText,
-    createdAt: text,
-    parentCheckpointId: nullableText,
-    metadata: jsonObject,
-    sandboxSnapshot: json.optional(),
+    parentId: text.nullable(),
+    skipped: z.int().optional(),
+    seq: z.int(),
+    type: text,
+    timestamp: text,
+    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
+    preview: text,
+    label: text.nullable(),
+    checkpoints: z.array(text),
+    toolCalls: z.array(text),
   }),
+);
+
+const checkpointFields = {
+  id: text,
+  sessionId: text,
+  version: count,
+  leafId: nullableText,
+  createdAt: text,
+  parentCheckpointId: nullableText,
+  metadata: jsonObject,
+  sandboxSnapshot: json.optional(),
+};
+
+/** A position in a log that can be returned to. */
+export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>("Checkpoint", z.object(checkpointFields));
+
+/** A checkpoint with where it stands. */
+export const placedCheckpoint: z.ZodType<PlacedCheckpoint> = named<PlacedCheckpoint>(
+  "PlacedCheckpoint",
+  z.object({ ...checkpointFields, node: treeNode.nullable(), stepsBack: count.nullable() }),
 );
 
 /** A session that went back to a checkpoint. */
@@ -237,23 +261,5 @@ export const sessionState: z.ZodType<SessionState> = named<SessionState>(
     branchName: nullableText,
     version: count,
     leafId: nullableText,
-  }),
-);
-
-/** A node of a tree. */
-export const treeNode: z.ZodType<TreeNodeView> = named<TreeNodeView>(
-  "TreeNode",
-  z.object({
-    id: text,
-    parentId: text.nullable(),
-    skipped: z.int().optional(),
-    seq: z.int(),
-    type: text,
-    timestamp: text,
-    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
-    preview: text,
-    label: text.nullable(),
-    checkpoints: z.array(text),
-    toolCalls: z.array(text),
   }),
 );
