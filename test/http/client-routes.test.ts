@@ -131,7 +131,7 @@ test("shows, compacts and restores a context, forks and merges, and goes back to
   expect((await client.checkpoints.list(id)).map((checkpoint) => checkpoint.id)).toEqual(
     expect.arrayContaining([one.id, two.id]),
   );
-  expect(await client.checkpoints.timeline(id, { limit: 1 })).toMatchObject({ items: [{ id: two.id }], total: 2 });
+  expect(await client.checkpoints.timeline(id, { limit: 1 })).toMatchObject({ items: [{ id: two.id }], total: 3 });
   expect(await client.checkpoints.get(one.id)).toEqual(one);
   expect(await client.checkpoints.diff(one.id, two.id)).toMatchObject({ from: { id: one.id }, to: { id: two.id } });
   expect((await client.checkpoints.restore(one.id)).leafId).toBe(one.leafId);
