@@ -44,7 +44,7 @@ browserTest("an answer of many rounds reads as one, and each round shows what it
   await list.getByRole("cell", { name: "12 €" }).waitFor();
   await list.locator("ins", { hasText: "a + b" }).waitFor();
   await list.getByText("$ npm test").waitFor();
-  await list.getByText("… 1 more lines").waitFor();
+  await list.getByText("… 1 more line").waitFor();
   expect(await page.getByText("langgraph.checkpoint").count()).toBe(0);
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });

@@ -16,7 +16,9 @@ export function CallGlanceView({ glance }: { readonly glance: CallGlance }): Rea
         {command !== null && <strong>$ {visibleText(command)}</strong>}
         {command !== null && lines.length > 0 && "\n"}
         {visibleText(lines.join("\n"))}
-        {more > 0 && <span className="soft">{`\n… ${more.toLocaleString("en")} more lines`}</span>}
+        {more > 0 && (
+          <span className="soft">{`\n… ${more.toLocaleString("en")} more ${more === 1 ? "line" : "lines"}`}</span>
+        )}
       </pre>
     );
   }

@@ -31,7 +31,7 @@ function timeOf(rounds: readonly Round[]): number | null {
   if (since === null || last === undefined) return null;
   const ends = [last.entry, ...last.results.values()].map(({ timestamp }) => Date.parse(timestamp));
   const tookMs = Math.max(...ends) - Date.parse(since);
-  return tookMs >= 0 ? tookMs : null;
+  return tookMs > 0 ? tookMs : null;
 }
 
 function sum(numbers: readonly number[]): number {
