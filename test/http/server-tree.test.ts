@@ -50,6 +50,7 @@ test("what comes after an entry is read page by page, down to the leaf, and only
     [["b", "c"], "c"],
     [["x", "y"], null],
   ]);
+  expect(ids((await api.call("GET", `${base}/path?after=a&limit=1`)).body.items)).toEqual(["b"]);
   expect((await api.call("GET", `${base}/path?after=y`)).body).toEqual({ items: [], next: null });
   expect(ids((await api.call("GET", `${base}/path?after=b&leafId=e`)).body.items)).toEqual(["c", "d", "e"]);
   for (const query of ["after=d", "after=y&leafId=e"]) {

@@ -1,12 +1,6 @@
 import type { Checkpoint } from "../../session/store.ts";
-import type {
-  CheckpointDiff,
-  CheckpointList,
-  CheckpointTimeline,
-  NewCheckpoint,
-  RestoredSession,
-  RestoreRequest,
-} from "../wire.ts";
+import type { CheckpointTimeline } from "../tree-wire.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
 /** Positions of sessions that can be returned to. */

@@ -1,6 +1,7 @@
 import type { SessionAnalytics } from "../../session/state/analytics.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
+import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
 import type * as wire from "../wire.ts";
 import { allPages } from "./all-pages.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
@@ -123,7 +124,7 @@ export class SessionsClient {
   }
 
   /** The tree of a session, without what its nodes say. */
-  async tree(id: string, { signal, ...query }: wire.ReadTree & CallOptions = {}): Promise<wire.TreeView> {
+  async tree(id: string, { signal, ...query }: ReadTree & CallOptions = {}): Promise<TreeView> {
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, query, ...options });
   }
@@ -188,7 +189,7 @@ export class SessionsClient {
   }
 
   /** Where two paths part, and the first entries of each since then. */
-  async compare(id: string, query: wire.CompareRequest, options: CallOptions = {}): Promise<wire.ComparisonView> {
+  async compare(id: string, query: CompareRequest, options: CallOptions = {}): Promise<ComparisonView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/comparison`, query, ...options });
   }
 

@@ -10,14 +10,8 @@ import { CheckpointNotFoundError } from "../../../session/errors.ts";
 import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
 import { StateDiff } from "../../../session/state/state-diff.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type {
-  CheckpointDiff,
-  CheckpointList,
-  CheckpointTimeline,
-  NewCheckpoint,
-  RestoredSession,
-  RestoreRequest,
-} from "../../wire.ts";
+import type { CheckpointTimeline } from "../../tree-wire.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
 import { readTimeline } from "./read-timeline.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";

@@ -2,7 +2,7 @@ import type { Entry } from "../../../session/log/entry.ts";
 import { EMPTY_PATH, type PathSummary } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
-import type { ComparedPath, ComparisonView } from "../../wire.ts";
+import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
 import { cutPage } from "./answer-bytes.ts";
 
 /** A path to compare: where it ends, and what it adds up to. */

@@ -1,4 +1,4 @@
-import type { TreeNodeView, TreeView } from "../../wire.ts";
+import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
 /** Runs of more nodes are folded, but for so many at each of their ends. */
 const RUN_MAX = 50;

@@ -2,7 +2,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import { treeNodeOf } from "../../tree-node.ts";
-import type { CheckpointTimeline } from "../../wire.ts";
+import type { CheckpointTimeline } from "../../tree-wire.ts";
 
 /** The latest checkpoints of a session with where they stand. Walks up the active path as far as the earliest of them. */
 export async function readTimeline(

@@ -6,16 +6,8 @@ import type { Message } from "../../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
 import type { Checkpoint } from "../../../session/store.ts";
 import type { Usage } from "../../../session/usage.ts";
-import type {
-  ImportedView,
-  ListedSession,
-  Page,
-  PlacedCheckpoint,
-  Problem,
-  RestoredSession,
-  SessionView,
-  TreeNodeView,
-} from "../../wire.ts";
+import type { PlacedCheckpoint, TreeNodeView } from "../../tree-wire.ts";
+import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "../schema.ts";
 
 const text = z.string();
