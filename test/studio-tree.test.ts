@@ -42,6 +42,18 @@ test("a pruned branch makes the tree be read anew", () => {
   expect(growTree(tree, [{ type: "prune", targetId: "a", ...stamp }], [])).toBe(null);
 });
 
+test("an entry about one that a folded tree leaves out makes the tree be read anew", () => {
+  const tree: TreeView = { leafId: "leaf", version: 0, nodes: [], activePath: [] };
+  const stamp = { id: "n", parentId: "left-out", seq: 0, timestamp: "2026-01-01T00:00:00.000Z" };
+  for (const entry of [
+    { type: "leaf", targetId: "left-out", ...stamp },
+    { type: "label", targetId: "left-out", label: "here", ...stamp },
+    { type: "message", message: { role: "user", content: "on another branch" }, ...stamp },
+  ] as const) {
+    expect(growTree(tree, [entry], []), entry.type).toBe(null);
+  }
+});
+
 async function headOf(store: SessionStore): Promise<SessionHead> {
   return (await store.head("s")) as SessionHead;
 }

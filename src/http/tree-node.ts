@@ -1,6 +1,6 @@
 import { type Entry, isNode } from "../session/log/entry.ts";
 import { textOf } from "../session/message.ts";
-import type { TreeNodeView } from "./wire.ts";
+import type { TreeNodeView } from "./tree-wire.ts";
 
 const PREVIEW_CHARACTERS = 120;
 

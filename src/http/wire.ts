@@ -180,31 +180,6 @@ export interface ReadEntries {
   readonly reverse?: boolean;
 }
 
-/** A node of the tree with what a picture of it needs, without its content. */
-export interface TreeNodeView {
-  readonly id: string;
-  readonly parentId: string | null;
-  readonly seq: number;
-  readonly type: string;
-  readonly timestamp: string;
-  readonly role: Message["role"] | null;
-  /** The beginning of what it says, on one line. */
-  readonly preview: string;
-  readonly label: string | null;
-  /** The checkpoints that stand here. */
-  readonly checkpoints: readonly string[];
-  readonly toolCalls: readonly string[];
-}
-
-/** The tree of a session: nodes in log order, and the path that is active. */
-export interface TreeView {
-  readonly leafId: string | null;
-  readonly version: number;
-  readonly nodes: readonly TreeNodeView[];
-  /** The ids from the root to the leaf. */
-  readonly activePath: readonly string[];
-}
-
 /** Where the leaf is to stand (null: before the root), and what to say there of the branch that is left. */
 export interface LeafRequest {
   readonly entryId: string | null;

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { seriousFindings } from "./axe.ts";
 import { browserTest } from "./browser-test.ts";
 import { allPlaces, goTo, sampleIds } from "./places.ts";
 
@@ -12,18 +12,6 @@ const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => reques
   resolve(places.filter((each) => each.scrollWidth > each.clientWidth + 1)
     .map((each) => each.tagName + "." + each.className + " needs " + each.scrollWidth + " of " + each.clientWidth));
 })))`;
-
-/** What axe finds that keeps someone from using the page. */
-async function seriousFindings(page: Page): Promise<string[]> {
-  // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
-  await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<{
-    violations: { id: string; impact: string; nodes: { html: string; target: string[] }[] }[];
-  }>("axe.run(document, { resultTypes: ['violations'] })");
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target.join(" ")} ${html.slice(0, 160)}`));
-}
 
 /** Adds what axe finds on a page, light and dark, by the name of what is shown. */
 async function look(page: Page, name: string, found: Record<string, string[]>): Promise<void> {

@@ -28,6 +28,13 @@ browserTest("the studio shows the turns of a LangGraph graph, and finds them", a
   await turns.filter({ hasText: "look_up" }).first().waitFor();
   await turns.filter({ hasText: "The okapi lives in the Congo." }).first().waitFor();
 
+  // What the graph keeps for itself is shown on request only.
+  const records = page.getByText(/A record of langgraph\./);
+  expect(await records.count()).toBe(0);
+  await page.getByRole("button", { name: "Settings and records" }).click();
+  await records.first().waitFor();
+  await page.getByRole("button", { name: "Settings and records" }).click();
+
   // A later run shows while the page is open, and a turn leads to its session.
   await graph.invoke({ messages: [new HumanMessage("Does the tapir live there, too?")] }, config);
   await turns.filter({ hasText: "Does the tapir live there, too?" }).first().waitFor();

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { EntryDraft } from "../../src/session/log/entry.ts";
 import { type BrowserTest, browserTest } from "./browser-test.ts";
 
-const TURNS = 5000;
+const TURNS = 10_000;
 const LAST = TURNS - 1;
 const SOON_MS_MAX = 10_000;
 /** More than a first view may ask for, and far less than there is. */
@@ -13,7 +13,7 @@ const ENTRIES_MAX = 100;
 let made: Promise<string> | null = null;
 
 async function makeSession({ client }: BrowserTest["server"]): Promise<string> {
-  const { header } = await client.sessions.create({ name: "Five thousand turns" });
+  const { header } = await client.sessions.create({ name: "Ten thousand turns" });
   await client.sessions.append(header.id, { entries: Array.from({ length: TURNS }, (_, index) => turn(index)) });
   return header.id;
 }
@@ -65,7 +65,7 @@ browserTest(
   async (given) => {
     const { page, at, asked } = await openStudio(given);
     // The whole tree takes a while; here it never comes.
-    await page.route(/\/tree$/, () => {});
+    await page.route(/\/tree\?/, () => {});
     await page.goto(at);
     await page.locator(rowOf(LAST)).waitFor();
     await soon(() => isInView(page, rowOf(LAST))).toBe(true);
@@ -112,8 +112,23 @@ browserTest("scrolling up loads earlier turns, and what is being read stays wher
   }
 });
 
-browserTest("a link to a turn in the middle of a long session leads there", async (given) => {
+/** What the pages of a session have brought, by the parts of the session. */
+function countBytes(page: Page): { readonly parts: string[]; bytes: number } {
+  const read = { parts: [] as string[], bytes: 0 };
+  page.on("response", async (response) => {
+    const part = /\/api\/sessions\/[^/]+\/(path|tree|comparison|timeline|entries|checkpoints)/.exec(
+      response.url(),
+    )?.[1];
+    if (part === undefined) return;
+    read.parts.push(part);
+    read.bytes += (await response.body().catch(() => Buffer.alloc(0))).length;
+  });
+  return read;
+}
+
+browserTest("a link into the middle of a long session leads there, without what lies between", async (given) => {
   const { page, at, id } = await openStudio(given);
+  const read = countBytes(page);
   await page.goto(`${at}?entry=t2500`);
   await soon(() => isInView(page, rowOf(2500))).toBe(true);
   await restingTop(page, rowOf(2500));
@@ -121,18 +136,45 @@ browserTest("a link to a turn in the middle of a long session leads there", asyn
   expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
   expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
   await page.locator(rowOf(2500)).getByText("another point").waitFor();
+  await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
+  expect(read.parts.length).toBeLessThan(12);
+  expect(read.bytes).toBeLessThan(400_000);
+  // Later turns come when someone scrolls there, none left out.
+  const rows = page.locator(".transcript-row");
+  const before = await rows.count();
+  await page.locator(".transcript-scroller").hover();
+  while ((await rows.count()) <= before + 150) await page.mouse.wheel(0, 4000);
+  const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
+  const first = Number(ids[0]?.slice("turn-t".length));
+  expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
   await page.getByRole("button", { name: "Go to the end" }).click();
   await soon(() => isInView(page, rowOf(LAST))).toBe(true);
-  await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t4990`);
-  await soon(() => isInView(page, rowOf(4990))).toBe(true);
+  await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
+  await soon(() => isInView(page, rowOf(9990))).toBe(true);
+});
+
+browserTest("a long session is compared, and its checkpoints are listed, by the page", async (given) => {
+  const { page, id } = await openStudio(given);
+  const { client, url } = given.server;
+  const message = { role: "user", content: "Another way." } as const;
+  await client.sessions.append(id, { entries: [{ type: "message", id: "side", message }], onto: "t5000" });
+  await client.checkpoints.create(id, { metadata: { note: "before more" } });
+  const read = countBytes(page);
+  await page.goto(`${url}/#/sessions/${id}/compare`);
+  await page.getByRole("list", { name: "Turns since they parted" }).getByText("Another way.").waitFor();
+  await page.getByRole("button", { name: "5001 turns in common" }).waitFor();
+  await page.goto(`${url}/#/sessions/${id}/checkpoints`);
+  await page.getByRole("listitem", { name: "before more" }).getByText("where the session stands now").waitFor();
+  expect(read.parts.length).toBeLessThan(12);
+  expect(read.bytes).toBeLessThan(200_000);
 });
 
 browserTest("the rows of a hard turn of the wheel are drawn in the frame that shows them", async (given) => {
   const { page, at } = await openStudio(given);
-  await page.goto(`${at}?entry=t4700`);
-  await soon(() => isInView(page, rowOf(4700))).toBe(true);
+  await page.goto(`${at}?entry=t9700`);
+  await soon(() => isInView(page, rowOf(9700))).toBe(true);
   for (let jump = 0; jump < 5; jump++) {
-    await restingTop(page, rowOf(4700));
+    await restingTop(page, rowOf(9700));
     const undrawn = await page.evaluate<string[]>(`new Promise((resolve) => {
       const scroller = document.querySelector(".transcript-scroller");
       const view = scroller.getBoundingClientRect();

@@ -99,6 +99,10 @@ test("reads, appends, branches, labels and prunes a log whose entries have unusu
   for await (const entry of client.sessions.entriesAll(id, { limit: 4, reverse: true })) backward.push(entry.id);
   expect(backward).toEqual(read.reverse());
   expect((await client.sessions.path(id, { limit: 3 })).items.map((entry) => entry.id)).toEqual(ids.slice(-3));
+  const after = await client.sessions.path(id, { after: ".", limit: 2 });
+  expect([after.items.map((entry) => entry.id), after.next]).toEqual([["=x", "a/b?c#d"], "a/b?c#d"]);
+  const compared = await client.sessions.compare(id, { with: id, withLeafId: "side" });
+  expect(compared).toMatchObject({ ancestorId: "..", right: { items: [{ id: "side" }], turns: 1 } });
   expect(await client.sessions.label(id, "..", "start")).toMatchObject({ type: "label" });
   expect((await client.sessions.tree(id)).nodes.find((node) => node.id === "..")).toMatchObject({ label: "start" });
   await client.sessions.prune(id, "side");
@@ -127,6 +131,7 @@ test("shows, compacts and restores a context, forks and merges, and goes back to
   expect((await client.checkpoints.list(id)).map((checkpoint) => checkpoint.id)).toEqual(
     expect.arrayContaining([one.id, two.id]),
   );
+  expect(await client.checkpoints.timeline(id, { limit: 1 })).toMatchObject({ items: [{ id: two.id }], total: 3 });
   expect(await client.checkpoints.get(one.id)).toEqual(one);
   expect(await client.checkpoints.diff(one.id, two.id)).toMatchObject({ from: { id: one.id }, to: { id: two.id } });
   expect((await client.checkpoints.restore(one.id)).leafId).toBe(one.leafId);

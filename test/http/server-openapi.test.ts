@@ -59,7 +59,9 @@ test("the document has every route that the server was agreed to have, and no ot
       ...session("GET", "", "/state", "/entries", "/entries/:", "/path", "/tree", "/context", "/compaction", "/forks"),
       ...session(
         "GET",
+        "/comparison",
         "/checkpoints",
+        "/timeline",
         "/analytics",
         "/lineage",
         "/export",

@@ -40,6 +40,102 @@ test("a path is read from its end, page by page, whichever leaf it leads to", as
   expect((await api.call("GET", `${base}/path?before=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
 });
 
+test("what comes after an entry is read page by page, down to the leaf, and only on its path", async () => {
+  const base = await sessionWith("a", "b", "c", "d", "e");
+  await api.call("POST", `${base}/leaf`, { entryId: "c" });
+  await addTurns(base, ["x", "y"]);
+  const pages = [await api.call("GET", `${base}/path?after=a&limit=2`)];
+  pages.push(await api.call("GET", `${base}/path?after=${pages[0]?.body.next}&limit=2`));
+  expect(pages.map(({ body }) => [ids(body.items), body.next])).toEqual([
+    [["b", "c"], "c"],
+    [["x", "y"], null],
+  ]);
+  expect(ids((await api.call("GET", `${base}/path?after=a&limit=1`)).body.items)).toEqual(["b"]);
+  expect((await api.call("GET", `${base}/path?after=y`)).body).toEqual({ items: [], next: null });
+  expect(ids((await api.call("GET", `${base}/path?after=b&leafId=e`)).body.items)).toEqual(["c", "d", "e"]);
+  for (const query of ["after=d", "after=y&leafId=e"]) {
+    expect((await api.call("GET", `${base}/path?${query}`)).body, query).toEqual({ items: [], next: null });
+  }
+  expect((await api.call("GET", `${base}/path?after=a&before=c`)).body.code).toBe("INVALID_REQUEST");
+  expect((await api.call("GET", `${base}/path?after=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
+});
+
+test("a folded tree leaves out what lies within long runs, and nothing that branches, is marked or is to be kept", async () => {
+  const base = await sessionWith("start");
+  const turns = Array.from({ length: 300 }, (_, index) => `t${index}`);
+  const entries = turns.map((id) => ({ type: "message", id, message: { role: "user", content: id } }));
+  await api.call("POST", `${base}/entries`, { entries });
+  await api.call("PUT", `${base}/labels/t100`, { label: "here" });
+  await api.call("POST", `${base}/entries`, { entries: [{ ...entries[0], id: "side" }], onto: "t200" });
+  const whole = (await api.call("GET", `${base}/tree`)).body;
+  const folded = (await api.call("GET", `${base}/tree?folded=true&keep=t150&keep=t160`)).body;
+  const kept = ids(folded.nodes);
+  expect(kept.length).toBeLessThan(whole.nodes.length / 2);
+  for (const id of ["start", "t100", "t150", "t160", "t200", "t201", "side", "t299"]) expect(kept).toContain(id);
+  expect(kept).not.toContain("t50");
+  // Nothing is lost but the inside of runs: each gap says how many it leaves out, and hangs on what is above it.
+  type Node = { readonly id: string; readonly parentId: string | null; readonly skipped?: number };
+  const depth = (nodes: readonly Node[], id: string): number => {
+    const node = nodes.find((one) => one.id === id) as Node;
+    return (node.parentId === null ? 0 : depth(nodes, node.parentId)) + 1 + (node.skipped ?? 0);
+  };
+  for (const id of kept) expect(depth(folded.nodes, id), id).toBe(depth(whole.nodes, id));
+  expect(folded.activePath).toEqual(whole.activePath.filter((id: string) => kept.includes(id)));
+});
+
+test("two paths are compared from where they part, in one session or in a session and its fork", async () => {
+  const base = await sessionWith("a", "b", "c");
+  await api.call("POST", `${base}/leaf`, { entryId: "a" });
+  await api.call("PATCH", base, { variables: { set: { colour: "red" } } });
+  await addTurns(base, ["x", "y", "z"]);
+  const id = base.split("/").at(-1);
+  const branches = (await api.call("GET", `${base}/comparison?with=${id}&withLeafId=c&limit=2`)).body;
+  expect(branches).toMatchObject({
+    ancestorId: "a",
+    commonTurns: 1,
+    left: { more: true, turns: 3, settings: { variables: { colour: "red" } } },
+    right: { more: false, turns: 2, settings: { variables: {} } },
+  });
+  expect(ids(branches.left.items)[1]).toBe("x");
+  expect(ids(branches.right.items)).toEqual(["b", "c"]);
+  const fork = (await api.call("POST", `${base}/forks`, { branchName: "try", at: "y" })).body.header.id;
+  await addTurns(`/api/sessions/${fork}`, ["f"]);
+  const forked = (await api.call("GET", `/api/sessions/${fork}/comparison?with=${id}`)).body;
+  expect([forked.ancestorId, ids(forked.left.items), ids(forked.right.items)]).toEqual(["y", ["f"], ["z"]]);
+  const other = await sessionWith("q", "r");
+  const unrelated = (await api.call("GET", `${other}/comparison?with=${id}&limit=1`)).body;
+  expect(unrelated).toMatchObject({ ancestorId: null, commonTurns: 0, left: { more: true, turns: 2 } });
+  expect([ids(unrelated.left.items), ids(unrelated.right.items)]).toEqual([["q"], ["a"]]);
+  expect((await api.call("GET", `${base}/comparison?with=nobody`)).body.code).toBe("SESSION_NOT_FOUND");
+  expect((await api.call("GET", `${base}/comparison?with=${id}&leafId=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
+});
+
+test("a timeline has the latest checkpoints, and says where each stands", async () => {
+  const base = await sessionWith();
+  const mark = async () => (await api.call("POST", `${base}/checkpoints`, {})).body.id;
+  const made = [await mark()];
+  for (const turn of ["a", "b", "c"]) {
+    await addTurns(base, [turn]);
+    made.push(await mark());
+  }
+  await api.call("POST", `${base}/leaf`, { entryId: "b" });
+  const { items, total } = (await api.call("GET", `${base}/timeline`)).body;
+  type Placed = {
+    readonly id: string;
+    readonly stepsBack: number | null;
+    readonly node: { readonly id: string } | null;
+  };
+  expect(items.map(({ id, stepsBack, node }: Placed) => [id, stepsBack, node?.id])).toEqual([
+    [made[3], null, "c"],
+    [made[2], 0, "b"],
+    [made[1], 1, "a"],
+    [made[0], null, undefined],
+  ]);
+  expect(total).toBe(4);
+  const latest = (await api.call("GET", `${base}/timeline?limit=1`)).body;
+  expect([ids(latest.items), latest.total]).toEqual([[made[3]], 4]);
+});
+
 test("the leaf moves, with or without a word on the branch that is left, and the tree shows both branches", async () => {
   const base = await sessionWith("a", "b");
   const moved = await api.call("POST", `${base}/leaf`, { entryId: "a" });

@@ -1,4 +1,5 @@
 import type { Checkpoint } from "../../session/store.ts";
+import type { CheckpointTimeline } from "../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
@@ -14,6 +15,15 @@ export class CheckpointsClient {
   async list(sessionId: string, options: CallOptions = {}): Promise<readonly Checkpoint[]> {
     const path = pathOf`/api/sessions/${sessionId}/checkpoints`;
     return (await this.#transport.json<CheckpointList>({ path, ...options })).items;
+  }
+
+  /** The latest checkpoints of a session, the latest first, at most so many (default 100), each with where it stands. */
+  async timeline(
+    sessionId: string,
+    { signal, ...query }: { readonly limit?: number } & CallOptions = {},
+  ): Promise<CheckpointTimeline> {
+    const options = signal === undefined ? {} : { signal };
+    return this.#transport.json({ path: pathOf`/api/sessions/${sessionId}/timeline`, query, ...options });
   }
 
   /** Marks where a session stands now, with `files` together with the files of its place. */

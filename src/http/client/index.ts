@@ -1,5 +1,6 @@
 export { treeNodeOf } from "../tree-node.ts";
 export type * from "../run-wire.ts";
+export type * from "../tree-wire.ts";
 export type * from "../wire.ts";
 export { CheckpointsClient } from "./checkpoints-client.ts";
 export { ClientError } from "./client-error.ts";

@@ -1,15 +1,17 @@
 import type { SessionAnalytics } from "../../session/state/analytics.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
+import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
 import type * as wire from "../wire.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
 import { type Ask, type CallOptions, pathOf, type Transport, allPages } from "./transport.ts";
 
-/** A page of a path: at most so many entries, and only those before that entry. */
+/** A page of a path: at most so many entries, the last ones, or those right before or right after that entry. */
 export interface ReadPath {
   readonly leafId?: string;
   readonly limit?: number;
   readonly before?: string;
+  readonly after?: string;
 }
 
 /** How a session is exported. */
@@ -115,14 +117,15 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/turns`, turn, options);
   }
 
-  /** One page of a path, the latest first; oldest first inside the page. */
+  /** One page of a path, oldest first: its end, or what stands before or after an entry. */
   async path(id: string, query: ReadPath = {}, options: CallOptions = {}): Promise<wire.Page<Entry>> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/path`, query, ...options });
   }
 
   /** The tree of a session, without what its nodes say. */
-  async tree(id: string, options: CallOptions = {}): Promise<wire.TreeView> {
-    return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, ...options });
+  async tree(id: string, { signal, ...query }: ReadTree & CallOptions = {}): Promise<TreeView> {
+    const options = signal === undefined ? {} : { signal };
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, query, ...options });
   }
 
   /** Moves the leaf, so that what comes next hangs on another entry. */
@@ -182,6 +185,11 @@ export class SessionsClient {
   /** All sessions that were forked from this one, page by page. */
   forksAll(id: string, query: ListForks = {}, options: CallOptions = {}): AsyncIterable<wire.ListedSession> {
     return allPages((cursor) => this.forks(id, { ...query, ...(cursor === null ? {} : { cursor }) }, options));
+  }
+
+  /** Where two paths part, and the first entries of each since then. */
+  async compare(id: string, query: CompareRequest, options: CallOptions = {}): Promise<ComparisonView> {
+    return this.#transport.json({ path: pathOf`/api/sessions/${id}/comparison`, query, ...options });
   }
 
   /** Brings what a branch said back into this session; with `dryRun`, only says what that would do. */

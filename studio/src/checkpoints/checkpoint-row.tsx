@@ -1,17 +1,17 @@
 import { type ReactNode, useId, useState } from "react";
+import type { PlacedCheckpoint } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
 import { NodeGlyph } from "../tree/node-glyph.tsx";
 import { captionOf, kindOf } from "../tree/node-kind.ts";
-import { type CheckpointPlace, noteOf, placeText } from "./checkpoint-place.ts";
+import { noteOf, placeText } from "./checkpoint-place.ts";
 import { type CheckpointAct, CheckpointQuestion } from "./checkpoint-question.tsx";
 import "./checkpoint-row.css";
 
 interface RowProps {
   readonly sessionId: string;
-  readonly checkpoint: Checkpoint;
-  readonly place: CheckpointPlace;
+  readonly checkpoint: PlacedCheckpoint;
   readonly chosen: boolean;
   readonly onChoose: (id: string, chosen: boolean) => void;
   /** Whether the session's tools act somewhere. */
@@ -21,23 +21,14 @@ interface RowProps {
 }
 
 /** One checkpoint: when and where, and what can be done with it. */
-export function CheckpointRow({
-  sessionId,
-  checkpoint,
-  place,
-  chosen,
-  hasPlace,
-  onChoose,
-  onChanged,
-}: RowProps): ReactNode {
+export function CheckpointRow({ sessionId, checkpoint, chosen, hasPlace, onChoose, onChanged }: RowProps): ReactNode {
   const [asking, setAsking] = useState<CheckpointAct | null>(null);
   const titleId = useId();
-  const { id, createdAt, version, metadata, sandboxSnapshot } = checkpoint;
+  const { id, createdAt, version, metadata, sandboxSnapshot, node } = checkpoint;
   const note = noteOf(checkpoint);
   const more = Object.entries(metadata).filter(
     ([name]) => !(name === "note" && note !== null) && name !== "beforeRestoreOf",
   );
-  const { node } = place;
   const when = new Date(createdAt).toLocaleString();
   return (
     <li className={`checkpoints-row${chosen ? " checkpoints-row-chosen" : ""}`} aria-labelledby={titleId}>
@@ -45,11 +36,11 @@ export function CheckpointRow({
         <strong id={titleId} className="checkpoints-note" dir="auto">
           {note === null ? `Checkpoint at position ${version}` : visibleText(note)}
         </strong>
-        {place.where === "leaf" && <span className="tag checkpoints-here">here</span>}
+        {checkpoint.stepsBack === 0 && <span className="tag checkpoints-here">here</span>}
         {sandboxSnapshot !== undefined && <span className="tag">with files</span>}
       </div>
       <p className="small soft">
-        <time dateTime={createdAt}>{when}</time> · position {version.toLocaleString("en")} · {placeText(place)}
+        <time dateTime={createdAt}>{when}</time> · position {version.toLocaleString("en")} · {placeText(checkpoint)}
       </p>
       {node !== null && (
         <p className="checkpoints-node small">

@@ -1,5 +1,5 @@
-import { type ReactNode, useMemo, useState } from "react";
-import type { TreeView } from "skein/client";
+import { type ReactNode, useState } from "react";
+import type { CheckpointTimeline } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
@@ -7,12 +7,14 @@ import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { CheckpointDiffPanel } from "./checkpoint-diff.tsx";
-import { noteOf, placeFinder } from "./checkpoint-place.ts";
+import { noteOf } from "./checkpoint-place.ts";
 import { CheckpointRow } from "./checkpoint-row.tsx";
 import { CreateCheckpointForm } from "./create-checkpoint-form.tsx";
 import "./checkpoints.css";
 
-const PAGE = 100;
+const PAGE = 50;
+/** The server gives at most this many at once. */
+const SHOWN_MAX = 1000;
 
 /** The checkpoints of a session. */
 export function CheckpointsView({ session, live }: SessionProps): ReactNode {
@@ -21,13 +23,10 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
   const [kept, setKept] = useState<Checkpoint | null>(null);
   const catalogue = useRevised("catalogue", 0, (signal) => client.catalogue({ signal }));
   const hasPlace = sandbox !== null || (catalogue.data?.hasPlace ?? null);
-  const loaded = useRevised(id, live.revision, async (signal) => {
-    const [checkpoints, tree] = await Promise.all([
-      client.checkpoints.list(id, { signal }),
-      client.sessions.tree(id, { signal }),
-    ]);
-    return { checkpoints, tree };
-  });
+  const [shown, setShown] = useState(PAGE);
+  const loaded = useRevised(id, `${live.revision} ${shown}`, (signal) =>
+    client.checkpoints.timeline(id, { limit: shown, signal }),
+  );
   return (
     <div className="checkpoints-view">
       <CreateCheckpointForm sessionId={id} hasPlace={hasPlace} onCreated={loaded.reload} />
@@ -38,16 +37,16 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
         </output>
       )}
       <Shown requested={loaded} what="the checkpoints">
-        {({ checkpoints, tree }) =>
-          checkpoints.length === 0 ? (
+        {(timeline) =>
+          timeline.total === 0 ? (
             <p className="checkpoints-none soft">
               No checkpoints yet. One marks where the session stands, so that it can be compared and returned to.
             </p>
           ) : (
             <Timeline
               sessionId={id}
-              checkpoints={checkpoints}
-              tree={tree}
+              timeline={timeline}
+              onMore={shown < SHOWN_MAX ? () => setShown(Math.min(SHOWN_MAX, shown + 4 * PAGE)) : null}
               hasPlace={hasPlace === true}
               onChanged={(made) => {
                 setKept(made);
@@ -63,19 +62,18 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
 
 interface TimelineProps {
   readonly sessionId: string;
-  readonly checkpoints: readonly Checkpoint[];
-  readonly tree: TreeView;
+  readonly timeline: CheckpointTimeline;
+  /** Asks for earlier ones; null where no more are to be had. */
+  readonly onMore: (() => void) | null;
   readonly hasPlace: boolean;
   readonly onChanged: (kept: Checkpoint | null) => void;
 }
 
-function Timeline({ sessionId, checkpoints, tree, hasPlace, onChanged }: TimelineProps): ReactNode {
+function Timeline({ sessionId, timeline, hasPlace, onMore, onChanged }: TimelineProps): ReactNode {
+  const { items: checkpoints, total } = timeline;
   const [chosen, setChosen] = useState<readonly string[]>([]);
-  const [shown, setShown] = useState(PAGE);
-  const placeOf = useMemo(() => placeFinder(tree), [tree]);
-  // In the order of the list: the older one is what is compared from.
-  const compared = checkpoints.filter(({ id }) => chosen.includes(id));
-  const [from, to] = compared;
+  // The older one is what is compared from.
+  const [to, from] = checkpoints.filter(({ id }) => chosen.includes(id));
   const choose = (id: string, isChosen: boolean): void => {
     const others = chosen.filter((other) => other !== id && checkpoints.some((one) => one.id === other));
     // Of three, the one that was chosen first is let go.
@@ -85,32 +83,28 @@ function Timeline({ sessionId, checkpoints, tree, hasPlace, onChanged }: Timelin
     <div className="checkpoints-columns">
       <section aria-label="Timeline of checkpoints">
         <ol className="checkpoints-line">
-          {[...checkpoints]
-            .reverse()
-            .slice(0, shown)
-            .map((checkpoint) => (
-              <CheckpointRow
-                key={checkpoint.id}
-                sessionId={sessionId}
-                checkpoint={checkpoint}
-                place={placeOf(checkpoint)}
-                chosen={chosen.includes(checkpoint.id)}
-                hasPlace={hasPlace}
-                onChoose={choose}
-                onChanged={onChanged}
-              />
-            ))}
+          {checkpoints.map((checkpoint) => (
+            <CheckpointRow
+              key={checkpoint.id}
+              sessionId={sessionId}
+              checkpoint={checkpoint}
+              chosen={chosen.includes(checkpoint.id)}
+              hasPlace={hasPlace}
+              onChoose={choose}
+              onChanged={onChanged}
+            />
+          ))}
         </ol>
-        {checkpoints.length > shown && (
-          <button type="button" className="button" onClick={() => setShown(shown + 5 * PAGE)}>
-            Show earlier checkpoints ({(checkpoints.length - shown).toLocaleString("en")} more)
+        {total > checkpoints.length && onMore !== null && (
+          <button type="button" className="button" onClick={onMore}>
+            Show earlier checkpoints ({(total - checkpoints.length).toLocaleString("en")} more)
           </button>
         )}
       </section>
       <section className="checkpoints-diff" aria-label="Difference between two checkpoints">
         {from === undefined || to === undefined ? (
           <p className="soft">
-            {from === undefined ? "Choose two checkpoints" : "Choose one more checkpoint"} to see what is different.
+            {to === undefined ? "Choose two checkpoints" : "Choose one more checkpoint"} to see what is different.
           </p>
         ) : (
           <CheckpointDiffPanel key={`${from.id} ${to.id}`} sessionId={sessionId} from={from} to={to} />

@@ -1,26 +1,13 @@
-import type { TreeView } from "skein/client";
 import { describe, expect, test } from "vitest";
-import { noteOf, placeFinder, placeText } from "./checkpoint-place.ts";
+import { noteOf, placeText } from "./checkpoint-place.ts";
 import { editOf, whyNotShown } from "./file-change.ts";
 import { isNothing, stateChanges, valueText } from "./state-changes.ts";
 
-describe("the place of a checkpoint", () => {
-  const node = { type: "message", role: "user", preview: "", label: null, checkpoints: [], toolCalls: [] } as const;
-  const nodes = [
-    { ...node, id: "a", parentId: null, seq: 0, timestamp: "" },
-    { ...node, id: "b", parentId: "a", seq: 1, timestamp: "" },
-    { ...node, id: "x", parentId: "a", seq: 2, timestamp: "" },
-  ];
-  const tree: TreeView = { leafId: "b", version: 3, nodes, activePath: ["a", "b"] };
-  const text = (leafId: string | null): string => placeText(placeFinder(tree)({ leafId }));
-
-  test("is told by the tree", () => {
-    expect(text("b")).toBe("where the session stands now");
-    expect(text("a")).toBe("1 entry back on the active path");
-    expect(text("x")).toBe("on another branch");
-    expect(text("pruned")).toBe("at an entry that was hidden");
-    expect(text(null)).toBe("before the first entry");
-  });
+test("the place of a checkpoint is told by the active path", () => {
+  expect(placeText({ leafId: "b", stepsBack: 0 })).toBe("where the session stands now");
+  expect(placeText({ leafId: "a", stepsBack: 1 })).toBe("1 entry back on the active path");
+  expect(placeText({ leafId: "x", stepsBack: null })).toBe("on another branch");
+  expect(placeText({ leafId: null, stepsBack: null })).toBe("before the first entry");
 });
 
 test("a note is a text that says something", () => {

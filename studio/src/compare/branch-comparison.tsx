@@ -48,7 +48,7 @@ export function BranchComparison({
             <ColumnHead letter="B" side={right} turns={comparison.rightTurns} onChange={onMove} />
           </div>
           <Turns comparison={comparison} />
-          {comparison.unread > 0 && nodesMax < NODES_MAX && (
+          {comparison.more && nodesMax < NODES_MAX && (
             <p className="compare-more">
               <button
                 type="button"
@@ -59,7 +59,7 @@ export function BranchComparison({
               </button>
             </p>
           )}
-          {comparison.unread > 0 && nodesMax >= NODES_MAX && (
+          {comparison.more && nodesMax >= NODES_MAX && (
             <p className="compare-more soft">Only the first {NODES_MAX} entries of each side are compared.</p>
           )}
           <DifferentValues differences={comparison.differences} />

@@ -2,9 +2,9 @@ import { type ReactNode, useState } from "react";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
-import { pathTo } from "./paths.ts";
-import { type Comparison, readRows, type Side } from "./read-comparison.ts";
+import type { Comparison, Side } from "./read-comparison.ts";
 import { TurnCard } from "./turn-card.tsx";
+import { turnRowOf } from "./turn-row.ts";
 
 /** The end of the common beginning is enough to know where one is; the transcript has the rest. */
 const NODES_MAX = 100;
@@ -34,20 +34,24 @@ export function CommonPart({
 
 function CommonTurns({ side, ancestorId }: { readonly side: Side; readonly ancestorId: string }): ReactNode {
   const client = useClient();
-  const path = pathTo(side.tree, ancestorId);
   const { id } = side.session.header;
-  const rows = useRequest(`${id}|${ancestorId}`, (signal) => readRows(client, id, path.slice(-NODES_MAX), signal));
+  const page = useRequest(`${id}|${ancestorId}`, (signal) =>
+    client.sessions.path(id, { leafId: ancestorId, limit: NODES_MAX }, { signal }),
+  );
   return (
-    <Shown requested={rows} what="the common turns">
-      {(known) => (
+    <Shown requested={page} what="the common turns">
+      {({ items, next }) => (
         <>
-          {path.length > NODES_MAX && <p className="small soft">The last {NODES_MAX} entries of them:</p>}
+          {next !== null && <p className="small soft">The last {NODES_MAX} entries of them:</p>}
           <ol className="compare-common-turns" aria-label="Turns in common">
-            {known.map((row) => (
-              <li key={row.id}>
-                <TurnCard row={row} pieces={null} />
-              </li>
-            ))}
+            {items
+              .map(turnRowOf)
+              .filter((row) => row !== null)
+              .map((row) => (
+                <li key={row.id}>
+                  <TurnCard row={row} pieces={null} />
+                </li>
+              ))}
           </ol>
         </>
       )}

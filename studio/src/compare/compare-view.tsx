@@ -14,12 +14,13 @@ import "./compare.css";
 
 /** Two branches or forks side by side, and their merge. */
 export function CompareView(props: SessionProps): ReactNode {
-  const { session, live } = props;
+  const { session, live, options } = props;
   const client = useClient();
   const { id } = session.header;
-  const requested = useRevised(id, live.revision, async (signal) => {
+  const keep = [options.left, options.with].filter((chosen) => chosen !== undefined);
+  const requested = useRevised(id, `${live.revision} ${keep.join(" ")}`, async (signal) => {
     const [tree, relatives] = await Promise.all([
-      client.sessions.tree(id, { signal }),
+      client.sessions.tree(id, { folded: true, keep, signal }),
       readRelatives(client, session, signal),
     ]);
     return { tree, relatives };

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
-import type { ValueDifference } from "./settings-at.ts";
+import type { ValueDifference } from "./setting-differences.ts";
 
 const CHARACTERS_MAX = 1000;
 

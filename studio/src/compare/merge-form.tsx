@@ -20,12 +20,15 @@ export function MergeForm({
   target,
   branch,
   nodes,
+  more,
   onChange,
 }: {
   readonly target: Side;
   readonly branch: Side;
-  /** What the fork has more than the session it is merged into. */
+  /** What the fork has more than the session it is merged into, as far as it was read. */
   readonly nodes: readonly TreeNodeView[];
+  /** Whether there are more than were read. */
+  readonly more: boolean;
   readonly onChange: () => void;
 }): ReactNode {
   const client = useClient();
@@ -64,7 +67,7 @@ export function MergeForm({
         What <strong>{visibleText(sessionTitle(branch.session))}</strong> said since it was forked goes to the end of
         the active branch of <strong>{visibleText(sessionTitle(target.session))}</strong>. The fork stays as it is.
       </p>
-      <MergeStrategyFields choice={choice} turns={turns} onChange={setChoice} />
+      <MergeStrategyFields choice={choice} turns={turns} more={more} onChange={setChoice} />
       <p className="compare-merge-actions">
         <button type="button" className="button" disabled={busy || incomplete} onClick={() => void look.run()}>
           {look.busy ? "Looking …" : "Preview"}
@@ -85,8 +88,8 @@ export function MergeForm({
         </p>
       )}
       <div aria-live="polite">
-        {fresh !== null && <MergeOutcome view={fresh} nodes={branch.tree.nodes} targetId={targetId} done={false} />}
-        {done !== null && <MergeOutcome view={done} nodes={branch.tree.nodes} targetId={targetId} done={true} />}
+        {fresh !== null && <MergeOutcome view={fresh} nodes={nodes} targetId={targetId} done={false} />}
+        {done !== null && <MergeOutcome view={done} nodes={nodes} targetId={targetId} done={true} />}
       </div>
     </div>
   );

@@ -50,6 +50,7 @@ export function MergePanel({
               target={target}
               branch={branch}
               nodes={nodes}
+              more={comparison.more}
               onChange={onChange}
             />
           );

@@ -17,10 +17,13 @@ const STRATEGIES = [
 export function MergeStrategyFields({
   choice,
   turns,
+  more,
   onChange,
 }: {
   readonly choice: MergeChoice;
   readonly turns: readonly TreeNodeView[];
+  /** Whether the fork has more turns than these. */
+  readonly more: boolean;
   readonly onChange: (choice: MergeChoice) => void;
 }): ReactNode {
   const may = useMay();
@@ -44,7 +47,7 @@ export function MergeStrategyFields({
         ))}
         {!may.run && <p className="small soft">{MAY_NOT.run}</p>}
       </fieldset>
-      {choice.strategy === "selective" && <TurnPicker choice={choice} turns={turns} onChange={onChange} />}
+      {choice.strategy === "selective" && <TurnPicker choice={choice} turns={turns} more={more} onChange={onChange} />}
       {choice.strategy === "summary" && <ModelPicker choice={choice} onChange={onChange} />}
     </>
   );
@@ -53,10 +56,13 @@ export function MergeStrategyFields({
 function TurnPicker({
   choice,
   turns,
+  more,
   onChange,
 }: {
   readonly choice: MergeChoice;
   readonly turns: readonly TreeNodeView[];
+  /** Whether the fork has more turns than these. */
+  readonly more: boolean;
   readonly onChange: (choice: MergeChoice) => void;
 }): ReactNode {
   const pick = (ids: readonly string[]): void => onChange({ ...choice, turnIds: new Set(ids) });
@@ -73,6 +79,7 @@ function TurnPicker({
         </button>
         <span className="small soft">
           {choice.turnIds.size} of {turns.length}
+          {more && "; later ones can be picked once they are shown above"}
         </span>
       </p>
       <div className="compare-pick-list">

@@ -37,7 +37,7 @@ function OtherTree({
 }): ReactNode {
   const client = useClient();
   const { id } = session.header;
-  const tree = useRevised(id, revision, (signal) => client.sessions.tree(id, { signal }));
+  const tree = useRevised(id, revision, (signal) => client.sessions.tree(id, { folded: true, signal }));
   return (
     <Shown requested={tree} what="its branches">
       {(known) => children({ session, tree: known, leafId: known.leafId })}

@@ -1,6 +1,6 @@
 import type { TreeNodeView, TreeView } from "skein/client";
 import { expect, test } from "vitest";
-import { branchTitle, commonLength, leavesOf, pathTo } from "./paths.ts";
+import { branchTitle, leavesOf, pathTo } from "./paths.ts";
 
 function node(id: string, parentId: string | null, seq: number, more: Partial<TreeNodeView> = {}): TreeNodeView {
   const plain = {
@@ -32,11 +32,6 @@ test("follows a path from the root, and knows none to a node that is not there",
   expect(pathTo(tree, "c").map(({ id }) => id)).toEqual(["a", "b", "c"]);
   expect(pathTo(tree, "nobody")).toEqual([]);
   expect(pathTo(tree, null)).toEqual([]);
-});
-
-test("finds where two paths part", () => {
-  expect(commonLength(pathTo(tree, "c"), pathTo(tree, "y"))).toBe(2);
-  expect(commonLength(pathTo(tree, "c"), [])).toBe(0);
 });
 
 test("lists the ends of branches, the active one first and then the latest", () => {

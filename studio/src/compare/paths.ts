@@ -20,13 +20,6 @@ export function leavesOf(tree: TreeView): readonly TreeNodeView[] {
   return leaves.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(b) - rank(a)));
 }
 
-/** How many nodes two paths begin with in common; a fork keeps the ids of what it took over. */
-export function commonLength(left: readonly TreeNodeView[], right: readonly TreeNodeView[]): number {
-  let length = 0;
-  while (length < left.length && length < right.length && left[length]?.id === right[length]?.id) length++;
-  return length;
-}
-
 /** What the end of a branch is called: its label, or what was said last on it. */
 export function branchTitle(tree: TreeView, leafId: string | null): string {
   const path = pathTo(tree, leafId);

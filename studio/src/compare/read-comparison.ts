@@ -1,12 +1,12 @@
-import type { Client, SessionView, TreeNodeView, TreeView } from "skein/client";
+import { type Client, type SessionView, type TreeNodeView, treeNodeOf, type TreeView } from "skein/client";
 import { alignTurns, type TurnPair } from "./align-turns.ts";
-import { commonLength, pathTo } from "./paths.ts";
-import { differencesOf, settingsAt, type ValueDifference } from "./settings-at.ts";
-import { type TurnRow, turnRowOf } from "./turn-row.ts";
+import { differencesOf, type ValueDifference } from "./setting-differences.ts";
+import { turnRowOf } from "./turn-row.ts";
 
 /** One side of a comparison: a branch of a session. */
 export interface Side {
   readonly session: SessionView;
+  /** Its tree, folded. */
   readonly tree: TreeView;
   readonly leafId: string | null;
 }
@@ -21,10 +21,10 @@ export interface Comparison {
   /** How many turns each side has since they parted. */
   readonly leftTurns: number;
   readonly rightTurns: number;
-  /** How many nodes of the longer side are not read yet. */
-  readonly unread: number;
+  /** Whether a side has more nodes than were read. */
+  readonly more: boolean;
   readonly differences: readonly ValueDifference[];
-  /** The nodes of each side since they parted. */
+  /** The nodes of each side since they parted, as far as they were read. */
   readonly leftNodes: readonly TreeNodeView[];
   readonly rightNodes: readonly TreeNodeView[];
 }
@@ -37,41 +37,24 @@ export async function readComparison(
   options: { readonly nodesMax: number; readonly signal: AbortSignal },
 ): Promise<Comparison> {
   const { nodesMax, signal } = options;
-  const [leftPath, rightPath] = [pathTo(left.tree, left.leafId), pathTo(right.tree, right.leafId)];
-  const common = commonLength(leftPath, rightPath);
-  const [leftRows, rightRows, leftValues, rightValues] = await Promise.all([
-    readRows(client, left.session.header.id, leftPath.slice(common, common + nodesMax), signal),
-    readRows(client, right.session.header.id, rightPath.slice(common, common + nodesMax), signal),
-    settingsAt(client, left.session, leftPath, signal),
-    settingsAt(client, right.session, rightPath, signal),
-  ]);
-  const [leftNodes, rightNodes] = [leftPath.slice(common), rightPath.slice(common)];
-  return {
-    ancestorId: leftPath[common - 1]?.id ?? null,
-    commonTurns: turnsIn(leftPath.slice(0, common)),
-    pairs: alignTurns(leftRows, rightRows),
-    leftTurns: turnsIn(leftNodes),
-    rightTurns: turnsIn(rightNodes),
-    unread: Math.max(0, Math.max(leftNodes.length, rightNodes.length) - nodesMax),
-    differences: differencesOf(leftValues, rightValues),
-    leftNodes,
-    rightNodes,
+  const request = {
+    with: right.session.header.id,
+    limit: nodesMax,
+    ...(left.leafId === null ? {} : { leafId: left.leafId }),
+    ...(right.leafId === null ? {} : { withLeafId: right.leafId }),
   };
-}
-
-/** The rows of a piece of a path; the server gives the end of a path, so it is asked for the one that ends there. */
-export async function readRows(
-  client: Client,
-  sessionId: string,
-  nodes: readonly TreeNodeView[],
-  signal: AbortSignal,
-): Promise<readonly TurnRow[]> {
-  const leafId = nodes.at(-1)?.id;
-  if (leafId === undefined) return [];
-  const { items } = await client.sessions.path(sessionId, { leafId, limit: nodes.length }, { signal });
-  return items.map(turnRowOf).filter((row) => row !== null);
-}
-
-function turnsIn(nodes: readonly TreeNodeView[]): number {
-  return nodes.filter(({ type }) => type === "message").length;
+  const found = await client.sessions.compare(left.session.header.id, request, { signal });
+  const rowsIn = ({ items }: typeof found.left) => items.map(turnRowOf).filter((row) => row !== null);
+  const nodesIn = ({ items }: typeof found.left) => items.map(treeNodeOf).filter((node) => node !== null);
+  return {
+    ancestorId: found.ancestorId,
+    commonTurns: found.commonTurns,
+    pairs: alignTurns(rowsIn(found.left), rowsIn(found.right)),
+    leftTurns: found.left.turns,
+    rightTurns: found.right.turns,
+    more: found.left.more || found.right.more,
+    differences: differencesOf(found.left.settings, found.right.settings),
+    leftNodes: nodesIn(found.left),
+    rightNodes: nodesIn(found.right),
+  };
 }

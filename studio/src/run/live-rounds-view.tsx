@@ -2,7 +2,6 @@ import type { ReactNode } from "react";
 import type { AssistantMessage } from "../../../src/session/message.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { AnswerBody } from "../transcript/rows/answer-body.tsx";
-import { AnswerFacts } from "../transcript/rows/answer-facts.tsx";
 import { Thinking } from "../transcript/content/content-view.tsx";
 import { RowHead } from "../transcript/rows/row-head.tsx";
 import { ToolCallView } from "../transcript/content/tool-call-view.tsx";
@@ -13,20 +12,24 @@ import "./run.css";
 export function LiveRounds({
   rounds,
   agent,
+  continues,
 }: {
   readonly rounds: readonly LiveRound[];
   /** The agent that answers, outside of a group. */
   readonly agent: string | null;
+  /** Whether the first of them goes on with the answer above. */
+  readonly continues: boolean;
 }): ReactNode {
   return (
     <ol className="transcript-rows run-rounds" aria-busy={rounds.some(({ endedAt }) => endedAt === null)}>
-      {rounds.map((round) => (
+      {rounds.map((round, index) => (
         <li key={round.key} className="transcript-row transcript-row-answer run-round">
           <RowHead
-            speaker="assistant"
-            name={round.agent ?? agent ?? "Assistant"}
+            {...(round.agent === null && (continues || index > 0)
+              ? { speaker: "note", name: "Next round" }
+              : { speaker: "assistant", name: round.agent ?? agent ?? "Assistant" })}
             timestamp={null}
-            facts={round.message === null ? <RoundState round={round} /> : <AnswerFacts message={round.message} />}
+            facts={round.message === null && <RoundState round={round} />}
           />
           {round.message === null ? <Unfinished round={round} /> : <Finished message={round.message} />}
         </li>

@@ -14,7 +14,7 @@ import type { SessionProps } from "../session/session-props.ts";
 import { TreePanel } from "../tree/tree-panel.tsx";
 import { useTree } from "../tree/use-tree.ts";
 import { labelsOf } from "./labels-of.ts";
-import { lastQuestion } from "./rows/rows.ts";
+import { isUnfinished, lastQuestion } from "./rows/rows.ts";
 import { TalkActionsContext } from "./talk-actions.ts";
 import { Transcript } from "./transcript.tsx";
 import { useLoadedPath } from "./use-loaded-path.ts";
@@ -27,8 +27,9 @@ export function TalkView(props: SessionProps): ReactNode {
   const { session, live, options } = props;
   const sessionId = session.header.id;
   const path = useLoadedPath(sessionId, live.revision);
+  const entryId = options["entry"] ?? null;
   // The transcript comes first: the tree of a long session takes a while.
-  const tree = useTree(sessionId, live.revision, path.held !== null);
+  const tree = useTree(sessionId, live.revision, { wanted: path.held !== null, keep: entryId });
   const labels = useMemo(() => labelsOf(tree.data), [tree.data]);
   const run = useRun(props, path.reload);
   const [choice, setChoice] = useState<RunChoice>(FIRST_AGENT);
@@ -44,7 +45,8 @@ export function TalkView(props: SessionProps): ReactNode {
   const entries = path.held?.entries ?? NOTHING;
   const pending = usePendingWords(run.id, entries);
   const aside = useTreeShown();
-  const question = run.problem === null ? null : lastQuestion(entries);
+  const [records, setRecords] = useState(false);
+  const question = run.problem === null || path.held?.newer !== null ? null : lastQuestion(entries);
   const blocked = run.id !== null || session.running !== null || session.status !== "active";
   const rounds = roundsToShow(run.state.rounds, entries, path.askedAt);
   const requested = { data: path.held, error: path.error, loading: path.held === null, reload: path.reload };
@@ -54,6 +56,14 @@ export function TalkView(props: SessionProps): ReactNode {
         <div className={aside.shown ? "talk talk-with-tree" : "talk"}>
           <div className="talk-main">
             <div className="talk-bar">
+              <button
+                type="button"
+                className="button button-plain small"
+                aria-pressed={records}
+                onClick={() => setRecords(!records)}
+              >
+                Settings and records
+              </button>
               <button
                 type="button"
                 className="button button-plain small"
@@ -68,13 +78,13 @@ export function TalkView(props: SessionProps): ReactNode {
                 <Transcript
                   sessionId={sessionId}
                   path={path}
-                  tree={tree.data}
                   labels={labels}
-                  entryId={options["entry"] ?? null}
+                  records={records}
+                  entryId={entryId}
                   blocked={blocked}
                   starts={run.starts}
                 >
-                  <LiveRounds rounds={rounds} agent={run.agent} />
+                  <LiveRounds rounds={rounds} agent={run.agent} continues={isUnfinished(entries)} />
                   <OtherQuestions sessionId={sessionId} entries={entries} rounds={rounds} inner={inner} />
                   <PendingWordsView words={pending.words} />
                 </Transcript>

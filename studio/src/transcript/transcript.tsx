@@ -1,5 +1,4 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
-import type { TreeView } from "skein/client";
 import { Elsewhere } from "./rows/elsewhere.tsx";
 import type { Labels } from "./labels-of.ts";
 import { RowView } from "./rows/row-view.tsx";
@@ -7,32 +6,21 @@ import { rowsOf } from "./rows/rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
 import { useKeepPlace } from "./use-keep-place.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
+import { type LoadMore, useLoadMore } from "./use-load-more.ts";
 import { NearContext, useNearWatch } from "./use-near.ts";
 import { useSeek } from "./use-seek.ts";
 import "./transcript.css";
 
-const OLDER_ENTRIES = 150;
 /** How many rows at the end are drawn at once; more than fit on any screen. */
 const EAGER_ROWS = 30;
-/** How far above the view older turns are loaded before someone gets there. */
-const AHEAD = "2400px 0px 0px 0px";
 
-/** What was said on the active path, its end first, with whatever is being said below it. */
-export function Transcript({
-  sessionId,
-  path,
-  tree,
-  labels,
-  entryId,
-  blocked,
-  starts,
-  children,
-}: {
+/** What a transcript is drawn from. */
+export interface TranscriptProps {
   readonly sessionId: string;
   readonly path: LoadedPath;
-  /** Null until it is there. */
-  readonly tree: TreeView | null;
   readonly labels: Labels;
+  /** Whether settings and records are shown, too. */
+  readonly records: boolean;
   /** The entry that the address asks for. */
   readonly entryId: string | null;
   /** Whether nothing may change the session now. */
@@ -41,16 +29,27 @@ export function Transcript({
   readonly starts: number;
   /** What is below the last turn. */
   readonly children: ReactNode;
-}): ReactNode {
-  const { held, loadOlder } = path;
-  const rows = useMemo(() => rowsOf(held?.entries ?? []), [held]);
+}
+
+/** What was said on the active path, its end first, with whatever is being said below it. */
+export function Transcript(props: TranscriptProps): ReactNode {
+  const { sessionId, path, labels, records, entryId, blocked, starts, children } = props;
+  const { held, loadEnd } = path;
+  const rows = useMemo(() => rowsOf(held?.entries ?? [], records), [held, records]);
   const list = useRef<HTMLOListElement>(null);
-  const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd();
+  const hasEnd = held?.newer === null;
+  const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd(hasEnd);
   const near = useNearWatch(scroller, list);
   const keepPlace = useKeepPlace(scroller, rows[0]?.id);
-  const sought = useSeek(entryId, { path, tree, rows }, letGo);
+  const sought = useSeek(entryId, { path, rows }, letGo);
+  const more = useLoadMore(scroller, path, keepPlace, sought === "loading");
+  const toEnd = (go: () => void): void => {
+    go();
+    // What does not come is asked for again with the next click.
+    if (!hasEnd) loadEnd().catch(() => {});
+  };
   useEffect(() => {
-    if (starts > 0) follow();
+    if (starts > 0) toEnd(follow);
   }, [starts, follow]);
   useEffect(() => {
     // Marking rows may change their sizes, which an observer of sizes must not do.
@@ -58,22 +57,6 @@ export function Transcript({
     for (const { current } of [scroller, content]) if (current !== null) observer.observe(current);
     return () => observer.disconnect();
   }, [near, scroller, content]);
-  const more = held !== null && held.older !== null;
-  const top = useRef<HTMLDivElement>(null);
-  const first = rows[0]?.id;
-  useEffect(() => {
-    const element = top.current;
-    if (element === null || !more || sought === "loading") return;
-    const observer = new IntersectionObserver(
-      ([seen]) => {
-        // A page that does not come is asked for again when someone gets here again.
-        if (seen?.isIntersecting === true) loadOlder(OLDER_ENTRIES, keepPlace).catch(() => {});
-      },
-      { root: scroller.current, rootMargin: AHEAD },
-    );
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [more, first, loadOlder, keepPlace, sought === "loading"]);
   return (
     <div className={blocked ? "transcript transcript-blocked" : "transcript"}>
       {sought === "elsewhere" && <Elsewhere sessionId={sessionId} entryId={entryId as string} />}
@@ -84,33 +67,40 @@ export function Transcript({
           onScroll();
           near.look();
         }}
+        onWheel={more.ask}
+        onTouchMove={more.ask}
+        onPointerDown={more.ask}
+        onKeyDown={more.ask}
         aria-label="Transcript"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
         tabIndex={0}
       >
         <NearContext value={near.observe}>
           <div ref={content} className="transcript-content">
-            <div ref={top} className="transcript-top small soft">
-              {more ? "Loading earlier turns …" : rows.length > 0 ? "The session begins here." : null}
+            <div ref={more.top} className="transcript-more small soft">
+              {held?.older == null ? rows.length > 0 && "The session begins here." : <More of={more} what="earlier" />}
             </div>
-            {rows.length === 0 && <Empty />}
+            {rows.length === 0 && <Empty hides={(held?.entries.length ?? 0) > 0} />}
             <ol ref={list} className="transcript-rows">
               {rows.map((row, index) => (
                 <RowView
                   key={row.id}
                   row={row}
                   eager={index >= rows.length - EAGER_ROWS}
-                  label={labels.get(row.id)}
-                  marked={entryId !== null && row.signature.split(" ").includes(entryId)}
+                  labels={labels}
+                  asked={entryId !== null && row.ids.includes(entryId) ? entryId : null}
                 />
               ))}
             </ol>
-            {children}
+            <div ref={more.bottom} className="transcript-more small soft" hidden={hasEnd}>
+              {!hasEnd && <More of={more} what="later" />}
+            </div>
+            {hasEnd && children}
           </div>
         </NearContext>
       </section>
       {!atEnd && (
-        <button type="button" className="button transcript-to-end" onClick={goToEnd}>
+        <button type="button" className="button transcript-to-end" onClick={() => toEnd(goToEnd)}>
           Go to the end
         </button>
       )}
@@ -118,6 +108,20 @@ export function Transcript({
   );
 }
 
-function Empty(): ReactNode {
-  return <p className="transcript-empty soft">Nothing was said here yet. Say something below.</p>;
+/** Says that more turns come, or asks whether they are to. */
+function More({ of, what }: { readonly of: LoadMore; readonly what: "earlier" | "later" }): ReactNode {
+  if (!of.waits) return `Loading ${what} turns …`;
+  return (
+    <button type="button" className="button small" onClick={of.ask}>
+      Load {what} turns
+    </button>
+  );
+}
+
+function Empty({ hides }: { readonly hides: boolean }): ReactNode {
+  return (
+    <p className="transcript-empty soft">
+      Nothing was said here yet. {hides ? "Settings and records are not shown." : "Say something below."}
+    </p>
+  );
 }

@@ -18,12 +18,17 @@ export interface FollowEnd {
   readonly letGo: () => void;
 }
 
-/** Keeps a view at its end without moving it under the eyes of someone who reads further up. */
-export function useFollowEnd(): FollowEnd {
+/**
+ * Keeps a view at its end without moving it under the eyes of someone who reads further up. `hasEnd` says whether what is
+ * in it goes to the end; as long as it does not, there is nothing to stay at.
+ */
+export function useFollowEnd(hasEnd: boolean): FollowEnd {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const following = useRef(true);
   const lastTop = useRef(0);
+  const whole = useRef(hasEnd);
+  whole.current = hasEnd;
   const [atEnd, setAtEnd] = useState(true);
   const set = useCallback((value: boolean) => {
     following.current = value;
@@ -31,7 +36,7 @@ export function useFollowEnd(): FollowEnd {
   }, []);
   const stay = useCallback(() => {
     const box = scroller.current;
-    if (box === null || !following.current || isWrittenIn(box)) return;
+    if (box === null || !whole.current || !following.current || isWrittenIn(box)) return;
     box.scrollTop = box.scrollHeight;
     lastTop.current = box.scrollTop;
   }, []);
@@ -45,7 +50,7 @@ export function useFollowEnd(): FollowEnd {
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
     // Only moving up is leaving: what grows below moves the end away, and nobody scrolled then.
-    if (left < NEAR_PX) set(true);
+    if (left < NEAR_PX && whole.current) set(true);
     else if (box.scrollTop < lastTop.current - 1) set(false);
     lastTop.current = box.scrollTop;
   }, [set]);
@@ -58,7 +63,7 @@ export function useFollowEnd(): FollowEnd {
     scroller.current?.focus();
   }, [follow]);
   const letGo = useCallback(() => set(false), [set]);
-  return { scroller, content, onScroll, atEnd, follow, goToEnd, letGo };
+  return { scroller, content, onScroll, atEnd: atEnd && hasEnd, follow, goToEnd, letGo };
 }
 
 /** Whether someone writes in a field of the view, which must not move away then. */

@@ -10,7 +10,8 @@ export function useKeepPlace(scroller: RefObject<HTMLElement | null>, firstId: s
     const box = scroller.current;
     if (box === null) return;
     const edge = box.getBoundingClientRect().top;
-    const element = [...box.querySelectorAll(".transcript-row")].find(
+    // The first row may be the end of an answer, which is another row once all of it is there.
+    const element = [...box.querySelectorAll(".transcript-row ~ .transcript-row")].find(
       (row) => row.getBoundingClientRect().bottom > edge,
     );
     anchor.current = element === undefined ? null : { element, top: element.getBoundingClientRect().top };

@@ -1,11 +1,23 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import {
+  type Dispatch,
+  type RefObject,
+  type SetStateAction,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+import type { Client } from "skein/client";
 import { useClient } from "../request/use-client.ts";
-import { continues, type HeldPath, joinLatest, joinOlder, type PathPage } from "./join-pages.ts";
+import { continues, type HeldPath, joinLatest, joinNewer, joinOlder, type PathPage } from "./join-pages.ts";
 
 const LATEST_ENTRIES = 60;
 /** How many are asked for to learn what is new: seldom more are, and each may be large. */
 const NEW_ENTRIES = 12;
-const PAGE_ENTRIES_MAX = 1000;
+/** How many entries are loaded on each side of one that is sought. */
+const AROUND_ENTRIES = 30;
+const PAGE_ENTRIES = 150;
 const RETRY_MS = 1500;
 
 /** The active path of a session, as far as it is loaded. */
@@ -18,8 +30,14 @@ export interface LoadedPath {
   readonly askedAt: number;
   /** Asks for the latest page again; what is shown stays until it is there. */
   readonly reload: () => void;
-  /** Loads so many of the entries before those that are held; `before` is called right before they are shown. */
-  readonly loadOlder: (entries: number, before?: () => void) => Promise<void>;
+  /** Loads a page of what stands before; `before` is called right before it is shown. */
+  readonly loadOlder: (before: () => void) => Promise<void>;
+  /** Loads a page of what comes after. */
+  readonly loadNewer: () => Promise<void>;
+  /** Holds what stands around an entry instead; false where it is not on the active path. */
+  readonly loadAround: (entryId: string) => Promise<boolean>;
+  /** Holds the end of the path instead. */
+  readonly loadEnd: () => Promise<void>;
 }
 
 interface State {
@@ -35,7 +53,6 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
   const current = useRef(state);
   current.current = state;
   const poke = useRef<() => void>(() => {});
-  const loading = useRef(false);
 
   useEffect(() => {
     const controller = new AbortController();
@@ -47,13 +64,8 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
       while (done < wanted && !signal.aborted) {
         const [target, askedAt] = [wanted, performance.now()];
         try {
-          const { held: before } = current.current;
-          const limit = before === null ? LATEST_ENTRIES : NEW_ENTRIES;
-          let page = await client.sessions.path(sessionId, { limit }, { signal });
-          if (!continues(before, page)) {
-            page = await client.sessions.path(sessionId, { limit: LATEST_ENTRIES }, { signal });
-          }
-          setState(({ held }) => ({ held: joinLatest(held, page), error: null, askedAt }));
+          const join = await readAgain(client, sessionId, current.current.held, signal);
+          setState(({ held }) => ({ held: join(held), error: null, askedAt }));
           done = target;
         } catch (error) {
           if (signal.aborted) return;
@@ -72,25 +84,78 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
 
   useEffect(() => poke.current(), [revision, sessionId]);
   const reload = useCallback(() => poke.current(), []);
-  const loadOlder = useCallback(
-    async (entries: number, before?: () => void): Promise<void> => {
-      const cursor = current.current.held?.older ?? null;
-      if (cursor === null || loading.current) return;
+  return { ...state, reload, ...useMoreOfPath(sessionId, current, setState) };
+}
+
+/** Asks for what is new; the result adds it to what is held by then. */
+async function readAgain(
+  client: Client,
+  sessionId: string,
+  before: HeldPath | null,
+  signal: AbortSignal,
+): Promise<(held: HeldPath | null) => HeldPath | null> {
+  const latest = (limit: number): Promise<PathPage> => client.sessions.path(sessionId, { limit }, { signal });
+  const last = before?.entries.at(-1)?.id;
+  if (before !== null && before.newer !== null && last !== undefined) {
+    const page = await client.sessions.path(sessionId, { after: last, limit: NEW_ENTRIES }, { signal });
+    if (page.next !== null) return (held) => held;
+    if (page.items.length > 0) return (held) => held && joinNewer(held, last, page);
+    // Nothing comes after what is held, which is the end by now, or not on the active path any more.
+  }
+  let page = await latest(before === null ? LATEST_ENTRIES : NEW_ENTRIES);
+  if (!continues(before, page)) page = await latest(LATEST_ENTRIES);
+  // What was sought meanwhile stays.
+  return (held) => (held !== before && held?.newer != null ? held : joinLatest(held, page));
+}
+
+/** The ways to hold other parts of a path, which stay the same objects. */
+function useMoreOfPath(
+  sessionId: string,
+  current: RefObject<State>,
+  setState: Dispatch<SetStateAction<State>>,
+): Pick<LoadedPath, "loadOlder" | "loadNewer" | "loadAround" | "loadEnd"> {
+  const client = useClient();
+  const loading = useRef(false);
+  return useMemo(() => {
+    const hold = (join: (held: HeldPath) => HeldPath): void =>
+      setState((now) => (now.held === null ? now : { ...now, held: join(now.held) }));
+    const once = async (load: () => Promise<void>): Promise<void> => {
+      if (loading.current) return;
       loading.current = true;
-      try {
-        let page: PathPage = { items: [], next: cursor };
-        while (page.items.length < entries && page.next !== null) {
-          const limit = Math.min(PAGE_ENTRIES_MAX, entries - page.items.length);
-          const { items, next } = await client.sessions.path(sessionId, { limit, before: page.next });
-          page = { items: [...items, ...page.items], next };
-        }
-        before?.();
-        setState((now) => (now.held === null ? now : { ...now, held: joinOlder(now.held, cursor, page) }));
-      } finally {
+      await load().finally(() => {
         loading.current = false;
-      }
-    },
-    [client, sessionId],
-  );
-  return { ...state, reload, loadOlder };
+      });
+    };
+    return {
+      loadOlder: (show) =>
+        once(async () => {
+          const before = current.current.held?.older ?? null;
+          if (before === null) return;
+          const page = await client.sessions.path(sessionId, { before, limit: PAGE_ENTRIES });
+          show();
+          hold((held) => joinOlder(held, before, page));
+        }),
+      loadNewer: () =>
+        once(async () => {
+          const after = current.current.held?.newer ?? null;
+          if (after === null) return;
+          const page = await client.sessions.path(sessionId, { after, limit: PAGE_ENTRIES });
+          hold((held) => joinNewer(held, after, page));
+        }),
+      loadAround: async (entryId) => {
+        const after = await client.sessions.path(sessionId, { after: entryId, limit: AROUND_ENTRIES });
+        if (after.items.length === 0) {
+          const { items: end } = await client.sessions.path(sessionId, { limit: 1 });
+          if (end[0]?.id !== entryId) return false;
+        }
+        const { items, next } = await client.sessions.path(sessionId, { leafId: entryId, limit: AROUND_ENTRIES });
+        hold(() => ({ entries: [...items, ...after.items], older: next, newer: after.next }));
+        return true;
+      },
+      loadEnd: async () => {
+        const page = await client.sessions.path(sessionId, { limit: LATEST_ENTRIES });
+        hold(() => joinLatest(null, page));
+      },
+    };
+  }, [client, sessionId, current, setState]);
 }

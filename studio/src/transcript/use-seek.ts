@@ -1,10 +1,8 @@
 import { useEffect, useRef, useState } from "react";
-import type { TreeView } from "skein/client";
+import { ClientError } from "skein/client";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import type { Row } from "./rows/rows.ts";
 
-/** How many entries before the one that is sought are loaded with it. */
-const BEFORE_ENTRIES = 30;
 /** Rows that were never drawn have only an estimated height, so that the way to one is found in a few steps. */
 const STEPS = 6;
 
@@ -14,24 +12,24 @@ export type Sought = "none" | "loading" | "here" | "elsewhere";
 /** Loads what the address asks for, scrolls there and gives it the focus, once. */
 export function useSeek(
   entryId: string | null,
-  { path, tree, rows }: { readonly path: LoadedPath; readonly tree: TreeView | null; readonly rows: readonly Row[] },
+  { path, rows }: { readonly path: LoadedPath; readonly rows: readonly Row[] },
   letGo: () => void,
 ): Sought {
   const arrived = useRef<string | null>(null);
   const [elsewhere, setElsewhere] = useState<string | null>(null);
-  const { held, loadOlder } = path;
-  const row = entryId === null ? undefined : rows.find(({ signature }) => signature.split(" ").includes(entryId));
-  const rowId = row?.id ?? null;
-  const first = held?.entries[0]?.id ?? null;
-  const more = held !== null && held.older !== null;
+  const { held, askedAt, loadAround } = path;
+  const rowId = entryId === null ? null : (rows.find(({ ids }) => ids.includes(entryId))?.id ?? null);
 
   useEffect(() => {
-    if (entryId === null || held === null || tree === null || rowId !== null || arrived.current === entryId) return;
-    const index = tree.activePath.indexOf(entryId);
-    if (index < 0) setElsewhere(entryId);
-    // What does not come is sought again with the next page.
-    else if (more) loadOlder(tree.activePath.length - index - held.entries.length + BEFORE_ENTRIES).catch(() => {});
-  }, [tree, entryId, rowId, first, more]);
+    if (entryId === null || held === null || rowId !== null || arrived.current === entryId) return;
+    loadAround(entryId).then(
+      (found) => setElsewhere(found ? null : entryId),
+      (error) => {
+        if (error instanceof ClientError && error.code === "UNKNOWN_ENTRY") setElsewhere(entryId);
+        // What does not come for another reason is sought again with the next page.
+      },
+    );
+  }, [entryId, rowId, held === null, askedAt, loadAround]);
 
   useEffect(() => {
     if (entryId === null) arrived.current = null;
@@ -51,6 +49,6 @@ export function useSeek(
   }, [entryId, rowId, letGo]);
 
   if (entryId === null) return "none";
-  if (rowId !== null) return "here";
+  if (rowId !== null || arrived.current === entryId) return "here";
   return elsewhere === entryId ? "elsewhere" : "loading";
 }

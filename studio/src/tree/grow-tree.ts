@@ -4,7 +4,7 @@ import type { Checkpoint } from "../../../src/session/store.ts";
 
 /**
  * A tree after the entries that follow it in the log, with the session's checkpoints as they are now. Null where a branch
- * was pruned: then the tree is to be read anew.
+ * was pruned, or an entry is about one that the tree leaves out: then the tree is to be read anew.
  */
 export function growTree(
   tree: TreeView,
@@ -14,12 +14,15 @@ export function growTree(
   if (entries.some(({ type }) => type === "prune")) return null;
   const byId = new Map(tree.nodes.map((node) => [node.id, node]));
   let { leafId } = tree;
+  const isKnown = (id: string | null): boolean => id === null || byId.has(id);
   for (const entry of entries) {
+    if ((entry.type === "leaf" || entry.type === "label") && !isKnown(entry.targetId)) return null;
     if (entry.type === "leaf") leafId = entry.targetId;
     const labelled = entry.type === "label" ? byId.get(entry.targetId) : undefined;
     if (entry.type === "label" && labelled !== undefined) byId.set(labelled.id, { ...labelled, label: entry.label });
     const node = treeNodeOf(entry);
     if (node === null) continue;
+    if (!isKnown(node.parentId)) return null;
     byId.set(node.id, node);
     // What is appended below another entry than the leaf leaves the leaf where it is.
     if (node.parentId === leafId) leafId = node.id;

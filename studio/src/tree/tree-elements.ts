@@ -9,6 +9,8 @@ export interface TreeElement {
   /** The id of its first node. */
   readonly id: string;
   readonly nodes: readonly TreeNodeView[];
+  /** How many nodes of the session it stands for, those included that the tree leaves out. */
+  readonly count: number;
   readonly parent: TreeElement | null;
   /** The one that goes on straight down first. */
   readonly children: TreeElement[];
@@ -27,13 +29,14 @@ export interface TreeElements {
 
 /**
  * Makes a picture's elements of a tree. Runs of nodes that have nothing special about them are folded into one element,
- * unless the id of their first node is among the `unfolded`.
+ * unless the id of their first node is among the `unfolded`; the node that is `asked` for stands on its own.
  */
-export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>): TreeElements {
+export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>, asked: string | null = null): TreeElements {
   const index = new Map(tree.nodes.map((node) => [node.id, node]));
   const children = childrenOf(tree, index);
   const active = new Set(tree.activePath);
-  const foldable = (node: TreeNodeView): boolean => isPlain(node, tree.leafId) && isInARow(node, children);
+  const foldable = (node: TreeNodeView): boolean =>
+    isPlain(node, tree.leafId) && node.id !== asked && isInARow(node, children);
   const all: TreeElement[] = [];
   const byNode = new Map<string, TreeElement>();
   const roots: TreeElement[] = [];
@@ -49,6 +52,7 @@ export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>): TreeE
       const element: TreeElement = {
         id: first.id,
         nodes,
+        count: countOf(nodes),
         parent: above,
         children: [],
         active: active.has(first.id),
@@ -70,7 +74,12 @@ export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>): TreeE
 export function countBelow(tree: TreeView, id: string): number {
   const below = new Set([id]);
   for (const node of tree.nodes) if (node.parentId !== null && below.has(node.parentId)) below.add(node.id);
-  return below.size;
+  below.delete(id);
+  return 1 + countOf(tree.nodes.filter((node) => below.has(node.id)));
+}
+
+function countOf(nodes: readonly TreeNodeView[]): number {
+  return nodes.reduce((count, { skipped = 0 }) => count + 1 + skipped, 0);
 }
 
 type Children = ReadonlyMap<string, readonly TreeNodeView[]>;

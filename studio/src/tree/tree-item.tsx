@@ -47,7 +47,7 @@ export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
     >
       {folded ? (
         <span className="tree-item-text">
-          <strong>{element.nodes.length.toLocaleString("en")} entries</strong>
+          <strong>{element.count.toLocaleString("en")} entries</strong>
           <span className="tree-item-meta">folded · click to unfold</span>
         </span>
       ) : (

@@ -1,17 +1,17 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { TreeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
-import type { Requested } from "../request/use-request.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { TreeCanvas } from "./tree-canvas.tsx";
 import { elementsOf, type TreeElement } from "./tree-elements.ts";
 import { layOut } from "./tree-layout.ts";
 import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
+import type { KnownTree } from "./use-tree.ts";
 import "./tree.css";
 
 /** What a tree is drawn from, and who is told of it. */
 export interface TreePanelProps extends SessionProps {
-  readonly tree: Requested<TreeView>;
+  readonly tree: KnownTree;
   /** Called when someone asks for a turn in the transcript, which the tree may cover. */
   readonly onShowTurn: () => void;
 }
@@ -25,7 +25,7 @@ export function TreePanel({ tree, ...props }: TreePanelProps): ReactNode {
           data.nodes.length === 0 ? (
             <p className="empty soft">No branches yet: the tree grows with the first message.</p>
           ) : (
-            <Tree {...props} tree={data} onChanged={tree.reload} />
+            <Tree {...props} tree={data} onChanged={tree.reload} onUnfold={tree.unfold} />
           )
         }
       </Shown>
@@ -33,24 +33,24 @@ export function TreePanel({ tree, ...props }: TreePanelProps): ReactNode {
   );
 }
 
-type TreeProps = Omit<TreePanelProps, "tree"> & { readonly tree: TreeView; readonly onChanged: () => void };
+type TreeProps = Omit<TreePanelProps, "tree"> & {
+  readonly tree: TreeView;
+  readonly onChanged: () => void;
+  readonly onUnfold: () => void;
+};
 
-function Tree({ session, options, tree, onChanged, onShowTurn }: TreeProps): ReactNode {
+function Tree({ session, options, tree, onChanged, onShowTurn, onUnfold }: TreeProps): ReactNode {
   const asked = options["entry"] ?? null;
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const [selectedId, setSelectedId] = useState(asked);
   const [part, setPart] = useState<SelectionPart>(null);
   const details = useRef<HTMLElement>(null);
   const frame = useRef<HTMLDivElement>(null);
-  const elements = useMemo(() => elementsOf(tree, unfolded), [tree, unfolded]);
+  const elements = useMemo(() => elementsOf(tree, unfolded, asked), [tree, unfolded, asked]);
   const layout = useMemo(() => layOut(elements), [elements]);
-  const askedElement = asked === null ? undefined : elements.byNode.get(asked);
-  // An entry that is asked for must not stay in a folded run; but once it was shown, the run can be folded again.
   useEffect(() => {
-    if (askedElement === undefined) return;
-    setSelectedId(asked);
-    if (askedElement.nodes.length > 1) setUnfolded((before) => new Set(before).add(askedElement.id));
-  }, [asked, askedElement === undefined]);
+    if (asked !== null) setSelectedId(asked);
+  }, [asked]);
   const select = useCallback((element: TreeElement): void => {
     setSelectedId(element.id);
     setPart((before) => (before === "details" ? before : null));
@@ -60,14 +60,18 @@ function Tree({ session, options, tree, onChanged, onShowTurn }: TreeProps): Rea
     setPart("details");
     details.current?.focus();
   }, []);
-  const toggle = useCallback((element: TreeElement): void => {
-    setUnfolded((before) => {
-      const after = new Set(before);
-      if (element.nodes.length > 1) after.add(element.id);
-      else after.delete(element.id);
-      return after;
-    });
-  }, []);
+  const toggle = useCallback(
+    (element: TreeElement): void => {
+      if (element.count > element.nodes.length) onUnfold();
+      setUnfolded((before) => {
+        const after = new Set(before);
+        if (element.nodes.length > 1) after.add(element.id);
+        else after.delete(element.id);
+        return after;
+      });
+    },
+    [onUnfold],
+  );
   const selected = selectedId === null ? undefined : elements.byNode.get(selectedId);
   const node = selected?.nodes.length === 1 ? selected.nodes[0] : undefined;
   return (

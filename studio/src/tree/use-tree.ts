@@ -1,4 +1,4 @@
-import { useRef } from "react";
+import { useCallback, useRef, useState } from "react";
 import type { Client, TreeView } from "skein/client";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import { useClient } from "../request/use-client.ts";
@@ -6,23 +6,37 @@ import type { Requested } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { growTree } from "./grow-tree.ts";
 
+/** The tree of a session, and how to get all of it. */
+export interface KnownTree extends Requested<TreeView> {
+  /** Asks for what is left out of long runs of entries. */
+  readonly unfold: () => void;
+}
+
 /**
  * The tree of a session, kept up to date: it is read once, not before it is wanted, and then grows with the entries that
- * come, as the whole of it is large in a long session.
+ * come. Long runs without branches are left out of it, but for the entry to `keep`, until they are asked for.
  */
-export function useTree(sessionId: string, revision: number, wanted: boolean): Requested<TreeView> {
+export function useTree(
+  sessionId: string,
+  revision: number,
+  { wanted, keep }: { readonly wanted: boolean; readonly keep: string | null },
+): KnownTree {
   const client = useClient();
-  const held = useRef<{ readonly sessionId: string; readonly tree: TreeView } | null>(null);
-  const requested = useRevised(sessionId, wanted ? revision : "not wanted yet", async (signal) => {
+  const [whole, setWhole] = useState<string | null>(null);
+  const folded = whole !== sessionId;
+  const held = useRef<{ readonly sessionId: string; readonly folded: boolean; readonly tree: TreeView } | null>(null);
+  const requested = useRevised(sessionId, wanted ? `${revision} ${folded}` : "not wanted yet", async (signal) => {
     if (!wanted) return null;
-    const before = held.current?.sessionId === sessionId ? held.current.tree : null;
+    const before = held.current?.sessionId === sessionId && held.current.folded === folded ? held.current.tree : null;
     const grown = before === null ? null : await grow(client, sessionId, before, signal);
-    const tree = grown ?? (await client.sessions.tree(sessionId, { signal }));
-    held.current = { sessionId, tree };
+    const which = folded ? { folded, ...(keep === null ? {} : { keep }) } : {};
+    const tree = grown ?? (await client.sessions.tree(sessionId, { ...which, signal }));
+    held.current = { sessionId, tree, folded };
     return tree;
   });
   const { data, error } = requested;
-  return { ...requested, loading: requested.loading || (data === null && error === null) };
+  const unfold = useCallback(() => setWhole(sessionId), [sessionId]);
+  return { ...requested, loading: requested.loading || (data === null && error === null), unfold };
 }
 
 async function grow(client: Client, id: string, tree: TreeView, signal: AbortSignal): Promise<TreeView | null> {

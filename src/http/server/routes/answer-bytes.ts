@@ -35,3 +35,37 @@ export async function readPathPage(
   }
   return { items: items.reverse(), more: false };
 }
+
+/**
+ * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; none come after what is
+ * not on that path. Walks up from the leaf, and keeps little more on the way than the page holds.
+ */
+export async function readPathAfter(
+  store: SessionStore,
+  sessionId: string,
+  { leafId, after, limit }: { readonly leafId: string | null; readonly after: Entry; readonly limit: number },
+): Promise<{ readonly items: readonly Entry[]; readonly more: boolean }> {
+  let nearest: Entry[] = [];
+  for await (const entry of leafId === null ? [] : walkUp(store, sessionId, leafId)) {
+    if (entry.id === after.id) return cutPage(nearest.reverse(), limit);
+    if (entry.seq < after.seq) break;
+    nearest.push(entry);
+    if (nearest.length > 2 * limit) nearest = nearest.slice(-limit - 1);
+  }
+  return { items: [], more: false };
+}
+
+/** The first of some entries, as many as an answer may hold and no more than so many, and whether more follow. */
+export function cutPage(
+  entries: readonly Entry[],
+  limit: number,
+): { readonly items: readonly Entry[]; readonly more: boolean } {
+  let characters = 0;
+  const tooMuch = entries.findIndex((entry) => {
+    const isFull = characters > ANSWER_CHARACTERS_MAX;
+    characters += entryCharacters(entry);
+    return isFull;
+  });
+  const count = Math.min(limit, tooMuch < 0 ? entries.length : tooMuch);
+  return { items: entries.slice(0, count), more: count < entries.length };
+}

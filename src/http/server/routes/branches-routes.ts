@@ -5,17 +5,21 @@ import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionQuery } from "../../../session/store.ts";
+import { pathAt } from "../../../tree/path-reader.ts";
 import { encodeSegment } from "../../path-segment.ts";
+import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
 import type { ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
+import { comparePaths, type PathEnd } from "./compare-paths.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, json, limit, list, type Loose, named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { listedViews, modelFor, readView, visibleHead } from "./session-access.ts";
-import { sessionPage, sessionState, sessionView } from "./wire-schemas.ts";
+import { entry, sessionPage, sessionState, sessionView, settings } from "./wire-schemas.ts";
 
 const text = z.string();
 const TURNS_MAX = 10_000;
+const COMPARED_DEFAULT = 100;
 
 const forkRequest = named<ForkRequest>(
   "ForkRequest",
@@ -59,9 +63,19 @@ const mergeView = named<MergeView>(
   }),
 );
 
-/** Forking sessions and merging them back. */
+const comparedPath = named<ComparedPath>(
+  "ComparedPath",
+  z.object({ items: z.array(entry), more: z.boolean(), turns: z.int(), settings }),
+);
+const comparison = named<ComparisonView>(
+  "Comparison",
+  z.object({ ancestorId: text.nullable(), commonTurns: z.int(), left: comparedPath, right: comparedPath }),
+);
+
+/** Forking sessions, comparing and merging them. */
 export function mountBranches(app: ServerApp, services: ServerServices): void {
   mountForks(app, services);
+  mountComparing(app, services);
   mountMerges(app, services);
 }
 
@@ -96,6 +110,33 @@ function mountForks(app: ServerApp, services: ServerServices): void {
       const { header } = await visibleHead(services, param("id"), caller);
       const { items, next } = await manager.list({ ...(query as SessionQuery), parentId: header.id }, as);
       return answer({ items: await listedViews(services, items), next });
+    },
+  });
+}
+
+function mountComparing(app: ServerApp, services: ServerServices): void {
+  const { store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/comparison",
+    operationId: "comparePaths",
+    summary:
+      "Where two paths part, in this session or in this and another one, and the first entries of each since then.",
+    query: z.strictObject({
+      leafId: id.optional(),
+      with: id,
+      withLeafId: id.optional(),
+      limit: limit.optional(),
+    }),
+    answers: { 200: { description: "The comparison.", schema: comparison } },
+    async handle({ param, query, caller }) {
+      const endOf = async (sessionId: string, given: string | undefined): Promise<PathEnd> => {
+        const head = await visibleHead(services, sessionId, caller);
+        const leafId = given ?? head.leafId;
+        return { sessionId: head.header.id, leafId, path: await pathAt(store, head, leafId) };
+      };
+      const [left, right] = [await endOf(param("id"), query.leafId), await endOf(query.with, query.withLeafId)];
+      return answer(await comparePaths(store, left, right, query.limit ?? COMPARED_DEFAULT));
     },
   });
 }

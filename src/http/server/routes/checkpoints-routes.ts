@@ -10,13 +10,15 @@ import { CheckpointNotFoundError } from "../../../session/errors.ts";
 import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
 import { StateDiff } from "../../../session/state/state-diff.ts";
 import { encodeSegment } from "../../path-segment.ts";
+import type { CheckpointTimeline } from "../../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
+import { readTimeline } from "./read-timeline.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
-import { jsonObject, named, queryFlag, refuse } from "../schema.ts";
+import { jsonObject, limit, named, queryFlag, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
-import { checkpoint, restoredSession } from "./wire-schemas.ts";
+import { checkpoint, placedCheckpoint, restoredSession } from "./wire-schemas.ts";
 
 const newCheckpoint = named<NewCheckpoint>(
   "NewCheckpoint",
@@ -24,6 +26,12 @@ const newCheckpoint = named<NewCheckpoint>(
 );
 const restoreRequest = named<RestoreRequest>("RestoreRequest", z.strictObject({ files: z.boolean().optional() }));
 const checkpointList = named<CheckpointList>("CheckpointList", z.object({ items: z.array(checkpoint) }));
+
+const timeline = named<CheckpointTimeline>(
+  "CheckpointTimeline",
+  z.object({ items: z.array(placedCheckpoint), total: z.int() }),
+);
+const TIMELINE_DEFAULT = 100;
 
 const fileChanges = named<FileChanges>(
   "FileChanges",
@@ -70,6 +78,18 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     async handle({ param, caller }) {
       const { header } = await visibleHead(services, param("id"), caller);
       return answer({ items: await store.listCheckpoints(header.id) });
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/timeline",
+    operationId: "readTimeline",
+    summary: "The latest checkpoints of a session, the latest first, each with where it stands.",
+    query: z.strictObject({ limit: limit.optional() }),
+    answers: { 200: { description: "The checkpoints.", schema: timeline } },
+    async handle({ param, query, caller }) {
+      const head = await visibleHead(services, param("id"), caller);
+      return answer(await readTimeline(store, head, query.limit ?? TIMELINE_DEFAULT));
     },
   });
   route(app, {

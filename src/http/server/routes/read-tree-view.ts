@@ -3,7 +3,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { branchTo, buildTree, type TreeNode } from "../../../session/log/tree.ts";
 import { treeNodeOf } from "../../tree-node.ts";
-import type { TreeNodeView, TreeView } from "../../wire.ts";
+import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
 /** The tree of a session: every node but the pruned ones, without what it says. Reads the whole log. */
 export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {

@@ -3,33 +3,19 @@ import { type Entry, isNode } from "../../../session/log/entry.ts";
 import { notANode, UnknownEntryError } from "../../../session/errors.ts";
 import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { SessionStore } from "../../../session/store.ts";
-import type { LabelRequest, LeafRequest, PruneRequest, TreeNodeView, TreeView } from "../../wire.ts";
-import { readPathPage } from "./answer-bytes.ts";
+import type { TreeView } from "../../tree-wire.ts";
+import type { LabelRequest, LeafRequest, PruneRequest } from "../../wire.ts";
+import { readPathAfter, readPathPage } from "./answer-bytes.ts";
+import { foldTree } from "./fold-tree.ts";
 import { readTreeView } from "./read-tree-view.ts";
 import { answer, route, type ServerApp } from "../route.ts";
-import { id, limit, named } from "../schema.ts";
+import { id, limit, named, queryFlag, queryList, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, entryPage, sessionView } from "./wire-schemas.ts";
+import { entry, entryPage, sessionView, treeNode } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const text = z.string();
-
-const treeNode = named<TreeNodeView>(
-  "TreeNode",
-  z.object({
-    id: text,
-    parentId: text.nullable(),
-    seq: z.int(),
-    type: text,
-    timestamp: text,
-    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
-    preview: text,
-    label: text.nullable(),
-    checkpoints: z.array(text),
-    toolCalls: z.array(text),
-  }),
-);
 
 const treeView = named<TreeView>(
   "Tree",
@@ -59,15 +45,30 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/path",
     operationId: "readPath",
-    summary: "A page of the path to a leaf, the latest page first and oldest first within; `next` goes into `before`.",
-    query: z.strictObject({ leafId: id.optional(), limit: limit.optional(), before: id.optional() }),
+    summary:
+      "A page of the path to a leaf, oldest first: its end, what stands before an entry, or what comes after one; `next` goes into `before`, or into `after` where that was given.",
+    query: z.strictObject({
+      leafId: id.optional(),
+      limit: limit.optional(),
+      before: id.optional(),
+      after: id.optional(),
+    }),
     answers: { 200: { description: "The page.", schema: entryPage } },
     async handle({ param, query, caller }) {
       const head = await visibleHead(services, param("id"), caller);
-      const { leafId = head.leafId, limit: most = PAGE_DEFAULT, before } = query;
+      const { leafId = head.leafId, limit: most = PAGE_DEFAULT, before, after } = query;
       const sessionId = head.header.id;
-      const from = before === undefined ? leafId : (await nodeOf(store, sessionId, before)).parentId;
       if (query.leafId !== undefined) await nodeOf(store, sessionId, query.leafId);
+      if (after !== undefined) {
+        if (before !== undefined) refuse("query.after", "A page stands before an entry or after one.");
+        const page = await readPathAfter(store, sessionId, {
+          leafId,
+          after: await nodeOf(store, sessionId, after),
+          limit: most,
+        });
+        return answer({ items: page.items, next: page.more ? page.items.at(-1)?.id : null });
+      }
+      const from = before === undefined ? leafId : (await nodeOf(store, sessionId, before)).parentId;
       const { items, more } =
         from === null ? { items: [], more: false } : await readPathPage(store, sessionId, from, most);
       return answer({ items, next: more ? items[0]?.id : null });
@@ -77,10 +78,12 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/tree",
     operationId: "readTree",
-    summary: "All nodes, without what they say, and the path that is active.",
+    summary: "The nodes, without what they say, and the path that is active; `folded`, without those of long runs.",
+    query: z.strictObject({ folded: queryFlag.optional(), keep: queryList(id).optional() }),
     answers: { 200: { description: "The tree.", schema: treeView } },
-    async handle({ param, caller }) {
-      return answer(await readTreeView(store, await visibleHead(services, param("id"), caller)));
+    async handle({ param, query, caller }) {
+      const tree = await readTreeView(store, await visibleHead(services, param("id"), caller));
+      return answer(query.folded === true ? foldTree(tree, query.keep) : tree);
     },
   });
 }

@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { Entry, SessionStatus } from "../../../session/log/entry.ts";
+import type { Settings } from "../../../session/log/settings.ts";
 import type { Lineage } from "../../../session/log/header.ts";
 import type { Message } from "../../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
 import type { Checkpoint } from "../../../session/store.ts";
 import type { Usage } from "../../../session/usage.ts";
+import type { PlacedCheckpoint, TreeNodeView } from "../../tree-wire.ts";
 import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../../wire.ts";
 import { json, jsonObject, type Loose, named, opaque } from "../schema.ts";
 
@@ -84,7 +86,8 @@ export const lineage: z.ZodType<Lineage> = named<Lineage>(
   }),
 );
 
-const settings = z.object({
+/** What is set on a path. */
+export const settings: z.ZodType<Settings> = z.object({
   variables: jsonObject,
   systemPrompt: nullableText,
   activeTools: z.array(text),
@@ -181,19 +184,42 @@ export const entryPage: z.ZodType<Page<Entry>> = named<Page<Entry>>(
   z.object({ items: z.array(entry), next: nullableText }),
 );
 
-/** A position in a log that can be returned to. */
-export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>(
-  "Checkpoint",
+/** A node of a tree. */
+export const treeNode: z.ZodType<TreeNodeView> = named<TreeNodeView>(
+  "TreeNode",
   z.object({
     id: text,
-    sessionId: text,
-    version: count,
-    leafId: nullableText,
-    createdAt: text,
-    parentCheckpointId: nullableText,
-    metadata: jsonObject,
-    sandboxSnapshot: json.optional(),
+    parentId: text.nullable(),
+    skipped: z.int().optional(),
+    seq: z.int(),
+    type: text,
+    timestamp: text,
+    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
+    preview: text,
+    label: text.nullable(),
+    checkpoints: z.array(text),
+    toolCalls: z.array(text),
   }),
+);
+
+const checkpointFields = {
+  id: text,
+  sessionId: text,
+  version: count,
+  leafId: nullableText,
+  createdAt: text,
+  parentCheckpointId: nullableText,
+  metadata: jsonObject,
+  sandboxSnapshot: json.optional(),
+};
+
+/** A position in a log that can be returned to. */
+export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>("Checkpoint", z.object(checkpointFields));
+
+/** A checkpoint with where it stands. */
+export const placedCheckpoint: z.ZodType<PlacedCheckpoint> = named<PlacedCheckpoint>(
+  "PlacedCheckpoint",
+  z.object({ ...checkpointFields, node: treeNode.nullable(), stepsBack: count.nullable() }),
 );
 
 /** A session that went back to a checkpoint. */

@@ -9,9 +9,16 @@ const LINE_CHARACTERS_MAX = 2000;
 const CHARACTERS_MAX = 1_000_000;
 
 /** What a call changes in a file, as removed and added lines. */
-export function DiffView({ edit }: { readonly edit: FileEdit }): ReactNode {
+export function DiffView({
+  edit,
+  first = LINES_FIRST,
+}: {
+  readonly edit: FileEdit;
+  /** How many lines are shown at first. */
+  readonly first?: number;
+}): ReactNode {
   const lines = useMemo(() => linesOf(edit), [edit]);
-  const [most, setMost] = useState(LINES_FIRST);
+  const [most, setMost] = useState(first);
   const added = lines.filter(({ kind }) => kind === "added").length;
   const removed = lines.filter(({ kind }) => kind === "removed").length;
   return (

@@ -1,7 +1,9 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { ToolCall, ToolMessage } from "../../../../src/session/message.ts";
 import { LongText } from "../../markdown/long-text.tsx";
 import { visibleText } from "../../markdown/visible-text.ts";
+import { CallGlanceView } from "./call-glance-view.tsx";
+import { glanceOf } from "./call-glance.ts";
 import { ContentView } from "./content-view.tsx";
 import { DiffView } from "./diff-view.tsx";
 import { argumentsOf, fileEditOf } from "./file-edit.ts";
@@ -23,7 +25,7 @@ const STATES: Readonly<Record<CallState, string>> = {
   failed: "failed",
 };
 
-/** A call as it is drawn: its name and what it is about, and below, folded, all of it. */
+/** A call as it is drawn: its name, what it is about and what it did at a glance, and all of it when it is unfolded. */
 export function ToolCallFold({
   call,
   result,
@@ -41,6 +43,10 @@ export function ToolCallFold({
 }): ReactNode {
   const state = given ?? (result?.isError === true ? "failed" : "done");
   const edit = fileEditOf(call);
+  const glance = useMemo(
+    () => glanceOf(call, result === null ? null : { text: textOf(result.content), failed: result.isError === true }),
+    [call, result],
+  );
   const title = (
     <>
       <code className="transcript-tool-name">{visibleText(call.name.slice(0, 120)) || "…"}</code>
@@ -50,7 +56,11 @@ export function ToolCallFold({
   );
   return (
     <div className="transcript-tool">
-      <Fold title={title} className="transcript-tool-fold">
+      <Fold
+        title={title}
+        className="transcript-tool-fold"
+        folded={glance !== null && <CallGlanceView glance={glance} />}
+      >
         {edit !== null ? (
           <DiffView edit={edit} />
         ) : (

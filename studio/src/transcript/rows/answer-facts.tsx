@@ -1,7 +1,8 @@
 import type { ReactNode } from "react";
 import type { AssistantMessage, StopReason } from "../../../../src/session/message.ts";
 import { visibleText } from "../../markdown/visible-text.ts";
-import { formatCost, formatTokens } from "../content/format.ts";
+import { formatCompact, formatCost, formatDuration } from "../../sessions/list/amounts.ts";
+import type { Spent } from "./spent.ts";
 
 const STOPS: Readonly<Partial<Record<StopReason, string>>> = {
   length: "cut off: too long",
@@ -11,20 +12,38 @@ const STOPS: Readonly<Partial<Record<StopReason, string>>> = {
 };
 
 /** Which model answered, what that took, and why it stopped where it did not just finish. */
-export function AnswerFacts({ message }: { readonly message: AssistantMessage }): ReactNode {
-  const { provider, model, usage, cost, stopReason } = message;
+export function AnswerFacts({
+  message,
+  spent,
+}: {
+  readonly message: AssistantMessage;
+  readonly spent: Spent;
+}): ReactNode {
+  const { provider, model, stopReason } = message;
   const stop = stopReason === undefined ? undefined : STOPS[stopReason];
   const name = [provider, model].filter((part) => part !== undefined).join("/");
   return (
     <>
       {stop !== undefined && <span className="transcript-stop">{stop}</span>}
       {name !== "" && <span>{visibleText(name.slice(0, 120))}</span>}
-      {usage !== undefined && (
-        <span title={`${usage.inputTokens} tokens read, ${usage.outputTokens} written`}>
-          {formatTokens(usage.totalTokens)} tokens
-        </span>
+      <SpentFacts spent={spent} />
+    </>
+  );
+}
+
+/** What was spent, as far as it is known. */
+export function SpentFacts({
+  spent: { tokens, tokensRead, tokensWritten, cost, tookMs },
+}: {
+  readonly spent: Spent;
+}): ReactNode {
+  return (
+    <>
+      {tokens !== null && (
+        <span title={`${tokensRead} tokens read, ${tokensWritten} written`}>{formatCompact(tokens)} tokens</span>
       )}
-      {cost !== undefined && <span>{formatCost(cost)}</span>}
+      {cost !== null && <span>{formatCost(cost)}</span>}
+      {tookMs !== null && <span>{formatDuration(tookMs)}</span>}
     </>
   );
 }

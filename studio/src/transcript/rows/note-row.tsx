@@ -5,7 +5,7 @@ import { Markdown } from "../../markdown/markdown.tsx";
 import { visibleText } from "../../markdown/visible-text.ts";
 import { ContentView } from "../content/content-view.tsx";
 import { Fold } from "../content/fold.tsx";
-import { formatTokens } from "../content/format.ts";
+import { formatCompact } from "../../sessions/list/amounts.ts";
 import { RowActions } from "./row-actions.tsx";
 import { type OpenForm, RowForms } from "./row-forms.tsx";
 import { RowHead } from "./row-head.tsx";
@@ -27,7 +27,7 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
         name={titleOf(entry)}
         timestamp={entry.timestamp}
         label={label}
-        facts={entry.type === "compaction" && <span>{formatTokens(entry.tokensBefore)} tokens before</span>}
+        facts={entry.type === "compaction" && <span>{formatCompact(entry.tokensBefore)} tokens before</span>}
       />
       {entry.type === "custom_message" ? (
         <ContentView content={entry.content} />
@@ -36,7 +36,7 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
           <Markdown text={entry.summary} />
         </Fold>
       )}
-      <RowForms form={form} id={id} endId={endId} label={label} onClose={() => setForm(null)} />
+      <RowForms form={form} labelId={id} endId={endId} label={label} onClose={() => setForm(null)} />
       <RowActions id={id} endId={endId} text={() => text} onForm={setForm} />
     </>
   );

@@ -10,14 +10,15 @@ export type OpenForm = "edit" | "label" | "fork" | null;
 /** The form that an action of a row opened. */
 export function RowForms({
   form,
-  id,
+  labelId,
   endId,
   label,
   turn = null,
   onClose,
 }: {
   readonly form: OpenForm;
-  readonly id: string;
+  /** The entry that has the label, or would get it. */
+  readonly labelId: string;
   readonly endId: string;
   readonly label: string | undefined;
   /** The user turn, where the row is one. */
@@ -47,7 +48,7 @@ export function RowForms({
         submit="Set label"
         initial={label ?? ""}
         mayBeEmpty
-        onSubmit={(said) => actions.label(id, said === "" ? null : said)}
+        onSubmit={(said) => actions.label(labelId, said === "" ? null : said)}
         onClose={onClose}
       />
     );

@@ -1,16 +1,17 @@
 import { memo, type ReactNode, useRef, useState } from "react";
 import type { Entry } from "../../../../src/session/log/entry.ts";
 import { useMe } from "../../request/use-me.ts";
-import { AnswerBody } from "./answer-body.tsx";
 import { AnswerFacts } from "./answer-facts.tsx";
-import { CallAnswer } from "./call-answer.tsx";
+import { AnswerRounds } from "./answer-rounds.tsx";
 import { ContentView } from "../content/content-view.tsx";
+import type { Labels } from "../labels-of.ts";
 import { NoteRow } from "./note-row.tsx";
 import { RowActions } from "./row-actions.tsx";
 import { type OpenForm, RowForms } from "./row-forms.tsx";
 import { RowHead } from "./row-head.tsx";
 import type { Row } from "./rows.ts";
 import { textOf } from "../content/said.ts";
+import { spentOn } from "./spent.ts";
 import { ToolResult } from "../content/tool-call-fold.tsx";
 import { useNear } from "../use-near.ts";
 import "./row-view.css";
@@ -20,17 +21,18 @@ const BEGINNING_CHARACTERS = 600;
 /** What a row is drawn from. */
 export interface RowViewProps {
   readonly row: Row;
-  readonly label: string | undefined;
-  /** Whether the address asks for this row. */
-  readonly marked: boolean;
+  readonly labels: Labels;
+  /** The entry of the row that the address asks for; null where it asks for none of them. */
+  readonly asked: string | null;
   /** Whether it is drawn as a whole at once; any other row is, when it comes near the view. */
   readonly eager: boolean;
 }
 
 /** One thing in the transcript; drawn again only when it shows something else. */
 export const RowView: (props: RowViewProps) => ReactNode = memo(
-  function RowView({ row, label, marked, eager }: RowViewProps): ReactNode {
+  function RowView({ row, labels, asked, eager }: RowViewProps): ReactNode {
     const element = useRef<HTMLLIElement>(null);
+    const marked = asked !== null;
     const near = useNear(element, eager || marked);
     const classes = ["transcript-row", `transcript-row-${row.kind}`, marked ? "transcript-row-marked" : ""];
     return (
@@ -41,11 +43,11 @@ export const RowView: (props: RowViewProps) => ReactNode = memo(
         tabIndex={-1}
         aria-current={marked ? "true" : undefined}
       >
-        {near ? <RowBody row={row} label={label} /> : beginningOf(row.entry)}
+        {near ? <RowBody row={row} labels={labels} asked={asked} /> : beginningOf(row.entry)}
       </li>
     );
   },
-  (a, b) => a.row.signature === b.row.signature && a.label === b.label && a.marked === b.marked && sameQuestion(a, b),
+  (a, b) => sameRow(a.row, b.row) && a.asked === b.asked && sameLabel(a, b),
 );
 
 /** A row's text while nobody can see it: a long session would take seconds to draw, and a search in the page finds it. */
@@ -54,8 +56,20 @@ function beginningOf(entry: Entry): string {
   return "summary" in entry ? entry.summary.slice(0, BEGINNING_CHARACTERS) : "";
 }
 
-function sameQuestion({ row: a }: RowViewProps, { row: b }: RowViewProps): boolean {
+/** Whether two rows show the same: entries never change, so the ids say it. */
+function sameRow(a: Row, b: Row): boolean {
+  if (a.id !== b.id || a.endId !== b.endId || a.ids.length !== b.ids.length) return false;
   return a.kind !== "answer" || b.kind !== "answer" || a.question?.id === b.question?.id;
+}
+
+/** The entry of a row that has a label; the one that would get it where none has. */
+function labelledIn({ row, labels }: Pick<RowViewProps, "row" | "labels">): string {
+  return row.ids.find((id) => labels.has(id)) ?? row.id;
+}
+
+function sameLabel(a: RowViewProps, b: RowViewProps): boolean {
+  const [one, other] = [labelledIn(a), labelledIn(b)];
+  return one === other && a.labels.get(one) === b.labels.get(other);
 }
 
 /** Who said something to the model: the caller, unless it is on record that it was someone else. */
@@ -63,7 +77,9 @@ function sayerOf(by: string | undefined, me: string | undefined): string {
   return by === undefined || by === me ? "You" : by;
 }
 
-function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode {
+function RowBody({ row, labels, asked }: Omit<RowViewProps, "eager">): ReactNode {
+  const labelId = labelledIn({ row, labels });
+  const label = labels.get(labelId);
   const [form, setForm] = useState<OpenForm>(null);
   const me = useMe()?.userId;
   if (row.kind === "summary" || row.kind === "custom" || row.kind === "note")
@@ -71,7 +87,7 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
   const { id, endId, entry } = row;
   const { content, agent } = entry.message;
   const shared = { id, endId, text: () => textOf(content), onForm: setForm };
-  const forms = { form, id, endId, label, onClose: () => setForm(null) };
+  const forms = { form, labelId, endId, label, onClose: () => setForm(null) };
   if (row.kind === "turn") {
     const isUser = row.entry.message.role === "user";
     const turn = { parentId: entry.parentId, content: row.entry.message.content };
@@ -100,8 +116,7 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
       </>
     );
   }
-  const { message } = row.entry;
-  const { question, results } = row;
+  const { question, rounds } = row;
   const retry = question === null ? null : { parentId: question.parentId, input: question.message.content };
   return (
     <>
@@ -110,15 +125,9 @@ function RowBody({ row, label }: Pick<RowViewProps, "row" | "label">): ReactNode
         name={agent ?? "Assistant"}
         timestamp={entry.timestamp}
         label={label}
-        facts={<AnswerFacts message={message} />}
+        facts={<AnswerFacts message={row.entry.message} spent={spentOn(rounds)} />}
       />
-      <AnswerBody
-        message={message}
-        resultOf={(callId) => results.get(callId)?.message ?? null}
-        answerOf={(callId) => (
-          <CallAnswer callId={callId} after={entry.seq} before={results.get(callId)?.seq ?? null} />
-        )}
-      />
+      <AnswerRounds rounds={rounds} asked={asked === row.id ? null : asked} />
       <RowForms {...forms} />
       <RowActions {...shared} retry={retry} />
     </>

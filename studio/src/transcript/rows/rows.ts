@@ -4,13 +4,22 @@ import type { AssistantMessage, InputMessage, ToolMessage } from "../../../../sr
 /** An entry that holds a message of that kind. */
 export type MessageEntry<M> = EntryOf<"message"> & { readonly message: M };
 
+/** What a model said at once, with what the tools said that it called. */
+export interface Round {
+  readonly entry: MessageEntry<AssistantMessage>;
+  /** What the tools answered, by the id of the call. */
+  readonly results: ReadonlyMap<string, MessageEntry<ToolMessage>>;
+  /** When that was said which it follows; null where that is not loaded. */
+  readonly since: string | null;
+}
+
 interface RowBase {
-  /** The id of the entry that the row stands for. */
+  /** The id of the first entry that the row shows. */
   readonly id: string;
-  /** The last entry that the row shows; to branch after the row is to branch there. */
+  /** The entries that the row stands for, those included that are not shown. */
+  readonly ids: readonly string[];
+  /** To branch after the row is to branch there. */
   readonly endId: string;
-  /** Says whether two rows show the same, so that a row that does is not drawn again. */
-  readonly signature: string;
 }
 
 /** One thing in the transcript. */
@@ -19,9 +28,9 @@ export type Row = RowBase &
     | { readonly kind: "turn"; readonly entry: MessageEntry<InputMessage> }
     | {
         readonly kind: "answer";
+        /** The last round's. */
         readonly entry: MessageEntry<AssistantMessage>;
-        /** What the tools answered, by the id of the call. */
-        readonly results: ReadonlyMap<string, MessageEntry<ToolMessage>>;
+        readonly rounds: readonly Round[];
         /** The user turn that it answers, where that is loaded. */
         readonly question: MessageEntry<InputMessage> | null;
       }
@@ -31,28 +40,48 @@ export type Row = RowBase &
     | { readonly kind: "note"; readonly entry: Entry }
   );
 
-/** The rows of a path: each answer with what its tools said, everything else on its own. */
-export function rowsOf(entries: readonly Entry[]): readonly Row[] {
+type AnswerRow = Extract<Row, { kind: "answer" }>;
+
+/**
+ * The rows of a path: all rounds of an answer with what their tools said in one, everything else on its own. Settings and
+ * records are left out unless they are wanted.
+ */
+export function rowsOf(entries: readonly Entry[], records: boolean): readonly Row[] {
   const rows: Row[] = [];
   let question: MessageEntry<InputMessage> | null = null;
-  for (const entry of entries) {
-    if (entry.type !== "message") {
-      rows.push(rowOf(entry));
-      continue;
-    }
-    const { message } = entry;
-    if (message.role === "tool") {
-      takeResult(rows, entry as MessageEntry<ToolMessage>);
-    } else if (message.role === "assistant") {
+  let unseen: readonly string[] = [];
+  const add = (row: Row): void => {
+    rows.push({ ...row, ids: [...unseen, ...row.ids] });
+    unseen = [];
+  };
+  for (const [index, entry] of entries.entries()) {
+    if (!records && isRecord(entry)) {
+      // A link to it leads to the row before it.
+      if (!extend(rows, rows.length - 1, entry.id)) unseen = [...unseen, entry.id];
+    } else if (entry.type !== "message") {
+      add(rowOf(entry));
+    } else if (entry.message.role === "tool") {
+      const result = entry as MessageEntry<ToolMessage>;
+      if (!takeResult(rows, result)) add({ kind: "result", entry: result, ...baseOf(entry) });
+    } else if (entry.message.role === "assistant") {
       const answer = entry as MessageEntry<AssistantMessage>;
-      rows.push({ kind: "answer", entry: answer, results: new Map(), question, ...baseOf(entry) });
+      const round = { entry: answer, results: new Map(), since: entries[index - 1]?.timestamp ?? null };
+      if (!takeRound(rows, round)) {
+        add({ kind: "answer", entry: answer, rounds: [round], question, ...baseOf(entry) });
+      }
     } else {
       const turn = entry as MessageEntry<InputMessage>;
-      if (message.role === "user") question = turn;
-      rows.push({ kind: "turn", entry: turn, ...baseOf(entry) });
+      if (entry.message.role === "user") question = turn;
+      add({ kind: "turn", entry: turn, ...baseOf(entry) });
     }
   }
   return rows;
+}
+
+/** Whether an entry is about how the session works, and not about what was said in it. */
+function isRecord(entry: Entry): boolean {
+  if (entry.type === "custom_message") return !entry.display;
+  return !["message", "compaction", "branch_summary", "erased", "lost"].includes(entry.type);
 }
 
 function rowOf(entry: Exclude<Entry, { type: "message" }>): Row {
@@ -65,27 +94,53 @@ function rowOf(entry: Exclude<Entry, { type: "message" }>): Row {
 }
 
 function baseOf({ id }: Entry): RowBase {
-  return { id, endId: id, signature: id };
+  return { id, ids: [id], endId: id };
 }
 
-/** Puts a tool's answer to the call it belongs to; one whose call is not loaded stands alone. */
-function takeResult(rows: Row[], entry: MessageEntry<ToolMessage>): void {
+/** Counts an entry to a row, which ends with it where only notes stand below; false where there is no such row. */
+function extend(rows: Row[], index: number, id: string): boolean {
+  const row = rows[index];
+  if (row === undefined) return false;
+  const isLast = rows.slice(index + 1).every(({ kind }) => kind === "note");
+  rows[index] = { ...row, ids: [...row.ids, id], endId: isLast ? id : row.endId };
+  return true;
+}
+
+/** Puts a round to the answer that it goes on with: the one before it, if its tools were called by the same speaker. */
+function takeRound(rows: Row[], round: Round): boolean {
+  const index = rows.findLastIndex(({ kind }) => kind !== "note");
+  const row = rows[index];
+  if (row?.kind !== "answer" || (row.entry.message.toolCalls ?? []).length === 0) return false;
+  if (row.entry.message.agent !== round.entry.message.agent) return false;
+  rows[index] = { ...row, entry: round.entry, rounds: [...row.rounds, round] };
+  return extend(rows, index, round.entry.id);
+}
+
+/** Puts a tool's answer to the call that it belongs to; false where that is not loaded. */
+function takeResult(rows: Row[], entry: MessageEntry<ToolMessage>): boolean {
   const { toolCallId } = entry.message;
-  for (let index = rows.length - 1; index >= 0; index--) {
-    const row = rows[index] as Row;
-    if (row.kind !== "answer") continue;
-    if (row.entry.message.toolCalls?.some(({ id }) => id === toolCallId) !== true) continue;
-    const results = new Map(row.results).set(toolCallId, entry);
-    const isLast = index === rows.length - 1;
-    const endId = isLast ? entry.id : row.endId;
-    rows[index] = { ...row, results, endId, signature: `${row.signature} ${entry.id}` };
-    return;
-  }
-  rows.push({ kind: "result", entry, ...baseOf(entry) });
+  const isCalled = ({ entry: { message } }: Round): boolean =>
+    message.toolCalls?.some(({ id }) => id === toolCallId) === true;
+  const index = rows.findLastIndex((row) => row.kind === "answer" && row.rounds.some(isCalled));
+  if (index < 0) return false;
+  const row = rows[index] as AnswerRow;
+  const at = row.rounds.findLastIndex(isCalled);
+  const round = row.rounds[at] as Round;
+  const results = new Map(round.results).set(toolCallId, entry);
+  rows[index] = { ...row, rounds: row.rounds.with(at, { ...round, results }) };
+  return extend(rows, index, entry.id);
 }
 
 /** The last user turn of a path, which a run on it was to answer. */
 export function lastQuestion(entries: readonly Entry[]): MessageEntry<InputMessage> | null {
   const found = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
   return (found as MessageEntry<InputMessage> | undefined) ?? null;
+}
+
+/** Whether a path ends with calls or results of tools, so that what is said next goes on with the answer. */
+export function isUnfinished(entries: readonly Entry[]): boolean {
+  const last = entries.findLast((entry) => entry.type === "message");
+  if (last?.type !== "message") return false;
+  const { message } = last;
+  return message.role === "tool" || (message.role === "assistant" && (message.toolCalls ?? []).length > 0);
 }
