@@ -3,12 +3,13 @@ import {
   createStore,
   type ListPosition,
   type SessionHead,
+  type SessionListing,
   type SessionQuery,
   type SessionStore,
   type StoreCapabilities,
   type StoreDriver,
 } from "skein";
-import { kindOf, RowDriver, type RowListing, RUNS_BITS, type Segment, SessionCache } from "skein/store-engine";
+import { kindOf, RowDriver, RUNS_BITS, type Segment, SessionCache } from "skein/store-engine";
 import { prepareDatabase, select } from "./database.ts";
 import { SessionCheckpoints } from "./session-checkpoints.ts";
 import { SessionLeases } from "./session-leases.ts";
@@ -34,7 +35,7 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
       port,
       cache,
       clock: () => new Date(),
-      listing: new SessionListing(database, port),
+      listing: new PgliteListing(database, port),
       removal: new SessionRemoval(database),
       checkpoints: new SessionCheckpoints(database),
     });
@@ -50,7 +51,7 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
   async close(): Promise<void> {}
 }
 
-class SessionListing implements RowListing {
+class PgliteListing implements SessionListing {
   readonly #database: PGliteInterface;
   readonly #rows: SessionRows;
 

@@ -172,7 +172,17 @@ export type {
   StoreEraser,
   WatchOptions,
 } from "./store.ts";
-export type { DriverPurge, LeaseTable, ListPosition, ReadRange, StoreDriver, Subscription } from "./store-driver.ts";
+export type {
+  CheckpointTable,
+  DriverPurge,
+  LeaseTable,
+  ListPosition,
+  ReadRange,
+  SessionListing,
+  StoreDriver,
+  StoredLease,
+  Subscription,
+} from "./store-driver.ts";
 export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 export {
   assistantRow,

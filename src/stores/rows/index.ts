@@ -1,10 +1,11 @@
 export { type Asking, type Reply, runLater, runNow } from "./asking.ts";
 export type { EncodedPlan } from "./encode-plan.ts";
 export type { HeadPlace } from "./entry-state.ts";
-export { type RowCheckpoints, RowDriver, type RowListing, type RowParts, type RowRemoval } from "./row-driver.ts";
+export { RowDriver, type RowParts, type RowRemoval } from "./row-driver.ts";
+export type { MakeLimits } from "../complete/check-limits.ts";
+export { ProcessLeases } from "../complete/process-leases.ts";
 export type {
   CommitConditions,
-  MakeLimits,
   NewSession,
   RowPort,
   RowSession,
