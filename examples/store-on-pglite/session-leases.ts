@@ -1,4 +1,5 @@
-import { type LeaseTable, SessionBusyError, SessionNotFoundError, type StoredLease } from "skein";
+import { SessionBusyError, SessionNotFoundError } from "skein";
+import type { LeaseTable, StoredLease } from "skein/store";
 import { type Queries, select } from "./database.ts";
 
 interface LeaseRow {

@@ -1,5 +1,5 @@
-import type { SessionHead } from "./fold.ts";
-import { matchesRuns } from "./open-runs.ts";
+import type { SessionHead } from "./log/fold.ts";
+import { matchesRuns } from "./log/open-runs.ts";
 import type { SessionQuery } from "./store.ts";
 import type { ListPosition } from "./store-driver.ts";
 

@@ -1,8 +1,8 @@
-import type { CheckedDraft } from "./draft.ts";
-import type { StoredEntry } from "./append-plan.ts";
-import type { Entry } from "./entry.ts";
-import type { SessionHead } from "./fold.ts";
-import type { SessionHeader } from "./header.ts";
+import type { CheckedDraft } from "./log/draft.ts";
+import type { StoredEntry } from "./log/append-plan.ts";
+import type { Entry } from "./log/entry.ts";
+import type { SessionHead } from "./log/fold.ts";
+import type { SessionHeader } from "./log/header.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -19,7 +19,7 @@ import type {
   UndeleteOptions,
 } from "./store.ts";
 import type { SearchTerm } from "./search.ts";
-import type { Settings, SettingsNode } from "./settings.ts";
+import type { Settings, SettingsNode } from "./log/settings.ts";
 
 /** Which part of a log to read: positions strictly between `after` and `before`, at most `limit` of them. */
 export interface ReadRange {

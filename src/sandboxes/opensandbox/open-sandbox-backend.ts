@@ -7,7 +7,7 @@ import {
   SandboxError,
   type SandboxReach,
   type SandboxSpec,
-} from "../../session/sandbox.ts";
+} from "../../session/sandbox/sandbox.ts";
 import {
   connectRemote,
   createRemote,
@@ -20,8 +20,6 @@ import { openScript } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
 import { checkRemoteSpec } from "./remote-spec.ts";
-
-export type { OpenSandboxOptions };
 
 /**
  * Sandboxes of an OpenSandbox server, through its own client.

@@ -1,6 +1,6 @@
 import { SessionCapacityError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { isOpen } from "../../session/query.ts";
 
 /** How many sessions there may be when one more has been made. */

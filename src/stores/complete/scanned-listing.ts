@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { idleSince, matchesQuery, pageOfHeads } from "../../session/query.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionQuery } from "../../session/store.ts";

@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
 import type { SearchHit, SearchMatch } from "../../session/store.ts";
 

@@ -13,9 +13,9 @@ import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import type { Places } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 

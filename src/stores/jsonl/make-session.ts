@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { planFirst, type StoredEntry } from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
+import { planFirst, type StoredEntry } from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { UnknownEntryError } from "../../session/errors.ts";
-import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import { forkedHeader } from "../../session/forked-header.ts";
-import { FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
+import { forkedHeader } from "../../session/log/forked-header.ts";
+import { FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import type { ForkOptions } from "../../session/store.ts";
 import { checkLimits, type MakeLimits } from "../complete/check-limits.ts";
 import { sessionExists } from "../rows/row-maker.ts";

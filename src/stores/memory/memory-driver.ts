@@ -1,12 +1,12 @@
-import { type AppendPlan, planFirst, planNow, type StoredEntry } from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
+import { type AppendPlan, planFirst, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
-import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import { forkedHeader } from "../../session/forked-header.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
+import { forkedHeader } from "../../session/log/forked-header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { isOpen } from "../../session/query.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
   CheckpointTable,
   DriverPurge,

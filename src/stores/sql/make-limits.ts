@@ -1,4 +1,4 @@
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import { type MakeLimits, tooManyForks, tooManyOpen } from "../complete/check-limits.ts";
 import type { SqlDialect, SqlRunner } from "./sql-database.ts";

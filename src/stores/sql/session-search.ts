@@ -1,6 +1,6 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { listPosition } from "../../session/query.ts";
 import type { SearchTerm } from "../../session/search.ts";
