@@ -126,12 +126,8 @@ class DrivenStore implements SessionStore {
     return driver.heads?.(sessionIds) ?? Promise.all(sessionIds.map((id) => driver.head(id)));
   }
 
-  async *read(sessionId: string, options: ReadOptions = {}): AsyncGenerator<Entry> {
-    const driver = this.#driverFor(sessionId);
-    for await (const entry of driver.read(sessionId, readRange(options))) {
-      yield entry;
-      this.#openDriver();
-    }
+  read(sessionId: string, options: ReadOptions = {}): AsyncIterable<Entry> {
+    return { [Symbol.asyncIterator]: () => this.#read(sessionId, options) };
   }
 
   async readJson(sessionId: string, options: ReadJsonOptions = {}): Promise<readonly string[]> {
@@ -303,6 +299,14 @@ class DrivenStore implements SessionStore {
     const driver = this.#openDriver();
     checkSessionId(sessionId);
     return driver;
+  }
+
+  async *#read(sessionId: string, options: ReadOptions): AsyncGenerator<Entry> {
+    const driver = this.#driverFor(sessionId);
+    for await (const entry of driver.read(sessionId, readRange(options))) {
+      yield entry;
+      this.#openDriver();
+    }
   }
 
   async #find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
