@@ -5,10 +5,10 @@ import {
   kindOf,
   type ListPosition,
   RowDriver,
-  type RowListing,
   RUNS_BITS,
   type Segment,
   SessionCache,
+  type SessionListing,
   type SessionQuery,
   type StoreCapabilities,
   type StoreDriver,
@@ -38,7 +38,7 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
       port,
       cache,
       clock: () => new Date(),
-      listing: new SessionListing(database, port),
+      listing: new PgliteListing(database, port),
       removal: new SessionRemoval(database),
       checkpoints: new SessionCheckpoints(database),
     });
@@ -54,7 +54,7 @@ class PgliteDriver extends RowDriver<Segment, LoadedSession> implements StoreDri
   async close(): Promise<void> {}
 }
 
-class SessionListing implements RowListing {
+class PgliteListing implements SessionListing {
   readonly #database: PGliteInterface;
   readonly #rows: SessionRows;
 

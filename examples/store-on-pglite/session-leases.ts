@@ -1,5 +1,5 @@
 import { SessionBusyError, SessionNotFoundError } from "skein";
-import type { LeaseInfo, LeaseTable } from "skein/store";
+import type { LeaseTable, StoredLease } from "skein/store";
 import { type Queries, select } from "./database.ts";
 
 interface LeaseRow {
@@ -19,7 +19,7 @@ export class SessionLeases implements LeaseTable {
     this.#queries = queries;
   }
 
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     const now = Date.now();
     const [taken] = await select<LeaseRow>(
       this.#queries,
@@ -31,14 +31,14 @@ export class SessionLeases implements LeaseTable {
        RETURNING ${COLUMNS}`,
       [sessionId, runId, now + ttlMs, now],
     );
-    if (taken !== undefined) return infoOf(sessionId, taken);
+    if (taken !== undefined) return leaseOf(taken);
     const sessions = await select(this.#queries, `SELECT 1 WHERE ${KEY} IS NOT NULL`, [sessionId]);
     if (sessions.length === 0) throw new SessionNotFoundError(sessionId);
     const holder = await this.current(sessionId);
     throw new SessionBusyError(sessionId, holder === null ? "a run that has just ended" : `run ${holder.runId}`);
   }
 
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
     const now = Date.now();
     const [row] = await select<LeaseRow>(
       this.#queries,
@@ -46,7 +46,7 @@ export class SessionLeases implements LeaseTable {
        RETURNING ${COLUMNS}`,
       [sessionId, token, now + ttlMs, now],
     );
-    return row === undefined ? null : infoOf(sessionId, row).expiresAt;
+    return row?.expires_ms ?? null;
   }
 
   async release(sessionId: string, token: number): Promise<void> {
@@ -56,16 +56,16 @@ export class SessionLeases implements LeaseTable {
     ]);
   }
 
-  async current(sessionId: string): Promise<LeaseInfo | null> {
+  async current(sessionId: string): Promise<StoredLease | null> {
     const [row] = await select<LeaseRow>(
       this.#queries,
       `SELECT ${COLUMNS} FROM skein.leases WHERE session_key = ${KEY} AND expires_ms > $2`,
       [sessionId, Date.now()],
     );
-    return row === undefined ? null : infoOf(sessionId, row);
+    return row === undefined ? null : leaseOf(row);
   }
 }
 
-function infoOf(sessionId: string, { run_id, token, expires_ms }: LeaseRow): LeaseInfo {
-  return { sessionId, runId: run_id, token, expiresAt: new Date(expires_ms).toISOString() };
+function leaseOf({ run_id, token, expires_ms }: LeaseRow): StoredLease {
+  return { runId: run_id, token, untilMs: expires_ms };
 }

@@ -43,6 +43,7 @@ const NEW_ROWS = "json_to_recordset($1::text::json) AS new (seq bigint, id text,
 /** The port: how the row engine looks up and writes rows, in the database or in one transaction of it. */
 export class SessionRows implements RowPort<Segment, LoadedSession> {
   readonly checksIds = false;
+  readonly place = "PGlite database";
   readonly #database: PGliteInterface;
   readonly #cache: SessionCache<LoadedSession>;
   readonly #queries: Queries;
@@ -53,7 +54,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     this.#queries = queries;
   }
 
-  async load(sessionId: string, _known?: LoadedSession, deleted = false): Promise<LoadedSession | null> {
+  async load(sessionId: string, deleted = false): Promise<LoadedSession | null> {
     const where = `id = $1 AND deleted_at IS ${deleted ? "NOT NULL" : "NULL"}`;
     const sql = `SELECT ${SESSION_COLUMNS} FROM skein.sessions WHERE ${where}`;
     const [row] = await this.#select<SessionRow>(sql, [sessionId]);
@@ -149,13 +150,6 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
       await this.#insertRows(key, rows.slice(start, start + BATCH_ROWS));
     }
     return { ...place, segments: segmentsAfter(origin, version, key) };
-  }
-
-  missing(seq: number): SessionError {
-    return new SessionError(
-      "STORE_FAILED",
-      `The PGlite database misses entry ${seq} of a session; it was purged just now, or the database is damaged.`,
-    );
   }
 
   async #insertSession(head: SessionHead, origin: readonly Segment[], originVersion: number): Promise<number> {

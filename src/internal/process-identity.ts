@@ -36,6 +36,12 @@ export function isNumberFree(pid: number, startedAt: string | null): boolean {
   return started !== null && startedAt !== null && started !== startedAt;
 }
 
+/** Whether a process that left its identity as text is known to have ended; false where there is no such text. */
+export function hasHolderEnded(text: string | null | undefined): boolean {
+  const identity = parseProcessIdentity(text);
+  return identity !== null && hasEnded(identity);
+}
+
 /** The identity that a text was made of with `JSON.stringify`; null for anything else. */
 export function parseProcessIdentity(text: string | null | undefined): ProcessIdentity | null {
   try {

@@ -1,15 +1,19 @@
 import type { SessionHead } from "./log/fold.ts";
 import { matchesRuns } from "./log/open-runs.ts";
-import type { DriverQuery, ListPosition } from "./store-driver.ts";
+import type { SessionQuery } from "./store.ts";
+import type { ListPosition } from "./store-driver.ts";
 
-/** Whether a session is one of those a query asks for; paging and `deleted` are the store's. */
-export function matchesQuery(head: SessionHead, query: DriverQuery): boolean {
+/**
+ * Whether a session is one of those a query asks for; paging and `deleted` are the store's. `isHeld` says whether someone
+ * has the session now.
+ */
+export function matchesQuery(head: SessionHead, query: SessionQuery, isHeld: () => boolean = () => false): boolean {
   const { header } = head;
   if (query.userId !== undefined && header.userId !== query.userId) return false;
   if (query.cwd !== undefined && header.cwd !== query.cwd) return false;
   if (query.status !== undefined && ![query.status].flat().includes(head.status)) return false;
   if (query.parentId !== undefined && !parentsOf(head).includes(query.parentId)) return false;
-  return matchesRuns(head.openRuns, query, () => query.isHeld?.(header.id) === true);
+  return matchesRuns(head.openRuns, query, isHeld);
 }
 
 /** The sessions that this one was derived from, each once. */

@@ -1,6 +1,7 @@
 import type { CheckedDraft } from "./log/draft.ts";
+import type { StoredEntry } from "./log/append-plan.ts";
 import type { Entry } from "./log/entry.ts";
-import type { PathSummary, SessionHead } from "./log/fold.ts";
+import type { SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
 import type {
   AggregateQuery,
@@ -8,11 +9,10 @@ import type {
   AppendOptions,
   AppendResult,
   Checkpoint,
+  DamagedSession,
   ForkOptions,
-  LeaseInfo,
   PurgeQuery,
   SearchHit,
-  SessionPage,
   SessionQuery,
   StoreCapabilities,
   StoreEraser,
@@ -31,20 +31,9 @@ export interface ReadRange {
   readonly deleted?: boolean;
 }
 
-/** A query as a driver gets it. */
-export interface DriverQuery extends SessionQuery {
-  /** Whether someone has a session now; only given to a driver that keeps no leases itself. */
-  readonly isHeld?: (sessionId: string) => boolean;
-}
-
 /** Which deleted sessions a driver removes for good. */
 export interface DriverPurge extends PurgeQuery {
   readonly before: string;
-}
-
-/** Where a fork ends in its source's log, and how many there may be. */
-export interface DriverForkOptions extends Omit<ForkOptions, "at"> {
-  readonly at: string | null | undefined;
 }
 
 /**
@@ -71,30 +60,23 @@ export interface StoreDriver {
   /** Those of several sessions, in their order, where that costs less than as many calls of `head`. */
   heads?(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]>;
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry>;
-  /** The same as texts, where the driver holds them so; else entries are written as JSON again. */
-  readJson?(sessionId: string, range: ReadRange, charactersMax: number): Promise<readonly string[]>;
-  getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
-  path(sessionId: string, entryId: string): Promise<PathSummary | null>;
+  /** The same as JSON, where the driver holds them so; else entries are written as JSON again. */
+  readTexts?(sessionId: string, range: ReadRange): AsyncIterable<string>;
+  /** An entry by its id, with its path. */
+  find(sessionId: string, entryId: string): Promise<StoredEntry | null>;
   /** All that was set on a path that ends in these settings; `readSettings` follows them from one position to the next. */
   settings(sessionId: string, last: SettingsNode): Promise<Settings>;
   /** Makes the header with `forkedHeader`, which says where the fork begins. An unknown `at` is an `UnknownEntryError`. */
-  fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead>;
-  /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
-  list(query: DriverQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">>;
-  count(query: DriverQuery): Promise<number>;
+  fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead>;
+  readonly listing: SessionListing;
   delete(sessionId: string): Promise<boolean>;
   undelete(sessionId: string, options: UndeleteOptions): Promise<boolean>;
   purge(which: DriverPurge): Promise<number>;
-  /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
-  saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
-  loadCheckpoint(id: string): Promise<Checkpoint | null>;
-  listCheckpoints(sessionId: string): Promise<Checkpoint[]>;
-  deleteCheckpoint(id: string): Promise<boolean>;
-  listExpired(before: string, limit: number): Promise<SessionHead[]>;
+  readonly checkpoints: CheckpointTable;
   ping(): Promise<void>;
   close(): Promise<void>;
   /** Without it, every session of the query is read through. The terms are parsed, and must all be found. */
-  search?(terms: readonly SearchTerm[], query: DriverQuery): Promise<SearchHit[]>;
+  search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
   /** Without it, every session of the query is read through. */
   aggregate?(query: AggregateQuery): Promise<AggregateRow[]>;
   /**
@@ -104,8 +86,8 @@ export interface StoreDriver {
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
   /** Without it, nothing can be erased. */
   readonly eraser?: StoreEraser;
-  /** Without it, leases hold among the callers of one store object. With it, `append` checks `guard.leaseToken` itself. */
-  readonly leases?: LeaseTable;
+  /** `append` checks `guard.leaseToken` against it. `ProcessLeases` hold among the callers of one driver. */
+  readonly leases: LeaseTable;
 }
 
 /** What a watcher is told of a session, until it is closed. */
@@ -113,14 +95,46 @@ export interface Subscription {
   close(): void;
 }
 
+/** Which sessions there are. */
+export interface SessionListing {
+  /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
+  list(query: SessionQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
+  count(query: SessionQuery): Reply<number>;
+  /** Open sessions that were last appended to before a time, the longest idle first. */
+  idleSince(before: string, limit: number): Reply<SessionHead[]>;
+  /** What cannot be read, live or deleted; without it, that is nothing. */
+  damaged?(deleted: boolean): Reply<readonly DamagedSession[]>;
+}
+
+/** An answer that comes at once or later. */
+type Reply<T> = T | Promise<T>;
+
+/** Keeps checkpoints; those of a deleted session are hidden with it. */
+export interface CheckpointTable {
+  /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
+  save(checkpoint: Checkpoint): Promise<void>;
+  load(id: string): Promise<Checkpoint | null>;
+  /** Those of a session, the oldest first, equal times in the order they were saved in. */
+  list(sessionId: string): Promise<Checkpoint[]>;
+  delete(id: string): Promise<boolean>;
+}
+
 /** Keeps at most one live lease a session; tokens only grow. */
 export interface LeaseTable {
   /** @throws {SessionBusyError} while a lease is live, whatever run it was taken for. */
-  acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo>;
-  /** The new expiry, or null when the token is not the live one. */
-  renew(sessionId: string, token: number, ttlMs: number): Promise<string | null>;
+  acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease>;
+  /** When it ends now, or null when the token is not the live one. */
+  renew(sessionId: string, token: number, ttlMs: number): Promise<number | null>;
   release(sessionId: string, token: number): Promise<void>;
-  current(sessionId: string): Promise<LeaseInfo | null>;
+  current(sessionId: string): Promise<StoredLease | null>;
+}
+
+/** A lease as a driver keeps it. */
+export interface StoredLease {
+  readonly runId: string;
+  readonly token: number;
+  /** When it ends, in milliseconds since 1970. */
+  readonly untilMs: number;
 }
 
 /** Where in a listing a page ended. */

@@ -30,11 +30,14 @@ export type { RunsWord } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";
 export type {
+  CheckpointTable,
   DriverPurge,
   LeaseTable,
   ListPosition,
   ReadRange,
+  SessionListing,
   StoreDriver,
+  StoredLease,
   Subscription,
 } from "../session/store-driver.ts";
 export type {
@@ -61,7 +64,9 @@ export type {
   UndeleteOptions,
   WatchOptions,
 } from "../session/store.ts";
+export type { MakeLimits } from "./complete/check-limits.ts";
 export { createStore } from "./complete/create-store.ts";
+export { ProcessLeases } from "./complete/process-leases.ts";
 export { type CopiedSession, type CopyProgress, copySession, type CopySessionOptions } from "./copy/copy-session.ts";
 export {
   type CopyFailure,
@@ -76,10 +81,9 @@ export type { FindingKind, StoreFinding } from "./doctor/store-finding.ts";
 export { type Asking, type Reply, runLater, runNow } from "./rows/asking.ts";
 export type { EncodedPlan } from "./rows/encode-plan.ts";
 export type { HeadPlace } from "./rows/entry-state.ts";
-export { type RowCheckpoints, RowDriver, type RowListing, type RowParts, type RowRemoval } from "./rows/row-driver.ts";
+export { RowDriver, type RowParts, type RowRemoval } from "./rows/row-driver.ts";
 export type {
   CommitConditions,
-  MakeLimits,
   NewRowSession,
   RowPort,
   RowSession,

@@ -1,10 +1,9 @@
 import type { Entry } from "../../session/log/entry.ts";
 import { firstSummed, type SessionHead } from "../../session/log/fold.ts";
 import type { Message } from "../../session/message.ts";
-import type { AggregateKey, AggregateQuery, AggregateRow } from "../../session/store.ts";
+import type { AggregateKey, AggregateQuery, AggregateRow, SessionStore } from "../../session/store.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
-import { readRange } from "./valid-arguments.ts";
-import { type ScanSource, scanSessions } from "./session-scan.ts";
+import { listedHeads } from "./list-pages.ts";
 
 type Keys = Pick<AggregateRow, AggregateKey>;
 
@@ -20,13 +19,13 @@ interface Sum {
 }
 
 /** The sums that a query asks for, found by reading every session of it. */
-export async function aggregateByScan(source: ScanSource, query: AggregateQuery): Promise<AggregateRow[]> {
+export async function aggregateByScan(store: SessionStore, query: AggregateQuery): Promise<AggregateRow[]> {
   const { groupBy, from = "", to = "\uffff", ...filter } = query;
   const sums = new Map<string, Sum>();
   if (groupBy.length === 0) sumOf(sums, {});
-  for await (const head of scanSessions(source, filter)) {
+  for await (const head of listedHeads(store, filter)) {
     const after = firstSummed(head.header) - 1;
-    for await (const entry of source.read(head.header.id, readRange({ after }))) {
+    for await (const entry of store.read(head.header.id, { after })) {
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
       addMessage(sumOf(sums, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
     }

@@ -68,20 +68,13 @@ test("passes on what the driver fails with, thrown or rejected", async () => {
 
 test("says how each ability is come by, whatever the driver claims", () => {
   const memory = memoryDriver();
-  const claimed = {
-    ...memory.capabilities,
-    search: "index",
-    aggregate: "native",
-    lease: "shared",
-    watch: "poll",
-  } as const;
+  const claimed = { ...memory.capabilities, search: "index", aggregate: "native", watch: "poll" } as const;
   const without = createStore(driverOn(memory, { capabilities: claimed }));
-  expect(without.capabilities).toMatchObject({ search: "scan", aggregate: "scan", lease: "process", watch: "push" });
+  expect(without.capabilities).toMatchObject({ search: "scan", aggregate: "scan", watch: "push" });
   const native = {
     capabilities: { ...claimed, shared: true },
     search: async () => [],
     aggregate: async () => [],
-    leases: { acquire: fail, renew: fail, release: fail, current: fail },
   };
   expect(createStore(driverOn(memory, native)).capabilities).toEqual(native.capabilities);
 });
@@ -217,7 +210,7 @@ test.for([1, 2])("ends a watch in peace when the store is closed in read %i of t
 });
 
 test("asks the driver's leases for nothing once it is closed", async () => {
-  const info = { sessionId: "a", runId: "run", token: 1, expiresAt: "2024-01-01T00:00:00.000Z" };
+  const info = { runId: "run", token: 1, untilMs: 0 };
   const leases = { acquire: async () => info, renew: fail, release: fail, current: fail };
   const store = await storeWithSession(driverOn(memoryDriver(), { leases }));
   const lease = await store.lease("a", "run", 1000);
@@ -244,7 +237,7 @@ test("ends a watch with the error that reading fails with", async () => {
 
 test("holds leases by the clock it is given", async () => {
   let now = Date.parse("2024-01-01T00:00:00.000Z");
-  const store = createStore(memoryDriver(), { clock: () => new Date(now) });
+  const store = createStore(new MemoryDriver(() => new Date(now)));
   await store.create(createHeader({ id: "a" }));
   const lease = await store.lease("a", "one", 1000);
   expect(lease.expiresAt).toBe("2024-01-01T00:00:01.000Z");

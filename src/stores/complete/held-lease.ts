@@ -1,8 +1,13 @@
 import { LeaseLostError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { Lease, LeaseInfo } from "../../session/store.ts";
 import { checkCount, LEASE_TTL_MS_MAX } from "./valid-arguments.ts";
 import { storeClosed } from "./store-closed.ts";
+
+/** What is told of a lease. */
+export function leaseInfo(sessionId: string, { runId, token, untilMs }: StoredLease): LeaseInfo {
+  return { sessionId, runId, token, expiresAt: new Date(untilMs).toISOString() };
+}
 
 /** A lease in its holder's hand. */
 export function heldLease(taken: LeaseInfo, ttlMs: number, table: LeaseTable, isClosed: () => boolean): Lease {
@@ -24,7 +29,7 @@ export function heldLease(taken: LeaseInfo, ttlMs: number, table: LeaseTable, is
       checkCount(nextMs, "ttlMs", 1, LEASE_TTL_MS_MAX);
       const renewed = await table.renew(sessionId, token, nextMs);
       if (renewed === null) throw new LeaseLostError(sessionId, token);
-      expiresAt = renewed;
+      expiresAt = new Date(renewed).toISOString();
     },
     release,
     [Symbol.asyncDispose]: release,

@@ -1,7 +1,7 @@
 import type { SessionHead } from "../../session/log/fold.ts";
 import { listPosition } from "../../session/query.ts";
 import type { SessionPage, SessionQuery } from "../../session/store.ts";
-import type { ListPosition, StoreDriver } from "../../session/store-driver.ts";
+import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import { headWeight } from "./head-weight.ts";
 import { encodeCursor } from "./list-cursor.ts";
 
@@ -17,28 +17,29 @@ const SMALL_CHARACTERS = 16 * 1024;
  * however large the variables and the metadata of its sessions are.
  */
 export async function listPage(
-  driver: Pick<StoreDriver, "list">,
+  listing: SessionListing,
   filter: SessionQuery,
   limit: number,
   after: ListPosition | null,
 ): Promise<SessionPage> {
   const items: SessionHead[] = [];
   let [characters, batch, from] = [0, BATCH_FIRST, after];
-  let damaged: SessionPage["damaged"] = [];
+  // Of what cannot be read nobody knows whose it is, so it is not shown to one user among many.
+  const shown = after === null && filter.userId === undefined ? listing.damaged?.(filter.deleted === true) : [];
+  const damaged = (await shown) ?? [];
   for (;;) {
     if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : BATCH_FIRST;
     const wanted = Math.min(limit - items.length, batch, BATCH_MAX);
     // One more than asked for tells whether there is a next page.
-    const page = await driver.list(filter, wanted + 1, from);
-    damaged = page.damaged;
-    for (const [i, head] of page.items.slice(0, wanted).entries()) {
+    const page = await listing.list(filter, wanted + 1, from);
+    for (const [i, head] of page.slice(0, wanted).entries()) {
       items.push(head);
       characters += headWeight(head);
       const full = items.length === limit || characters > PAGE_CHARACTERS_MAX;
-      if (full && i + 1 < page.items.length) return { items, next: encodeCursor(listPosition(head)), damaged };
+      if (full && i + 1 < page.length) return { items, next: encodeCursor(listPosition(head)), damaged };
     }
     const last = items.at(-1);
-    if (page.items.length <= wanted || last === undefined) return { items, next: null, damaged };
+    if (page.length <= wanted || last === undefined) return { items, next: null, damaged };
     from = listPosition(last);
   }
 }

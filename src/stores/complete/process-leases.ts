@@ -1,45 +1,38 @@
 import { SessionBusyError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
-import type { LeaseInfo } from "../../session/store.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 
-interface Held {
-  readonly runId: string;
-  readonly token: number;
-  expiresMs: number;
-}
-
-/** Leases that hold among the callers of one store object. */
+/** Leases that hold among the callers of one driver. */
 export class ProcessLeases implements LeaseTable {
   readonly #clock: () => Date;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, StoredLease>();
   #lastToken = 0;
 
   constructor(clock: () => Date) {
     this.#clock = clock;
   }
 
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     const live = this.#live(sessionId);
     if (live !== null) throw new SessionBusyError(sessionId, `run ${live.runId}`);
-    const held = { runId, token: ++this.#lastToken, expiresMs: this.#now() + ttlMs };
+    const held = { runId, token: ++this.#lastToken, untilMs: this.#nowMs() + ttlMs };
     this.#held.set(sessionId, held);
-    return infoOf(sessionId, held);
+    return held;
   }
 
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
     const live = this.#live(sessionId);
     if (live?.token !== token) return null;
-    live.expiresMs = this.#now() + ttlMs;
-    return new Date(live.expiresMs).toISOString();
+    const untilMs = this.#nowMs() + ttlMs;
+    this.#held.set(sessionId, { ...live, untilMs });
+    return untilMs;
   }
 
   async release(sessionId: string, token: number): Promise<void> {
     if (this.#held.get(sessionId)?.token === token) this.#held.delete(sessionId);
   }
 
-  async current(sessionId: string): Promise<LeaseInfo | null> {
-    const live = this.#live(sessionId);
-    return live === null ? null : infoOf(sessionId, live);
+  async current(sessionId: string): Promise<StoredLease | null> {
+    return this.#live(sessionId);
   }
 
   /** The token of the session's live lease, or null. */
@@ -52,16 +45,12 @@ export class ProcessLeases implements LeaseTable {
     this.#held.delete(sessionId);
   }
 
-  #live(sessionId: string): Held | null {
+  #live(sessionId: string): StoredLease | null {
     const held = this.#held.get(sessionId);
-    return held !== undefined && held.expiresMs > this.#now() ? held : null;
+    return held !== undefined && held.untilMs > this.#nowMs() ? held : null;
   }
 
-  #now(): number {
+  #nowMs(): number {
     return this.#clock().getTime();
   }
-}
-
-function infoOf(sessionId: string, { runId, token, expiresMs }: Held): LeaseInfo {
-  return { sessionId, runId, token, expiresAt: new Date(expiresMs).toISOString() };
 }

@@ -1,35 +1,34 @@
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
-import type { SearchHit, SearchMatch, SessionQuery } from "../../session/store.ts";
-import { readRange } from "./valid-arguments.ts";
-import { type ScanSource, scanSessions } from "./session-scan.ts";
+import type { SearchHit, SearchMatch } from "../../session/store.ts";
 
 const MATCHES_MAX = 3;
 
-/** The sessions of a query in which every term occurs, newest first, found by reading each of them. */
+/** The first of some sessions in which every term occurs, found by reading each of them. */
 export async function searchByScan(
-  source: ScanSource,
+  heads: AsyncIterable<SessionHead>,
+  read: (sessionId: string) => AsyncIterable<Entry>,
   terms: readonly SearchTerm[],
-  query: SessionQuery,
   limit: number,
 ): Promise<SearchHit[]> {
   const hits: SearchHit[] = [];
-  for await (const head of scanSessions(source, query)) {
-    const hit = await searchSession(source, terms, head);
+  for await (const head of heads) {
+    const hit = await searchSession(head, read(head.header.id), terms);
     if (hit !== null && hits.push(hit) >= limit) break;
   }
   return hits;
 }
 
 async function searchSession(
-  source: ScanSource,
-  terms: readonly SearchTerm[],
   head: SessionHead,
+  entries: AsyncIterable<Entry>,
+  terms: readonly SearchTerm[],
 ): Promise<SearchHit | null> {
   const texts = headTexts(head);
   const missing = new Set(terms.filter((term) => !texts.some((text) => findTerm(text, term) !== null)));
   const matches: SearchMatch[] = [];
-  for await (const entry of source.read(head.header.id, readRange({}))) {
+  for await (const entry of entries) {
     const text = entryText(entry);
     if (text === "") continue;
     const found = terms.flatMap((term) => {

@@ -45,6 +45,22 @@ export function invalidOption(name: string, value: unknown, wanted: string): Ses
   return new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be ${wanted}.`);
 }
 
+/** @throws {SessionError} `INVALID_OPTION` unless the value is one of some, or is not given. */
+export function checkChoice(value: unknown, name: string, choices: readonly unknown[]): void {
+  if (value === undefined || choices.includes(value)) return;
+  throw invalidOption(name, value, choices.map((choice) => JSON.stringify(choice)).join(" or "));
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a clock, or is not given. */
+export function checkClock(value: unknown): void {
+  if (value !== undefined && typeof value !== "function") throw invalidOption("clock", value, "a function");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a path in the file system. */
+export function checkPath(value: unknown, name: string): void {
+  if (typeof value !== "string" || value === "" || value.includes("\0")) throw invalidOption(name, value, "a path");
+}
+
 /** @throws {SessionError} `INVALID_OPTION` unless the value is a time as `toISOString` writes it. */
 export function checkTime(value: unknown, name: string): asserts value is string {
   if (!isTimestamp(value)) throw invalidOption(name, value, "an ISO-8601 time with milliseconds, in UTC");
@@ -61,17 +77,14 @@ export function checkAppendOptions(options: AppendOptions): void {
   if (onto !== undefined && below !== undefined) {
     throw new SessionError("INVALID_OPTION", "An append takes onto or below, not both.");
   }
-  if (verbatim !== undefined && typeof verbatim !== "boolean")
-    throw invalidOption("verbatim", verbatim, "true or false");
+  checkChoice(verbatim, "verbatim", [true, false]);
   if (guard === undefined) return;
   checkOptions(guard, "guard");
   if (guard.status !== undefined && !isStatusFilter(guard.status))
     throw invalidOption("guard.status", guard.status, "a status, or a list of some");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
     if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
-  for (const name of ["noOpenRun", "holds"] as const)
-    if (guard[name] !== undefined && guard[name] !== true)
-      throw new SessionError("INVALID_OPTION", `guard.${name} is ${show(guard[name])}; give true, or leave it out.`);
+  for (const name of ["noOpenRun", "holds"] as const) checkChoice(guard[name], `guard.${name}`, [true]);
 }
 
 /** What a purge asks for, with a time that all deletions are before where it names none. */
@@ -115,12 +128,13 @@ export function readRange(options: ReadOptions): ReadRange {
   checkCount(after, "after", -1);
   checkCount(before, "before", -1);
   checkCount(limit, "limit");
-  for (const [name, value] of Object.entries({ reverse, deleted }))
-    if (typeof value !== "boolean") throw invalidOption(name, value, "true or false");
+  checkChoice(reverse, "reverse", [true, false]);
+  checkChoice(deleted, "deleted", [true, false]);
   return { after, before, limit, reverse, deleted };
 }
 
-function checkOptions(options: unknown, name = "options"): void {
+/** @throws {SessionError} `INVALID_OPTION` unless the value is an object of options. */
+export function checkOptions(options: unknown, name = "options"): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new SessionError("INVALID_OPTION", `The ${name} of the call must be an object, not ${show(options)}.`);
 }

@@ -57,10 +57,10 @@ export class WatchHub {
     for (const watchers of this.#watchers.values()) for (const { wakeup } of watchers) wakeup.stop();
   }
 
-  /** The entries of a session from a position on, as they come. */
-  watch(sessionId: string, { after, signal }: WatchOptions): AsyncIterator<Entry> {
+  /** The entries of a session from a position on, as they come. `begin` is called with the first step. */
+  watch(sessionId: string, options: WatchOptions, begin: () => void = () => {}): AsyncIterator<Entry> {
     const wakeup = new Wakeup();
-    const entries = this.#follow(sessionId, after, wakeup, signal);
+    const entries = this.#follow(sessionId, options, wakeup, begin);
     return {
       next: () => entries.next(),
       return: () => {
@@ -73,10 +73,12 @@ export class WatchHub {
 
   async *#follow(
     sessionId: string,
-    after: number | undefined,
+    options: WatchOptions,
     wakeup: Wakeup,
-    signal: AbortSignal | undefined,
+    begin: () => void,
   ): AsyncGenerator<Entry, undefined> {
+    begin();
+    const { after, signal } = options;
     if (signal?.aborted) return;
     const stop = (): void => wakeup.stop();
     signal?.addEventListener("abort", stop, { once: true });

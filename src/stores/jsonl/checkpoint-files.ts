@@ -1,15 +1,17 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { makePrivateDirectory, openPrivateFile, replacePrivateFile } from "../../internal/private-file.ts";
-import { sameJson } from "../../internal/json.ts";
-import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
+import { SessionDamagedError } from "../../session/errors.ts";
+import type { CheckpointTable } from "../../session/store-driver.ts";
 import type { Checkpoint } from "../../session/store.ts";
+import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
 import { writeAll } from "./new-file.ts";
 import { STATE_FOLDER } from "./places.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { missingAsNull, storeFailed } from "./store-failure.ts";
+import { guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
 const DEAD_RECORDS_MAX = 256;
@@ -37,51 +39,56 @@ const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints
  * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What
  * others write is found by looking at the file; whoever writes must hold the directory's lock.
  */
-export class CheckpointFiles {
+export class CheckpointFiles implements CheckpointTable {
   readonly #files: SessionFiles;
   readonly #known = new Map<string, KnownFile>();
-  readonly #places = new Map<string, string>();
 
   constructor(files: SessionFiles) {
     this.#files = files;
   }
 
+  load(id: string): Promise<Checkpoint | null> {
+    return guarded(async () => (await this.#find(id))?.checkpoint ?? null);
+  }
+
+  list(sessionId: string): Promise<Checkpoint[]> {
+    return guarded(async () => {
+      const file = await this.#files.live.find(sessionId);
+      const checkpoints = file === null ? [] : [...(await this.#read(file.places.checkpoints)).checkpoints.values()];
+      return checkpoints.sort((a, b) => (a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1));
+    });
+  }
+
+  save(checkpoint: Checkpoint): Promise<void> {
+    return this.#change(async () => {
+      const { places } = await this.#files.live.existing(checkpoint.sessionId);
+      // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
+      const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
+      if (found === null) await this.#append(places.checkpoints, { save: checkpoint });
+      else checkCheckpointId(found.checkpoint, checkpoint);
+    });
+  }
+
+  delete(id: string): Promise<boolean> {
+    return this.#change(async () => {
+      const found = await this.#find(id);
+      if (found !== null) await this.#append(found.path, { delete: id });
+      return found !== null;
+    });
+  }
+
+  #change<T>(task: () => Promise<T>): Promise<T> {
+    return guarded(() => this.#files.change(task));
+  }
+
   /** The checkpoint of that id and the file it is in; null where there is none, or its session is deleted. */
-  async find(id: string): Promise<FoundCheckpoint | null> {
+  async #find(id: string): Promise<FoundCheckpoint | null> {
     const found = await this.#findIn(id, [this.#files.live]);
     return found === null || (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
   }
 
-  /** The checkpoints in a file, the oldest first, equal times in the order they were saved. */
-  async list(path: string): Promise<Checkpoint[]> {
-    const { checkpoints } = await this.#read(path);
-    return [...checkpoints.values()].sort((a, b) =>
-      a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1,
-    );
-  }
-
-  /** @throws {SessionError} `CHECKPOINT_EXISTS` when there is one of that id with other content. */
-  async save(checkpoint: Checkpoint): Promise<void> {
-    const { places } = await this.#files.live.existing(checkpoint.sessionId);
-    // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
-    const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
-    if (found === null) return this.#append(places.checkpoints, { save: checkpoint });
-    if (sameJson(found.checkpoint, checkpoint)) return;
-    throw new SessionError(
-      "CHECKPOINT_EXISTS",
-      `There is already a checkpoint ${show(checkpoint.id)} with other content; use another id.`,
-    );
-  }
-
-  async delete(id: string): Promise<boolean> {
-    const found = await this.find(id);
-    if (found !== null) await this.#append(found.path, { delete: id });
-    return found !== null;
-  }
-
   async #findIn(id: string, directories: readonly SessionDirectory[]): Promise<FoundCheckpoint | null> {
-    const known = this.#places.get(id);
-    const paths = known === undefined ? [] : [known];
+    const paths = [...this.#known].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
     for (const directory of directories) {
       paths.push(...(await filesIn(join(directory.path, STATE_FOLDER))));
       paths.push(...directory.outside().map(({ places }) => places.checkpoints));
@@ -104,39 +111,29 @@ export class CheckpointFiles {
     if (known !== undefined && sameStamp(known.stamp, stamp)) return known;
     const file = parseFile(path, await readFile(path), stamp);
     this.#known.set(path, file);
-    for (const id of file.checkpoints.keys()) this.#places.set(id, path);
     return file;
   }
 
   async #append(path: string, record: CheckpointRecord): Promise<void> {
-    try {
-      const { end, records, checkpoints } = await this.#read(path);
-      await makePrivateDirectory(dirname(path));
-      if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size)
-        return await this.#rewrite(path, checkpoints, record);
-      const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
-      try {
-        // What a crash left after the last whole line goes.
-        await handle.truncate(end);
-        writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
-        if (this.#files.options.durability === "fsync") await handle.sync();
-      } catch (error) {
-        await handle.truncate(end).catch(() => {});
-        throw error;
-      } finally {
-        await handle.close();
-      }
-    } catch (cause) {
-      throw cause instanceof SessionError
-        ? cause
-        : storeFailed(`${path} could not be written, and is as it was`, cause);
+    const { end, records, checkpoints } = await this.#read(path);
+    const flush = this.#files.options.durability === "fsync";
+    if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size) {
+      const all = [...[...checkpoints.values()].map((save) => ({ save })), record];
+      return replacePrivateFile(path, all.map((each) => `${JSON.stringify(each)}\n`).join(""), { flush });
     }
-  }
-
-  async #rewrite(path: string, checkpoints: ReadonlyMap<string, Checkpoint>, record: CheckpointRecord): Promise<void> {
-    const records = [...[...checkpoints.values()].map((save) => ({ save })), record];
-    const text = records.map((each) => `${JSON.stringify(each)}\n`).join("");
-    await replacePrivateFile(path, text, { flush: this.#files.options.durability === "fsync" });
+    await makePrivateDirectory(dirname(path));
+    const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
+    try {
+      // What a crash left after the last whole line goes.
+      await handle.truncate(end);
+      writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
+      if (flush) await handle.sync();
+    } catch (cause) {
+      await handle.truncate(end).catch(() => {});
+      throw storeFailed(`${path} could not be written, and is as it was`, cause);
+    } finally {
+      await handle.close();
+    }
   }
 }
 
@@ -156,7 +153,7 @@ function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {
       throw new SessionDamagedError({ path, line: index + 1, offset, reason: "it is not the record of a checkpoint" });
     }
     if ("delete" in record) checkpoints.delete(record.delete);
-    else checkpoints.set(record.save.id, record.save);
+    else checkpoints.set(record.save.id, freezeDeep(record.save));
   }
   return { stamp, checkpoints, end, records: lines.length };
 }

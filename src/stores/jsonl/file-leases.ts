@@ -1,15 +1,14 @@
 import { readFileSync } from "node:fs";
 import { replacePrivateFile } from "../../internal/private-file.ts";
-import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
+import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
-import type { LeaseInfo } from "../../session/store.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { Places } from "./places.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, ifThere } from "./store-failure.ts";
 
 /** The last lease of a session, live or not: the next one's token is larger. */
-interface StoredLease {
+interface LastLease {
   readonly runId: string;
   readonly token: number;
   readonly expiresAt: string;
@@ -21,7 +20,6 @@ const HOLDER = JSON.stringify(thisProcess);
 
 /** Leases that hold among all processes that use the directory. */
 export function createFileLeases(files: SessionFiles): LeaseTable {
-  const timeAfter = (ms: number): string => new Date(files.now().getTime() + ms).toISOString();
   /** Null where there is no such session. */
   const locked = <T>(sessionId: string, task: (places: Places) => Promise<T>): Promise<T | null> =>
     guarded(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
@@ -30,11 +28,11 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
       files.checkWritable();
       const taken = await locked(sessionId, async ({ lease }) => {
         const stored = readStored(lease);
-        if (stored !== null && isLive(stored, files.now()) && !isLeft(stored))
-          throw new SessionBusyError(sessionId, `run ${stored.runId}`);
-        const next = { runId, token: (stored?.token ?? 0) + 1, expiresAt: timeAfter(ttlMs), holder: HOLDER };
-        await writeStored(lease, next);
-        return infoOf(sessionId, next);
+        const held = readLease(lease, files.now());
+        if (held !== null) throw new SessionBusyError(sessionId, `run ${held.runId}`);
+        const next = { runId, token: (stored?.token ?? 0) + 1, untilMs: files.now().getTime() + ttlMs };
+        await writeStored(lease, next, HOLDER);
+        return next;
       });
       if (taken === null) throw new SessionNotFoundError(sessionId);
       return taken;
@@ -43,9 +41,9 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
       locked(sessionId, async ({ lease }) => {
         const stored = readStored(lease);
         if (stored === null || stored.token !== token || !isLive(stored, files.now())) return null;
-        const expiresAt = timeAfter(ttlMs);
-        await writeStored(lease, { ...stored, expiresAt });
-        return expiresAt;
+        const untilMs = files.now().getTime() + ttlMs;
+        await writeStored(lease, { ...stored, untilMs }, stored.holder);
+        return untilMs;
       }),
     async release(sessionId, token) {
       await locked(sessionId, ({ lease }) => endLease(lease, token, files.now()));
@@ -53,15 +51,16 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
     current: (sessionId) =>
       guarded(async () => {
         const file = await files.live.find(sessionId);
-        return file === null ? null : readLease(file.places.lease, sessionId, files.now());
+        return file === null ? null : readLease(file.places.lease, files.now());
       }),
   };
 }
 
 /** The live lease in a file, or null. */
-export function readLease(path: string, sessionId: string, now: Date): LeaseInfo | null {
+export function readLease(path: string, now: Date): StoredLease | null {
   const stored = readStored(path);
-  return stored === null || !isLive(stored, now) || isLeft(stored) ? null : infoOf(sessionId, stored);
+  if (stored === null || !isLive(stored, now) || hasHolderEnded(stored.holder)) return null;
+  return { runId: stored.runId, token: stored.token, untilMs: Date.parse(stored.expiresAt) };
 }
 
 /** The token of the lease in a file that has not run out, or null. */
@@ -74,28 +73,19 @@ export function readToken(path: string, now: Date): number | null {
 export async function endLease(path: string, token: number | null, now: Date): Promise<void> {
   const stored = readStored(path);
   if (stored === null || !isLive(stored, now) || (token !== null && stored.token !== token)) return;
-  await writeStored(path, { ...stored, expiresAt: now.toISOString() });
+  await writeStored(path, { ...stored, untilMs: now.getTime() }, stored.holder);
 }
 
-function isLive({ expiresAt }: StoredLease, now: Date): boolean {
+function isLive({ expiresAt }: LastLease, now: Date): boolean {
   return expiresAt > now.toISOString();
 }
 
-/** Whether the process that took a lease has ended without giving it back. */
-function isLeft({ holder }: StoredLease): boolean {
-  const identity = parseProcessIdentity(holder);
-  return identity !== null && hasEnded(identity);
-}
-
-function infoOf(sessionId: string, { runId, token, expiresAt }: StoredLease): LeaseInfo {
-  return { sessionId, runId, token, expiresAt };
-}
-
-function readStored(path: string): StoredLease | null {
+function readStored(path: string): LastLease | null {
   const text = ifThere(() => readFileSync(path, "utf8"));
-  return text === null ? null : (JSON.parse(text) as StoredLease);
+  return text === null ? null : (JSON.parse(text) as LastLease);
 }
 
-async function writeStored(path: string, lease: StoredLease): Promise<void> {
-  await replacePrivateFile(path, JSON.stringify(lease));
+function writeStored(path: string, { runId, token, untilMs }: StoredLease, holder: string | undefined): Promise<void> {
+  const expiresAt = new Date(untilMs).toISOString();
+  return replacePrivateFile(path, JSON.stringify({ runId, token, expiresAt, holder }));
 }

@@ -1,43 +1,44 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename } from "node:path";
+import type { StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import type { PathSummary, SessionHead } from "../../session/log/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import { idleSince, isOpen } from "../../session/query.ts";
+import { isOpen } from "../../session/query.ts";
 import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
-  DriverForkOptions,
+  CheckpointTable,
   DriverPurge,
   LeaseTable,
-  ListPosition,
   ReadRange,
+  SessionListing,
   StoreDriver,
 } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
-  Checkpoint,
-  SessionPage,
-  SessionQuery,
+  ForkOptions,
   StoreCapabilities,
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { ScannedListing } from "../complete/scanned-listing.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
 import { StaleView } from "./log-state.ts";
-import { checkOpen, createSession, forkSession } from "./make-session.ts";
+import { checkRoom, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
 import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
 import { giveTurn } from "./read-lines.ts";
 import type { Damage } from "./salvage.ts";
-import { SessionFiles, type SessionFilesOptions } from "./session-files.ts";
+import { SessionFiles } from "./session-files.ts";
 import { asStoreError, guarded, missingAsNull } from "./store-failure.ts";
 
 /** How often a session is looked for again when its file goes away while it is read. */
@@ -58,14 +59,16 @@ export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: LeaseTable;
   readonly eraser: StoreEraser;
+  readonly checkpoints: CheckpointTable;
+  readonly listing: SessionListing;
   readonly #files: SessionFiles;
-  readonly #checkpoints: CheckpointFiles;
   #tidied: Promise<void> | null = null;
 
-  constructor(options: SessionFilesOptions) {
+  constructor(options: JsonlSettings) {
     this.capabilities = { ...CAPABILITIES, path: options.directory };
     this.#files = new SessionFiles(options);
-    this.#checkpoints = new CheckpointFiles(this.#files);
+    this.checkpoints = new CheckpointFiles(this.#files);
+    this.listing = new ScannedListing((deleted) => guarded(() => this.#files.scan(deleted)));
     this.leases = createFileLeases(this.#files);
     this.eraser = createFileEraser(this.#files);
   }
@@ -108,13 +111,9 @@ export class JsonlDriver implements StoreDriver {
     }
   }
 
-  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    return this.#with(sessionId, null, async (file) => freezeDeep(await file.ask((log) => log.find(entryId))));
-  }
-
-  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
+  async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
     return this.#with(sessionId, null, async (file) =>
-      freezeDeep(await file.ask((log) => log.pathOf(entryId) ?? null)),
+      freezeDeep((await file.ask<StoredEntry | undefined>((log) => log.find(entryId))) ?? null),
     );
   }
 
@@ -124,16 +123,8 @@ export class JsonlDriver implements StoreDriver {
     );
   }
 
-  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
     return this.#change(() => forkSession(this.#files, sourceId, header, options));
-  }
-
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return guarded(() => this.#files.list(query, limit, after));
-  }
-
-  async count(query: SessionQuery): Promise<number> {
-    return guarded(async () => (await this.#files.find(query)).heads.length);
   }
 
   async delete(sessionId: string): Promise<boolean> {
@@ -145,14 +136,12 @@ export class JsonlDriver implements StoreDriver {
     });
   }
 
-  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
+  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     return this.#change(async () => {
       const file = await this.#files.trash.locate(sessionId);
       if (file === null) return false;
-      if (maxOpenPerUser !== undefined) {
-        const head = (await this.#files.trash.find(sessionId))?.head;
-        if (head !== undefined && isOpen(head)) await checkOpen(this.#files, head.header.userId, maxOpenPerUser);
-      }
+      const head = options.maxOpenPerUser === undefined ? null : (await this.#files.trash.find(sessionId))?.head;
+      if (head && isOpen(head)) await checkRoom(this.#files, head.header, options);
       await moveFromTrash(file);
       this.#files.trash.forget(file);
       this.#files.live.changed();
@@ -179,28 +168,6 @@ export class JsonlDriver implements StoreDriver {
       this.#files.trash.changed();
       return count;
     });
-  }
-
-  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#change(() => this.#checkpoints.save(checkpoint));
-  }
-
-  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    return guarded(async () => freezeDeep((await this.#checkpoints.find(id))?.checkpoint ?? null));
-  }
-
-  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#with(sessionId, [], async ({ places }) =>
-      (await this.#checkpoints.list(places.checkpoints)).map(freezeDeep),
-    );
-  }
-
-  async deleteCheckpoint(id: string): Promise<boolean> {
-    return this.#change(() => this.#checkpoints.delete(id));
-  }
-
-  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return guarded(async () => idleSince((await this.#files.find({})).heads, before).slice(0, limit));
   }
 
   async ping(): Promise<void> {

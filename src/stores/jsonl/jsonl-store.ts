@@ -6,7 +6,7 @@ import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";
-import { invalidOption } from "../complete/valid-arguments.ts";
+import { checkChoice, checkPath, invalidOption } from "../complete/valid-arguments.ts";
 import { JsonlDriver } from "./jsonl-driver.ts";
 import type { Damage } from "./salvage.ts";
 
@@ -27,6 +27,9 @@ export interface JsonlStoreOptions {
   /** What time it is; the system's clock unless given. */
   readonly clock?: () => Date;
 }
+
+/** The same with all that was left out, and the whole path of the directory. */
+export type JsonlSettings = Required<JsonlStoreOptions>;
 
 /** A store that keeps each session in a file of its own. */
 export interface JsonlStore extends SessionStore {
@@ -65,24 +68,21 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
     readOnly = false,
     salvage = false,
     lockTimeoutMs = LOCK_TIMEOUT_MS,
-    clock,
+    clock = () => new Date(),
   } = options;
-  if (typeof directory !== "string" || directory === "" || directory.includes("\0"))
-    throw invalidOption("directory", directory, "a path");
-  if (durability !== "flush" && durability !== "fsync")
-    throw invalidOption("durability", durability, '"flush" or "fsync"');
+  checkPath(directory, "directory");
+  checkChoice(durability, "durability", ["flush", "fsync"]);
   if (!Number.isFinite(lockTimeoutMs) || lockTimeoutMs < 0)
     throw invalidOption("lockTimeoutMs", lockTimeoutMs, "a number of 0 or more");
-  const now = clock ?? (() => new Date());
   const driver = new JsonlDriver({
     directory: resolve(directory),
     durability,
     readOnly,
     salvage,
     lockTimeoutMs,
-    clock: now,
+    clock,
   });
-  return extend(createStore(driver, { clock: now }), driver);
+  return extend(createStore(driver), driver);
 }
 
 function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { FORMAT_VERSION } from "../../session/log/header.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
 import { readHeader } from "./log-header.ts";
 import {
   type FileStamp,
@@ -16,17 +17,10 @@ import {
 } from "./log-index.ts";
 import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { LogWriter } from "./log-writer.ts";
-import type { WriteOptions } from "./new-file.ts";
 import { type Places, placesOf } from "./places.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
-
-/** How session files are read and written. */
-export interface FileOptions extends WriteOptions {
-  /** Whether damaged ones are read as far as possible. */
-  readonly salvage: boolean;
-}
 
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
@@ -34,7 +28,7 @@ export interface FileOptions extends WriteOptions {
  */
 export class LogFile {
   readonly places: Places;
-  readonly #options: FileOptions;
+  readonly #options: JsonlSettings;
   #writer: LogWriter | null = null;
   #log: LogState | SalvagedLog | null = null;
   /** How the file looked when what is known was read; null while it must be read anew. */
@@ -47,7 +41,7 @@ export class LogFile {
   /** Whether a writer of this process holds the lock: then nobody else appends, and what is known is all there is. */
   held = false;
 
-  constructor(path: string, options: FileOptions) {
+  constructor(path: string, options: JsonlSettings) {
     this.places = placesOf(path);
     this.#options = options;
   }

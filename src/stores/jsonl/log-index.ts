@@ -11,16 +11,16 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
+import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
-import { EMPTY_PATH, type SessionHead } from "../../session/log/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
-import { decodeHead, decodePath, headState, settingsState, type EntryState, settingsIn } from "../rows/entry-state.ts";
 import type { Places } from "./places.ts";
 import { readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of the first line, or of the fold that made the head in it. */
-const FORMAT = 5;
+const FORMAT = 6;
 /** How many bytes a log grows by before its index is written anew. A shorter one has none, as to read it takes no longer. */
 export const INDEXED_BYTES_MIN: number = 64 * 1024;
 /** How many times as long as its index is the piece of log that comes before the next one: settings can make it long. */
@@ -55,7 +55,7 @@ export interface LogIdentity {
 export interface LogPoint {
   readonly end: Anchor;
   readonly head: SessionHead;
-  /** The settings that those of the head lead to. */
+  /** The settings of the head, and those that they lead to. */
   readonly settings: readonly SettingsNode[];
 }
 
@@ -67,9 +67,9 @@ interface IndexLine {
   /** A checksum of the log before the offset. */
   readonly tail: number;
   readonly log: readonly [headerCheck: number, ino: number, size: number, mtimeMs: number];
-  readonly leaf: string | null;
-  readonly head: EntryState;
-  readonly settings: readonly (readonly [seq: number, node: NonNullable<EntryState["settings"]>])[];
+  readonly head: Omit<SessionHead, "header">;
+  /** The settings that those of the head lead to. */
+  readonly earlier: readonly SettingsNode[];
 }
 
 /** How far an index reaches: the offset in the log, and the length of the line that tells. */
@@ -112,11 +112,9 @@ export function readIndex(
   const stamp = fstatSync(fd);
   // A file that was left at this size and has another time, or is shorter, was changed in place, wherever.
   if (stamp.size < rest.size || (stamp.size === rest.size && !sameStamp(rest, stamp))) return null;
-  const settings = line.settings.map(([seq, node]) => settingsIn({ at: "", settings: node }, seq));
-  const settingsAt = (seq: number): SettingsNode => settings.find((node) => node.seq === seq) as SettingsNode;
-  const path = decodePath(line.head, -1, settingsAt) ?? EMPTY_PATH;
-  const head = decodeHead(line.seq, line.head, { header, leafId: line.leaf, path, facts: line.head.facts });
-  return { point: { end: { seq: line.seq, offset: line.offset }, head, settings }, reach };
+  const { seq, offset, head, earlier } = freezeDeep(line);
+  const settings = head.path.settings === null ? [] : [head.path.settings, ...earlier];
+  return { point: { end: { seq, offset }, head: Object.freeze({ ...head, header }), settings }, reach };
 }
 
 /**
@@ -147,7 +145,7 @@ export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, r
 function formatLine(
   { headerCheck }: LogIdentity,
   fd: number,
-  { end, head, settings }: LogPoint,
+  { end, head: { header: _, ...head }, settings }: LogPoint,
   log: FileStamp,
 ): string {
   const line: IndexLine = {
@@ -155,9 +153,8 @@ function formatLine(
     ...end,
     tail: tailAt(fd, end.offset),
     log: [headerCheck, log.ino, log.size, log.mtimeMs],
-    leaf: head.leafId,
-    head: headState(head),
-    settings: settings.map((node) => [node.seq, settingsState(node)]),
+    head,
+    earlier: settings.slice(1),
   };
   return withChecksum(line);
 }

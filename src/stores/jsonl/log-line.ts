@@ -34,8 +34,9 @@ export function formatLine(entries: readonly Entry[]): string {
 
 /** The entries of a line, the first of them at position `seq`; or what is wrong with the line. */
 export function parseLine(line: RawLine, seq: number): Entry[] | string {
-  const entries = entriesIn(line, seq);
+  const entries = entriesIn(line);
   if (typeof entries === "string") return entries;
+  numbered(entries, seq);
   for (const [index, entry] of entries.entries()) {
     const problem = entryProblem(entry);
     if (problem !== null) return entries.length === 1 ? problem : `of entry ${index} of its list, ${problem}`;
@@ -44,20 +45,21 @@ export function parseLine(line: RawLine, seq: number): Entry[] | string {
 }
 
 /**
- * The same for a line that was folded before, whose entries need no check: in a process that has just started, checking them
- * takes longer than all else about reading them.
+ * The same without their positions, of a line that was folded before, whose entries need no check: in a process that has
+ * just started, checking them takes longer than all else about reading them.
  */
-export function entriesIn(line: RawLine, seq: number): Entry[] | string {
+export function entriesIn(line: RawLine): Entry[] | string {
   const value = parseJson(line);
   if (typeof value === "string") return value;
   const items: unknown[] = Array.isArray(value.json) ? value.json : [value.json];
   if (items.length === 0) return "it is an empty list";
-  for (let index = 0; index < items.length; index++) {
-    const item = items[index];
-    if (typeof item !== "object" || item === null) return "it is not an entry";
-    (item as { seq: number }).seq = seq + index;
-  }
+  if (!items.every((item) => typeof item === "object" && item !== null)) return "it is not an entry";
   return items as Entry[];
+}
+
+/** Gives entries that follow each other their positions. */
+export function numbered(entries: readonly Entry[], seq: number): void {
+  for (const [index, entry] of entries.entries()) (entry as { seq: number }).seq = seq + index;
 }
 
 /** The JSON value of a line, or what is wrong with it. */
@@ -77,12 +79,4 @@ export function entryProblem(item: unknown): string | null {
   const entry = item as { readonly [key: string]: unknown };
   if (entry.type === "lost") return `its type is ${show("lost")}, which is never stored`;
   return stampProblem(entry) ?? bodyProblem(entry);
-}
-
-/** How many entries a line holds, without looking at them where that is possible. */
-export function countEntries(line: RawLine): number | string {
-  if (line.bytes[0] === 0x7b) return 1;
-  const value = parseJson(line);
-  if (typeof value === "string") return value;
-  return Array.isArray(value.json) && value.json.length > 0 ? value.json.length : 1;
 }

@@ -7,11 +7,8 @@ import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } fr
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
-import { countEntries, entriesIn, parseLine, type RawLine } from "./log-line.ts";
+import { entriesIn, numbered, parseLine, type RawLine } from "./log-line.ts";
 import { countLines, readLines, readLinesBackward } from "./read-lines.ts";
-
-/** For how many reads it is remembered where the next one goes on. */
-const CONTINUATIONS_MAX = 64;
 
 /** What is known of a log does not fit its file any more: it must be loaded anew. */
 export class StaleView extends Error {}
@@ -20,8 +17,9 @@ export class StaleView extends Error {}
 export class WholeLogNeeded extends Error {}
 
 /**
- * What a log adds up to as far as it has been read. One that was read from its beginning finds entries by id and the paths
- * of nodes. One that was begun from the index has the head, and reads ranges.
+ * What a log adds up to as far as it has been read. One that was read from its beginning finds entries by id, the paths of
+ * nodes, and where in the file each entry stands. One that was begun from the index has the head, and reads from its
+ * beginning or its end on.
  */
 export class LogState {
   readonly identity: LogIdentity;
@@ -35,8 +33,6 @@ export class LogState {
   readonly #paths: (PathSummary | null)[] = [];
   /** Settings from before the start that later ones lead to. */
   readonly #settings: ReadonlyMap<number, SettingsNode>;
-  /** Where reads before the start go on, by the first position that is left; in reverse, by its negative. */
-  readonly #continuations = new Map<number, Anchor>();
   #head: SessionHead;
   #size: number;
 
@@ -103,21 +99,13 @@ export class LogState {
     this.#head = freezeDeep({ ...this.#head, ...fields });
   }
 
-  /** The entry of that id, or null. @throws {WholeLogNeeded} */
-  find(id: string): Entry | null {
+  /** The entry of that id, or undefined. @throws {WholeLogNeeded} */
+  find(id: string): StoredEntry | undefined {
     const seq = this.#seqOf(id);
-    if (seq === undefined) return null;
+    if (seq === undefined) return undefined;
     const [entry] = this.read({ after: seq - 1, before: seq + 1, limit: 1, reverse: false });
     if (entry?.id !== id) throw new StaleView("The log is not what it was.");
-    return entry;
-  }
-
-  /** The path of the node of that id; null for a fact, undefined when there is no such entry. @throws {WholeLogNeeded} */
-  pathOf(id: string | null): PathSummary | null | undefined {
-    if (id === null) return EMPTY_PATH;
-    if (id === this.#head.leafId) return this.#head.path;
-    const seq = this.#seqOf(id);
-    return seq === undefined ? undefined : this.#paths[seq - this.#start.seq];
+    return { entry, path: this.#paths[seq - this.#start.seq] ?? null };
   }
 
   /** What the `variables` node at a position holds. @throws {WholeLogNeeded} */
@@ -132,6 +120,7 @@ export class LogState {
    * moment to let others have a turn.
    *
    * @throws {StaleView} when another file is in the log's place.
+   * @throws {WholeLogNeeded}
    */
   read({ after, before, limit, reverse }: ReadRange): Generator<Entry | null, undefined> {
     const low = Math.max(0, after + 1);
@@ -139,14 +128,13 @@ export class LogState {
     const left = Math.min(limit, high - low);
     if (left <= 0) return nothing();
     const first = reverse ? this.#endOf(high) : this.#beginningOf(low);
-    const to = reverse ? this.identity.headerEnd : this.#endOf(high).offset;
+    const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(high, this.#start.seq)).offset;
     return this.#readEntries(openLog(this.identity), { low, high, left, reverse, first, to });
   }
 
   /** What of the log is its first entries, as many as `version` says. @throws {WholeLogNeeded} */
   upTo(version: number): LogPart {
     if (version === this.#head.version) return { offset: this.#size, rest: [] };
-    if (version > 0 && version < this.#start.seq) throw new WholeLogNeeded();
     const { seq, offset } = this.#beginningOf(version);
     const range = { after: seq - 1, before: version, limit: version - seq, reverse: false };
     return { offset, rest: [...this.read(range)].filter((entry) => entry !== null) };
@@ -159,17 +147,14 @@ export class LogState {
     try {
       for (const lines of groups) {
         for (const line of lines) {
-          const count = countEntries(line);
-          if (typeof count === "string") throw damageAt(this.identity, line, count);
-          const from = reverse ? seq - count : seq;
-          seq = reverse ? from : from + count;
-          if (from >= high || from + count <= low) continue;
-          const entries = entriesIn(line, from);
+          const entries = entriesIn(line);
           if (typeof entries === "string") throw damageAt(this.identity, line, entries);
+          const from = reverse ? seq - entries.length : seq;
+          seq = reverse ? from : from + entries.length;
+          numbered(entries, from);
           if (reverse) entries.reverse();
           for (const entry of entries) {
             if (entry.seq < low || entry.seq >= high) continue;
-            if (left === 1) this.#continueAt(entry.seq, line, { first: from, count, reverse });
             yield entry;
             if (--left === 0) return;
           }
@@ -182,39 +167,25 @@ export class LogState {
     throw new StaleView("The log is shorter than it was.");
   }
 
-  /** The place of the line that holds the entry at a position, or one before it. */
+  /** The place of the line that holds the entry at a position. @throws {WholeLogNeeded} */
   #beginningOf(seq: number): Anchor {
     const { seq: start } = this.#start;
-    if (seq < start) return this.#continuations.get(seq) ?? { seq: 0, offset: this.identity.headerEnd };
+    if (seq === 0) return { seq: 0, offset: this.identity.headerEnd };
+    if (seq < start) throw new WholeLogNeeded();
     const offset = this.#offsets[seq - start] as number;
     let first = seq;
     while (this.#offsets[first - 1 - start] === offset) first -= 1;
     return { seq: first, offset };
   }
 
-  /** The place after the line that holds the entry before a position, or a later one. */
+  /** The place after the line that holds the entry before a position. @throws {WholeLogNeeded} */
   #endOf(seq: number): Anchor {
     const { seq: start } = this.#start;
-    if (seq <= start) return this.#continuations.get(-seq) ?? this.#start;
+    if (seq === start) return this.#start;
+    if (seq < start) throw new WholeLogNeeded();
     let next = seq;
     while (next < this.#head.version && this.#offsets[next - start] === this.#offsets[seq - 1 - start]) next += 1;
     return { seq: next, offset: next === this.#head.version ? this.#size : (this.#offsets[next - start] as number) };
-  }
-
-  /** Remembers where a read goes on that ended with an entry of a line, as the next one often does. */
-  #continueAt(
-    seq: number,
-    { offset, length }: RawLine,
-    { first, count, reverse }: { readonly first: number; readonly count: number; readonly reverse: boolean },
-  ): void {
-    if (seq >= this.#start.seq) return;
-    const [oldest] = this.#continuations.keys();
-    if (this.#continuations.size === CONTINUATIONS_MAX) this.#continuations.delete(oldest as number);
-    // Where entries of the line are left, the next read begins with it again.
-    const whole = seq === (reverse ? first : first + count - 1);
-    const before = { seq: first, offset };
-    const after = { seq: first + count, offset: offset + length };
-    this.#continuations.set(reverse ? -seq : seq + 1, whole === reverse ? before : after);
   }
 
   #seqOf(id: string): number | undefined {
@@ -225,19 +196,22 @@ export class LogState {
 
   /** The path that a step with this entry leads to. */
   #pathAfter(head: SessionHead, entry: Entry, line: RawLine): PathSummary {
-    const pathOf = (id: string | null): PathSummary | null | undefined =>
-      id === head.leafId ? head.path : this.pathOf(id);
-    if (isNode(entry)) {
-      const parent = pathOf(entry.parentId);
-      if (parent) return stepPath(parent, entry, head.header, this.settingsAt);
-      const problem = parent === null ? "is a fact, not a node" : "does not stand before it";
-      throw damageAt(this.identity, line, `its parent ${show(entry.parentId)} ${problem}`);
-    }
-    if (entry.type !== "leaf") return EMPTY_PATH;
-    const target = pathOf(entry.targetId);
-    if (target) return target;
-    const problem = target === null ? "is a fact, not a node" : "does not stand before it";
-    throw damageAt(this.identity, line, `it moves the leaf to ${show(entry.targetId)}, which ${problem}`);
+    if (!isNode(entry) && entry.type !== "leaf") return EMPTY_PATH;
+    const id = entry.type === "leaf" ? entry.targetId : entry.parentId;
+    const path = this.#pathOf(id, head);
+    if (path && entry.type === "leaf") return path;
+    if (path && isNode(entry)) return stepPath(path, entry, head.header, this.settingsAt);
+    const what = entry.type === "leaf" ? `it moves the leaf to ${show(id)}, which` : `its parent ${show(id)}`;
+    const problem = path === null ? "is a fact, not a node" : "does not stand before it";
+    throw damageAt(this.identity, line, `${what} ${problem}`);
+  }
+
+  /** The path of the node of that id; null for a fact, undefined when there is no such entry. @throws {WholeLogNeeded} */
+  #pathOf(id: string | null, head: SessionHead): PathSummary | null | undefined {
+    if (id === null) return EMPTY_PATH;
+    if (id === head.leafId) return head.path;
+    const seq = this.#seqOf(id);
+    return seq === undefined ? undefined : this.#paths[seq - this.#start.seq];
   }
 }
 

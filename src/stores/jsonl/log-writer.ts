@@ -2,21 +2,23 @@ import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } f
 import { unlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
-import { type AppendPlan, type Found, planNow, type StoredEntry, type Wanted } from "../../session/log/append-plan.ts";
+import { type AppendPlan, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { FORMAT_VERSION } from "../../session/log/header.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
+import { lookInto } from "../memory/memory-log.ts";
 import { readToken } from "./file-leases.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
 import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
-import { type LogState, WholeLogNeeded } from "./log-state.ts";
-import { copyLog, putFile, setTime, type WriteOptions, writeAll, writeLines } from "./new-file.ts";
+import { WholeLogNeeded } from "./log-state.ts";
+import { copyLog, putFile, setTime, writeAll, writeLines } from "./new-file.ts";
 import type { Places } from "./places.ts";
 import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
@@ -32,7 +34,7 @@ interface WrittenAppend {
 export class LogWriter {
   readonly file: LogFile;
   readonly #sessionId: string;
-  readonly #options: WriteOptions;
+  readonly #options: JsonlSettings;
   readonly #turns: LockedTurns;
   /** The file, while its lock is held. */
   #fd: number | null = null;
@@ -40,7 +42,7 @@ export class LogWriter {
   /** Whether something may stand after the last whole line. */
   #torn = false;
 
-  constructor(file: LogFile, options: WriteOptions) {
+  constructor(file: LogFile, options: JsonlSettings) {
     const sessionId = file.head.header.id;
     this.file = file;
     this.#sessionId = sessionId;
@@ -163,7 +165,7 @@ export class LogWriter {
     try {
       const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(places.lease, now);
       const input = { head, drafts, options, leaseToken, now: now.toISOString() };
-      const { plan } = planNow(input, (wanted) => lookUp(state, wanted));
+      const { plan } = planNow(input, (wanted) => lookInto(state, wanted));
       if (plan.added.length === 0) return { plan, length: 0 };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
       return { plan, length: this.#writeLine(this.#lineOf(plan.added), now) };
@@ -252,13 +254,4 @@ export class LogWriter {
       `An append to session ${this.#sessionId} takes more than ${LINE_BYTES_MAX} bytes; append the entries in parts.`,
     );
   }
-}
-
-function lookUp(state: LogState, { ids, settings }: Wanted): Found {
-  const entries = new Map<string, StoredEntry>();
-  for (const id of ids) {
-    const entry = state.find(id);
-    if (entry !== null) entries.set(id, { entry, path: state.pathOf(id) ?? null });
-  }
-  return { entries, settings: new Map(settings.map((seq) => [seq, state.settingsAt(seq)])) };
 }

@@ -1,14 +1,14 @@
 import { join } from "node:path";
-import { type AppendPlan, planFirst } from "../../session/log/append-plan.ts";
+import { planFirst, type StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import { SessionCapacityError, SessionError, UnknownEntryError } from "../../session/errors.ts";
+import { UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
-import { isOpen } from "../../session/query.ts";
-import type { SettingsNode } from "../../session/log/settings.ts";
-import type { DriverForkOptions } from "../../session/store-driver.ts";
+import type { ForkOptions } from "../../session/store.ts";
+import { checkLimits, type MakeLimits } from "../complete/check-limits.ts";
+import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
 import { copyLog, putFile, writeLines } from "./new-file.ts";
@@ -25,17 +25,14 @@ export async function createSession(
   drafts: readonly CheckedDraft[],
   { maxOpenPerUser, path }: { readonly maxOpenPerUser?: number; readonly path?: string },
 ): Promise<SessionHead> {
-  await checkFree(files, header.id);
-  await checkOpen(files, header.userId, maxOpenPerUser);
+  checkFree(files, header.id);
+  await checkRoom(files, header, { maxOpenPerUser });
   const plan = planFirst(emptyHead(header), drafts, files.now().toISOString());
-  const entries = plan.added.map(({ entry }) => formatEntry(entry));
+  const lines = [JSON.stringify(presentHeader(header)), ...plan.added.map(({ entry }) => formatEntry(entry))];
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  const lines = [JSON.stringify(presentHeader(header)), ...entries];
   await putFile(target, (fd) => writeLines(fd, lines), { ...files.options, replaces: false });
-  if (path !== undefined) return (await files.live.open(target)).head;
-  const file = files.live.expect(target, header.id);
-  const offset = entries.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
-  file.adopt({ end: { seq: entries.length, offset }, head: plan.head, settings: settingsIn(plan) });
+  const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+  await file.refresh();
   return file.head;
 }
 
@@ -44,17 +41,16 @@ export async function forkSession(
   files: SessionFiles,
   sourceId: string,
   header: SessionHeader,
-  options: DriverForkOptions,
+  options: ForkOptions,
 ): Promise<SessionHead> {
   const source = await files.live.existing(sourceId);
   const last = await lastEntry(source, sourceId, options.at);
-  await checkFree(files, header.id);
-  await checkForks(files, sourceId, options.maxForks);
-  await checkOpen(files, header.userId, options.maxOpenPerUser);
+  checkFree(files, header.id);
   const version = last === null ? 0 : last.seq + 1;
   const part = await source.ask(() => source.state.upTo(version));
   const { state } = source;
   const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
+  await checkRoom(files, forked, options);
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
   await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
@@ -67,16 +63,6 @@ export async function forkSession(
     file.adopt({ end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
   } else await file.refresh();
   return file.head;
-}
-
-/** The settings on the path of a plan's leaf, the last first. */
-function settingsIn({ added, head }: AppendPlan): SettingsNode[] {
-  const nodes: SettingsNode[] = [];
-  for (let node = head.path.settings; node !== null; ) {
-    nodes.push(node);
-    node = node.before === null ? null : (added[node.before]?.path?.settings ?? null);
-  }
-  return nodes;
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
@@ -92,31 +78,18 @@ async function lastEntry(source: LogFile, sourceId: string, at: string | null | 
     for (const entry of await source.ask((log) => log.read(range))) return entry;
     return null;
   }
-  const entry = await source.ask((log) => log.find(at));
-  if (entry === null) throw new UnknownEntryError(sourceId, at);
-  return entry;
+  const found = await source.ask<StoredEntry | undefined>((log) => log.find(at));
+  if (found === undefined) throw new UnknownEntryError(sourceId, at);
+  return found.entry;
 }
 
-async function checkFree(files: SessionFiles, id: string): Promise<void> {
-  const { generation } = files.lock;
-  if (!files.live.has(id, generation) && !files.trash.has(id, generation)) return;
-  throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+function checkFree({ live, trash, lock: { generation } }: SessionFiles, id: string): void {
+  if (live.has(id, generation) || trash.has(id, generation)) throw sessionExists(id);
 }
 
-/** Call it under the directory's lock. @throws {SessionCapacityError} when a user has that many open sessions. */
-export async function checkOpen(files: SessionFiles, userId: string | null, limit: number | undefined): Promise<void> {
-  if (limit === undefined || userId === null) return;
-  const open = await count(files, (head) => head.header.userId === userId && isOpen(head));
-  if (open >= limit) throw new SessionCapacityError("open sessions of a user", limit);
-}
-
-async function checkForks(files: SessionFiles, sourceId: string, limit: number | undefined): Promise<void> {
-  if (limit === undefined) return;
-  const forks = await count(files, ({ header }) => header.forkedFrom?.sessionId === sourceId);
-  if (forks >= limit) throw new SessionCapacityError("forks of a session", limit);
-}
-
-async function count(files: SessionFiles, counts: (head: SessionHead) => boolean): Promise<number> {
-  const listed = await files.live.list();
-  return listed.filter(({ head }) => head !== null && counts(head)).length;
+/** Call it under the directory's lock. @throws {SessionCapacityError} when there are as many sessions as there may be. */
+export async function checkRoom(files: SessionFiles, header: SessionHeader, limits: MakeLimits): Promise<void> {
+  if ((limits.maxForks ?? limits.maxOpenPerUser) === undefined) return;
+  const { sessions } = await files.scan(false);
+  checkLimits(() => sessions.map(({ head }) => head), header, limits);
 }

@@ -1,11 +1,12 @@
 import { closeSync, existsSync, fsync, futimesSync, openSync, writeSync } from "node:fs";
-import { link, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogIdentity } from "./log-index.ts";
 import { formatLine } from "./log-line.ts";
 import { type LogPart, openLog } from "./log-state.ts";
@@ -17,13 +18,6 @@ const PIECE_BYTES = 1024 * 1024;
 /** How old something half made must be to belong to nobody. */
 const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
-/** How a store writes. */
-export interface WriteOptions {
-  readonly durability: "flush" | "fsync";
-  readonly lockTimeoutMs: number;
-  readonly clock: () => Date;
-}
-
 /**
  * Makes a file that is there with all its content, or not at all: in place of another, under that file's lock, or, under the
  * directory's, never so.
@@ -33,7 +27,7 @@ export interface WriteOptions {
 export async function putFile(
   path: string,
   write: (fd: number) => Promise<void>,
-  options: WriteOptions & { readonly replaces: boolean },
+  options: Pick<JsonlSettings, "durability" | "clock"> & { readonly replaces: boolean },
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
@@ -45,23 +39,14 @@ export async function putFile(
     } finally {
       closeSync(fd);
     }
-    await (options.replaces ? rename : publish)(temporary, path);
+    if (!options.replaces && existsSync(path))
+      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`);
+    await rename(temporary, path);
     if (options.durability === "fsync") await syncDirectoryOf(path);
   } catch (cause) {
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
   } finally {
     await unlink(temporary).catch(() => {});
-  }
-}
-
-async function publish(temporary: string, path: string): Promise<void> {
-  try {
-    await link(temporary, path);
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "EEXIST" || existsSync(path))
-      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`, { cause });
-    // Where a file cannot have two names, the directory's lock keeps others from making the same one now.
-    await rename(temporary, path);
   }
 }
 

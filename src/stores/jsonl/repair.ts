@@ -71,8 +71,7 @@ async function rewrite(path: string, log: SalvagedLog): Promise<void> {
   const all = { after: -1, before: log.head.version, limit: log.head.version, reverse: false };
   const entries = [...log.read(all)].map((entry) => formatEntry(stored(entry)));
   const write = (fd: number): Promise<void> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
-  const options = { durability: "fsync", lockTimeoutMs: LOCK_TIMEOUT_MS, clock: () => new Date() } as const;
-  await putFile(path, write, { ...options, replaces: true });
+  await putFile(path, write, { durability: "fsync", clock: () => new Date(), replaces: true });
 }
 
 function stored(entry: Entry): Entry {

@@ -14,7 +14,6 @@ import {
 import { createHeader, type SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
-import type { ReadRange } from "../../session/store-driver.ts";
 import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
@@ -38,10 +37,9 @@ export interface Damage {
  * A damaged log as far as it can be read, with a `lost` node in the place of each entry that cannot be read or cannot stand
  * where it does, chained where its neighbours say it was.
  */
-export class SalvagedLog {
+export class SalvagedLog extends MemoryLog {
   readonly damage: Damage[];
   #head: SessionHead;
-  readonly #log = new MemoryLog();
   readonly #updatedAt: string;
   /** The ids of all entries that can be read, and of lost ones that are sure of theirs. */
   readonly #allIds: ReadonlySet<string>;
@@ -55,6 +53,7 @@ export class SalvagedLog {
     items: readonly RecoveredItem[],
     { damage, updatedAt }: { readonly damage: readonly Damage[]; readonly updatedAt: string },
   ) {
+    super();
     this.damage = [...damage];
     this.#head = emptyHead(header);
     this.#updatedAt = updatedAt;
@@ -69,20 +68,8 @@ export class SalvagedLog {
     return this.#head;
   }
 
-  find(id: string): Entry | null {
-    return this.#log.find(id)?.entry ?? null;
-  }
-
-  pathOf(id: string | null): PathSummary | null {
-    return id === null ? EMPTY_PATH : (this.#log.find(id)?.path ?? null);
-  }
-
-  settingsAt(seq: number): SettingsNode {
-    return this.#log.settingsAt(seq);
-  }
-
-  read(range: ReadRange): Generator<Entry, undefined> {
-    return this.#log.read(range);
+  #pathOf(id: string | null): PathSummary | null {
+    return id === null ? EMPTY_PATH : (this.find(id)?.path ?? null);
   }
 
   #add(item: RecoveredItem, id: string | null): void {
@@ -92,7 +79,7 @@ export class SalvagedLog {
       this.#addLost(item, item.reason, id, item.parentId);
       return;
     }
-    if (this.find(entry.id) !== null) {
+    if (this.find(entry.id) !== undefined) {
       this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
       return;
     }
@@ -105,11 +92,11 @@ export class SalvagedLog {
   /** What keeps a readable entry from standing where it does. A parent that is nowhere is put before it. */
   #placeProblem(item: RecoveredItem, entry: Entry): string | null {
     if (entry.type === "leaf") {
-      const known = this.pathOf(entry.targetId) !== null;
+      const known = this.#pathOf(entry.targetId) !== null;
       return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;
     }
-    if (!isNode(entry) || entry.parentId === null || this.pathOf(entry.parentId) !== null) return null;
-    if (this.find(entry.parentId) !== null) return `its parent ${show(entry.parentId)} is a fact, not a node`;
+    if (!isNode(entry) || entry.parentId === null || this.#pathOf(entry.parentId) !== null) return null;
+    if (this.find(entry.parentId) !== undefined) return `its parent ${show(entry.parentId)} is a fact, not a node`;
     const reason = `its parent ${show(entry.parentId)} does not stand before it`;
     if (this.#allIds.has(entry.parentId)) return reason;
     this.#addLost({ ...item, length: 0 }, reason, entry.parentId, undefined);
@@ -122,8 +109,8 @@ export class SalvagedLog {
     id: string | null,
     parentId: string | null | undefined,
   ): void {
-    const known = parentId !== undefined && this.pathOf(parentId) !== null;
-    const entryId = id !== null && this.find(id) === null ? id : this.#freeId(`lost-${line}`);
+    const known = parentId !== undefined && this.#pathOf(parentId) !== null;
+    const entryId = id !== null && this.find(id) === undefined ? id : this.#freeId(`lost-${line}`);
     const stamp = { id: entryId, timestamp: this.#time, seq: 0 };
     this.#push({ type: "lost", ...stamp, parentId: known ? parentId : this.#head.leafId, reason });
     this.#leafIsUnsure = true;
@@ -132,7 +119,7 @@ export class SalvagedLog {
 
   /** Moves the leaf to where an entry after a lost one says it was. */
   #followLeaf({ line }: RecoveredItem, { parentId: targetId }: Entry): void {
-    if (this.pathOf(targetId) === null) return;
+    if (this.#pathOf(targetId) === null) return;
     this.#leafIsUnsure = false;
     const parentId = this.#head.leafId;
     if (targetId === parentId) return;
@@ -142,17 +129,17 @@ export class SalvagedLog {
 
   #push(entry: Entry): void {
     (entry as { seq: number }).seq = this.#head.version;
-    const parent = this.pathOf(entry.parentId) ?? EMPTY_PATH;
+    const parent = this.#pathOf(entry.parentId) ?? EMPTY_PATH;
     const settingsAt = (seq: number): SettingsNode => this.settingsAt(seq);
     const path = isNode(entry) ? stepPath(parent, entry, this.#head.header, settingsAt) : null;
-    const target = entry.type === "leaf" ? this.pathOf(entry.targetId) : null;
+    const target = entry.type === "leaf" ? this.#pathOf(entry.targetId) : null;
     this.#head = stepHead(this.#head, entry, path ?? target ?? EMPTY_PATH, this.#updatedAt);
-    this.#log.add([{ entry, path, head: this.#head }]);
+    this.add([{ entry, path, head: this.#head }]);
   }
 
   #freeId(wanted: string): string {
     let id = wanted;
-    for (let count = 2; this.find(id) !== null || this.#allIds.has(id); count++) id = `${wanted}-${count}`;
+    for (let count = 2; this.find(id) !== undefined || this.#allIds.has(id); count++) id = `${wanted}-${count}`;
     return id;
   }
 }

@@ -3,7 +3,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { DamagedSession } from "../../session/store.ts";
-import { type FileOptions, LogFile } from "./log-file.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
+import { LogFile } from "./log-file.ts";
 import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";
 import { giveTurn } from "./read-lines.ts";
 import { ifThere } from "./store-failure.ts";
@@ -23,7 +24,7 @@ export interface ListedFile {
 /** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
 export class SessionDirectory {
   readonly path: string;
-  readonly #options: FileOptions;
+  readonly #options: JsonlSettings;
   readonly #files = new Map<string, LogFile>();
   /** Files whose names do not say whose they are. */
   readonly #unnamed = new Set<LogFile>();
@@ -33,7 +34,7 @@ export class SessionDirectory {
   readonly #warm = new Set<LogFile>();
   #scannedIn = -1;
 
-  constructor(path: string, options: FileOptions) {
+  constructor(path: string, options: JsonlSettings) {
     this.path = path;
     this.#options = options;
   }

@@ -1,31 +1,22 @@
 import { join } from "node:path";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/log/fold.ts";
-import { matchesQuery, pageOfHeads } from "../../session/query.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
-import type { DamagedSession, SessionPage, SessionQuery } from "../../session/store.ts";
+import type { ScannedSessions } from "../complete/scanned-listing.ts";
 import { readLease } from "./file-leases.ts";
+import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedTurns } from "./locked-turns.ts";
-import type { FileOptions, LogFile } from "./log-file.ts";
+import type { LogFile } from "./log-file.ts";
 import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
 import { SessionDirectory } from "./session-directory.ts";
 
-/** How a directory of session files is kept. */
-export interface SessionFilesOptions extends FileOptions {
-  /** An absolute path. */
-  readonly directory: string;
-  readonly readOnly: boolean;
-}
-
 /** What the parts of a store of files share: the directory, its trash and its lock. */
 export class SessionFiles {
-  readonly options: SessionFilesOptions;
+  readonly options: JsonlSettings;
   readonly live: SessionDirectory;
   readonly trash: SessionDirectory;
   /** Lets one caller at a time, of all processes, change which sessions the directory has. */
   readonly lock: LockedTurns;
 
-  constructor(options: SessionFilesOptions) {
+  constructor(options: JsonlSettings) {
     const { directory, lockTimeoutMs } = options;
     this.options = options;
     this.live = new SessionDirectory(directory, options);
@@ -69,27 +60,14 @@ export class SessionFiles {
     await file.close();
   }
 
-  /** One page of the sessions that a query asks for. Files that cannot be read are on the first page. */
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    const { heads, damaged } = await this.find(query);
-    // Of a file that cannot be read nobody knows whose it is, so it is not shown to one user among many.
-    const shown = after === null && query.userId === undefined ? damaged : [];
-    return { items: pageOfHeads(heads, limit, after), damaged: shown };
-  }
-
-  /** All the sessions that a query asks for, and the files that cannot be read. */
-  async find(query: SessionQuery): Promise<{ heads: SessionHead[]; damaged: DamagedSession[] }> {
-    const listed = await (query.deleted === true ? this.trash : this.live).list();
-    const running = query.runs === "running";
-    // Who has a session is asked below, and only of those that are left.
-    const asked = { ...query, isHeld: () => running };
-    const asksHolder = running || query.runs === "interrupted";
-    const heads = listed.flatMap(({ head, file }) => {
-      if (head === null || !matchesQuery(head, asked)) return [];
-      const held = asksHolder && readLease(file.places.lease, head.header.id, this.now()) !== null;
-      return held === running ? [head] : [];
+  /** All sessions, live or deleted, and the files that cannot be read. */
+  async scan(deleted: boolean): Promise<ScannedSessions> {
+    const listed = await (deleted ? this.trash : this.live).list();
+    const sessions = listed.flatMap(({ head, file }) => {
+      if (head === null) return [];
+      return { head, isHeld: () => readLease(file.places.lease, this.now()) !== null };
     });
-    return { heads, damaged: listed.flatMap(({ damaged }) => damaged ?? []) };
+    return { sessions, damaged: listed.flatMap(({ damaged }) => damaged ?? []) };
   }
 
   async close(): Promise<void> {

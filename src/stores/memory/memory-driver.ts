@@ -1,46 +1,36 @@
-import { sameJson } from "../../internal/json.ts";
-import {
-  type AppendPlan,
-  type Found,
-  planFirst,
-  planNow,
-  type StoredEntry,
-  type Wanted,
-} from "../../session/log/append-plan.ts";
+import { type AppendPlan, planFirst, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import {
-  SessionCapacityError,
-  SessionError,
-  SessionNotFoundError,
-  show,
-  UnknownEntryError,
-} from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
+import { SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import { idleSince, isOpen, matchesQuery, pageOfHeads } from "../../session/query.ts";
+import { isOpen } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
-  DriverForkOptions,
+  CheckpointTable,
   DriverPurge,
-  ListPosition,
   ReadRange,
+  SessionListing,
   StoreDriver,
 } from "../../session/store-driver.ts";
 import type {
   AppendOptions,
   AppendResult,
+  ForkOptions,
   Checkpoint,
-  SessionPage,
-  SessionQuery,
   StoreCapabilities,
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
+import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
+import { checkLimits } from "../complete/check-limits.ts";
 import { planAgain } from "../complete/plan-again.ts";
+import { ProcessLeases } from "../complete/process-leases.ts";
+import { ScannedListing } from "../complete/scanned-listing.ts";
+import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { MemoryLog } from "./memory-log.ts";
+import { lookInto, MemoryLog } from "./memory-log.ts";
 
 /** One session as it is kept. */
 interface MemorySession {
@@ -73,6 +63,28 @@ export class MemoryDriver implements StoreDriver {
       }
     },
   };
+  readonly listing: SessionListing = new ScannedListing(async (deleted) => {
+    const sessions = this.#heads(deleted).map((head) => ({
+      head,
+      isHeld: () => this.leases.tokenOf(head.header.id) !== null,
+    }));
+    return { sessions, damaged: [] };
+  });
+  readonly checkpoints: CheckpointTable = {
+    save: async (checkpoint) => {
+      this.#existing(checkpoint.sessionId);
+      const stored = this.#checkpoints.get(checkpoint.id);
+      if (stored !== undefined) checkCheckpointId(stored, checkpoint);
+      this.#checkpoints.set(checkpoint.id, checkpoint);
+    },
+    load: async (id) => this.#checkpoint(id),
+    list: async (sessionId) =>
+      this.#live(sessionId) === undefined
+        ? []
+        : this.#checkpointsOf(sessionId).sort((a, b) => compare(a.createdAt, b.createdAt)),
+    delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
+  };
+  readonly leases: ProcessLeases;
   readonly #clock: () => Date;
   /** Deleted ones included. */
   readonly #sessions = new Map<string, MemorySession>();
@@ -81,6 +93,7 @@ export class MemoryDriver implements StoreDriver {
 
   constructor(clock: () => Date) {
     this.#clock = clock;
+    this.leases = new ProcessLeases(clock);
   }
 
   async create(
@@ -89,7 +102,7 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#checkFree(header.id);
-    this.#checkOpen(header.userId, options.maxOpenPerUser);
+    checkLimits(() => this.#heads(false), header, options);
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
@@ -101,7 +114,10 @@ export class MemoryDriver implements StoreDriver {
   async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const session = this.#existing(sessionId);
     const { head, log } = session;
-    const { plan } = planNow({ head, drafts, options, now: this.#now() }, (wanted) => look(log, wanted));
+    const leaseToken = this.leases.tokenOf(sessionId);
+    const { plan } = planNow({ head, drafts, options, leaseToken, now: this.#now() }, (wanted) =>
+      lookInto(log, wanted),
+    );
     log.add(plan.added);
     session.head = freezeDeep(plan.head);
     return { version: plan.head.version, entries: plan.entries, head: plan.head };
@@ -116,12 +132,9 @@ export class MemoryDriver implements StoreDriver {
     yield* session?.log.read(range) ?? [];
   }
 
-  async getEntry(sessionId: string, entryId: string): Promise<Entry | null> {
-    return this.#live(sessionId)?.log.find(entryId)?.entry ?? null;
-  }
-
-  async path(sessionId: string, entryId: string): Promise<PathSummary | null> {
-    return freezeDeep(this.#live(sessionId)?.log.find(entryId)?.path ?? null);
+  async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
+    const { entry, path = null } = this.#live(sessionId)?.log.find(entryId) ?? {};
+    return entry === undefined ? null : { entry, path: freezeDeep(path) };
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
@@ -129,17 +142,14 @@ export class MemoryDriver implements StoreDriver {
     return readSettings(last, async (seq) => log.settingsAt(seq));
   }
 
-  async fork(sourceId: string, header: SessionHeader, options: DriverForkOptions): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
     const { log, head } = this.#existing(sourceId);
-    const { at, maxForks, maxOpenPerUser } = options;
+    const { at } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#checkFree(header.id);
-    const isFork = ({ header: { forkedFrom } }: SessionHead): boolean => forkedFrom?.sessionId === sourceId;
-    if (maxForks !== undefined && this.#heads({}).filter(isFork).length >= maxForks)
-      throw new SessionCapacityError("forks of a session", maxForks);
-    this.#checkOpen(header.userId, maxOpenPerUser);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
+    checkLimits(() => this.#heads(false), forked, options);
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -151,25 +161,18 @@ export class MemoryDriver implements StoreDriver {
     return this.#add(next, log.fork(version));
   }
 
-  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<Omit<SessionPage, "next">> {
-    return { items: pageOfHeads(this.#heads(query), limit, after), damaged: [] };
-  }
-
-  async count(query: SessionQuery): Promise<number> {
-    return this.#heads(query).length;
-  }
-
   async delete(sessionId: string): Promise<boolean> {
     const session = this.#live(sessionId);
     if (session === undefined) return false;
     session.deletedAt = this.#now();
+    this.leases.drop(sessionId);
     return true;
   }
 
-  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
+  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = this.#deleted(sessionId);
     if (session === undefined) return false;
-    if (isOpen(session.head)) this.#checkOpen(session.head.header.userId, maxOpenPerUser);
+    if (isOpen(session.head)) checkLimits(() => this.#heads(false), session.head.header, options);
     session.deletedAt = null;
     return true;
   }
@@ -188,36 +191,6 @@ export class MemoryDriver implements StoreDriver {
       for (const { id } of this.#checkpointsOf(head.header.id)) this.#checkpoints.delete(id);
     }
     return purged.length;
-  }
-
-  async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    this.#existing(checkpoint.sessionId);
-    const stored = this.#checkpoints.get(checkpoint.id);
-    if (stored !== undefined && !sameJson(stored, checkpoint)) {
-      throw new SessionError(
-        "CHECKPOINT_EXISTS",
-        `There is already a checkpoint ${show(checkpoint.id)} with other content; use another id.`,
-      );
-    }
-    this.#checkpoints.set(checkpoint.id, checkpoint);
-  }
-
-  async loadCheckpoint(id: string): Promise<Checkpoint | null> {
-    const checkpoint = this.#checkpoints.get(id);
-    return checkpoint === undefined || this.#live(checkpoint.sessionId) === undefined ? null : checkpoint;
-  }
-
-  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    if (this.#live(sessionId) === undefined) return [];
-    return this.#checkpointsOf(sessionId).sort((a, b) => compare(a.createdAt, b.createdAt));
-  }
-
-  async deleteCheckpoint(id: string): Promise<boolean> {
-    return (await this.loadCheckpoint(id)) !== null && this.#checkpoints.delete(id);
-  }
-
-  async listExpired(before: string, limit: number): Promise<SessionHead[]> {
-    return idleSince(this.#heads({}), before).slice(0, limit);
   }
 
   async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
@@ -240,21 +213,17 @@ export class MemoryDriver implements StoreDriver {
 
   /** @throws {SessionError} `SESSION_EXISTS` when a session has that id, also a deleted one. */
   #checkFree(id: string): void {
-    if (this.#sessions.has(id))
-      throw new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
+    if (this.#sessions.has(id)) throw sessionExists(id);
   }
 
-  #checkOpen(userId: string | null, limit: number | undefined): void {
-    if (limit === undefined || userId === null || this.#heads({ userId }).filter(isOpen).length < limit) return;
-    throw new SessionCapacityError("open sessions of a user", limit);
+  #heads(deleted: boolean): SessionHead[] {
+    const all = [...this.#sessions.values()].filter(({ deletedAt }) => (deletedAt !== null) === deleted);
+    return all.map(({ head }) => head);
   }
 
-  /** All that a query asks for. */
-  #heads(query: SessionQuery): SessionHead[] {
-    const all = [...this.#sessions.values()].filter(
-      ({ deletedAt }) => (deletedAt !== null) === (query.deleted === true),
-    );
-    return all.map(({ head }) => head).filter((head) => matchesQuery(head, query));
+  #checkpoint(id: string): Checkpoint | null {
+    const checkpoint = this.#checkpoints.get(id);
+    return checkpoint === undefined || this.#live(checkpoint.sessionId) === undefined ? null : checkpoint;
   }
 
   /** In the order that they were saved in. */
@@ -287,15 +256,6 @@ function logOf({ added }: AppendPlan): MemoryLog {
   const log = new MemoryLog();
   log.add(added);
   return log;
-}
-
-function look(log: MemoryLog, { ids, settings }: Wanted): Found {
-  const entries = new Map<string, StoredEntry>();
-  for (const id of ids) {
-    const stored = log.find(id);
-    if (stored !== undefined) entries.set(id, stored);
-  }
-  return { entries, settings: new Map(settings.map((seq) => [seq, log.settingsAt(seq)])) };
 }
 
 function positionOf(log: MemoryLog, sessionId: string, entryId: string): number {

@@ -1,4 +1,4 @@
-import type { AddedEntry } from "../../session/log/append-plan.ts";
+import type { AddedEntry, Found, StoredEntry, Wanted } from "../../session/log/append-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
@@ -66,4 +66,19 @@ export class MemoryLog {
   clear(): void {
     this.#entries = [];
   }
+}
+
+/** What a plan wants to know of a log that answers at once. */
+export function lookInto(log: LogEntries, { ids, settings }: Wanted): Found {
+  const entries = new Map<string, StoredEntry>();
+  for (const id of ids) {
+    const stored = log.find(id);
+    if (stored !== undefined) entries.set(id, stored);
+  }
+  return { entries, settings: new Map(settings.map((seq) => [seq, log.settingsAt(seq)])) };
+}
+
+interface LogEntries {
+  find(id: string): StoredEntry | undefined;
+  settingsAt(seq: number): SettingsNode;
 }

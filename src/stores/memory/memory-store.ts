@@ -11,5 +11,5 @@ export interface MemoryStoreOptions {
 /** Opens a store that keeps its sessions in this process, for tests and for runs that need not be kept. */
 export function openMemoryStore(options: MemoryStoreOptions = {}): SessionStore {
   const { clock = () => new Date() } = options;
-  return createStore(new MemoryDriver(clock), { clock });
+  return createStore(new MemoryDriver(clock));
 }

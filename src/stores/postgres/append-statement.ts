@@ -30,17 +30,13 @@ export function appendStatement({ schema, channel }: PostgresHandle, listed: boo
       RETURNING session_key, ${notifyIfWatched(channel)}
     )${listed ? runs : ""}
     INSERT INTO ${schema}.entries (session_key, seq, id, state, body)
-    SELECT session_key, new.* FROM grown
-    CROSS JOIN json_to_recordset($6::text::json) AS new (seq bigint, id text, state text, body jsonb)`;
+    SELECT session_key, seq, id, state, body::jsonb FROM grown
+    CROSS JOIN json_to_recordset($6::text::json) AS new (seq bigint, id text, state text, body text)`;
 }
 
 /** Rows as they are bound to a statement. */
 export function recordsOf(rows: readonly StoredRow[]): string {
-  const records = rows.map(
-    ({ seq, id, state, body }) =>
-      `{"seq":${seq},"id":${JSON.stringify(id)},"state":${JSON.stringify(state)},"body":${toJsonb(body)}}`,
-  );
-  return `[${records.join(",")}]`;
+  return JSON.stringify(rows.map(({ seq, id, state, body }) => ({ seq, id, state, body: toJsonb(body) })));
 }
 
 /** Rows in parts that one statement can take. */

@@ -1,6 +1,5 @@
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
-import type { LeaseInfo } from "../../session/store.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqlRunner } from "../sql/sql-database.ts";
 import { DATABASE_NOW_MS, type PostgresHandle } from "./postgres-handle.ts";
@@ -37,7 +36,7 @@ export class LeaseColumns implements LeaseTable {
     return this.#clock?.().getTime() ?? null;
   }
 
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     const { schema } = this.#handle;
     for (let attempt = 1; attempt <= ACQUIRE_ATTEMPTS_MAX; attempt++) {
       const [taken] = await this.#handle.write<LeaseRow>(
@@ -47,7 +46,7 @@ export class LeaseColumns implements LeaseTable {
          RETURNING ${COLUMNS}`,
         [sessionId, runId, ttlMs, this.nowMs()],
       );
-      if (taken !== undefined) return infoOf(sessionId, taken);
+      if (taken !== undefined) return leaseOf(taken);
       const held = await this.#lookAt(sessionId);
       if (held === undefined) throw new SessionNotFoundError(sessionId);
       if (held.run !== null) throw new SessionBusyError(sessionId, `run ${held.run}`);
@@ -55,14 +54,14 @@ export class LeaseColumns implements LeaseTable {
     throw new SessionError("SESSION_BUSY", `The lease of session ${sessionId} changes hands too fast; try again.`);
   }
 
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
     const [row] = await this.#handle.write<LeaseRow>(
       `UPDATE ${this.#handle.schema}.heads SET lease_until_ms = ${now("$4")} + $3::bigint
        WHERE session_key = ${this.#key} AND lease_token = $2 AND ${leaseIsLive("$4")}
        RETURNING ${COLUMNS}`,
       [sessionId, token, ttlMs, this.nowMs()],
     );
-    return row === undefined ? null : timeOf(row);
+    return row === undefined ? null : Number(row.until);
   }
 
   async release(sessionId: string, token: number): Promise<void> {
@@ -73,9 +72,9 @@ export class LeaseColumns implements LeaseTable {
     );
   }
 
-  async current(sessionId: string): Promise<LeaseInfo | null> {
+  async current(sessionId: string): Promise<StoredLease | null> {
     const row = await this.#lookAt(sessionId);
-    return row === undefined || row.run === null ? null : infoOf(sessionId, row);
+    return row === undefined || row.run === null ? null : leaseOf(row);
   }
 
   /** The token of a session's live lease, or null. */
@@ -116,10 +115,6 @@ function now(given: string): string {
   return `coalesce(${given}::bigint, ${DATABASE_NOW_MS})`;
 }
 
-function timeOf({ until }: LeaseRow): string {
-  return new Date(Number(until)).toISOString();
-}
-
-function infoOf(sessionId: string, row: LeaseRow): LeaseInfo {
-  return { sessionId, runId: row.run as string, token: Number(row.token), expiresAt: timeOf(row) };
+function leaseOf({ run, token, until }: LeaseRow): StoredLease {
+  return { runId: run as string, token: Number(token), untilMs: Number(until) };
 }

@@ -38,10 +38,7 @@ export class Listing implements SqlListing {
     const { sql, values } = this.#filterOf(query);
     const where = (column: string): string => (after === null ? sql : `${sql} AND (${column}, id) < (?, ?)`);
     const bound = after === null ? values : [...values, after.modifiedAt, after.id];
-    if (query.deleted !== true) return this.#page("listed_at", "modified_at", "DESC", { where, values: bound, limit });
-    const rows = `SELECT ${SESSION_COLUMNS}, 0 AS behind FROM ${sessionsIn(this.#handle.schema)}
-      WHERE ${where("modified_at")} ORDER BY modified_at DESC, id DESC LIMIT ?`;
-    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...bound, limit]));
+    return this.#page("listed_at", "modified_at", "DESC", { where, values: bound, limit });
   }
 
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {

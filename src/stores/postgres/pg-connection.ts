@@ -174,16 +174,9 @@ function takeFrom(pool: PgPool): Promise<TakenClient> {
   });
 }
 
-const names = new Map<string, string>();
-
 /** A name for a prepared statement, the same for the same text. */
 function nameOf(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) {
-    name = `skein_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
-    names.set(text, name);
-  }
-  return name;
+  return `skein_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
 function hasQuery(value: unknown): boolean {

@@ -41,7 +41,7 @@ const LOST_CODES: ReadonlySet<string> = new Set([
 const LOST_WORDS = /^(?:Connection terminated|Client has encountered a connection error|Client was closed)/;
 const LOST_STATES: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "08000", "08003", "08006"]);
 const READ_ONLY_STATE = "25006";
-const RETRY_STATES: ReadonlySet<string> = new Set(["40001", "40P01"]);
+const RETRY_STATES = ["40001", "40P01"];
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
 export function postgresFailure(error: unknown, place: string): unknown {
@@ -67,9 +67,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 /** Whether the database undid a transaction only because another one was in its way. */
 export function isRetryable(error: unknown): boolean {
-  return (
-    error instanceof Error && RETRY_STATES.has(codeOf(error instanceof SessionError ? (error.cause as Error) : error))
-  );
+  return hasState(error, ...RETRY_STATES);
 }
 
 /** Whether an error is that of a state of SQL. */

@@ -1,12 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { MakeLimits } from "../complete/check-limits.ts";
+import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -47,6 +47,7 @@ interface WantedRows {
  */
 export class PostgresPort implements SqlPort<LoadedSession> {
   readonly checksIds = true;
+  readonly place: string;
   readonly runner: Transaction;
   readonly #parts: PortParts;
   readonly #handle: PostgresHandle;
@@ -56,11 +57,12 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   constructor(parts: PortParts, transaction: Transaction | null = null) {
     this.#parts = parts;
     this.#handle = parts.handle;
+    this.place = `PostgreSQL database ${parts.handle.place}`;
     this.#transaction = transaction;
     this.runner = transaction ?? parts.handle;
   }
 
-  async load(sessionId: string, _known?: LoadedSession, deleted = false): Promise<LoadedSession | null> {
+  async load(sessionId: string, deleted = false): Promise<LoadedSession | null> {
     // A purge must wait until a fork can be seen, and an append until the one before is.
     const lock = this.#transaction === null ? "" : "FOR NO KEY UPDATE";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)} WHERE id = $1 AND (${IS_LIVE}) <> ${deleted} ${lock}`;
@@ -186,13 +188,6 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return { ...place, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };
   }
 
-  missing(seq: number): SessionError {
-    return new SessionError(
-      "STORE_FAILED",
-      `The PostgreSQL database ${this.#handle.place} misses entry ${seq} of a session; it was purged just now, or the database is damaged.`,
-    );
-  }
-
   async #readWanted(): Promise<ReadonlyMap<string, StateRow>> {
     const { keys } = this.#wanted as WantedRows;
     this.#wanted = null;
@@ -218,8 +213,8 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     for (const batch of batches) {
       await this.runner.change(
         `INSERT INTO ${this.#handle.schema}.entries (session_key, seq, id, state, body)
-         SELECT $1, seq, id, state, body
-         FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body jsonb)`,
+         SELECT $1, seq, id, state, body::jsonb
+         FROM json_to_recordset($2::text::json) AS new (seq bigint, id text, state text, body text)`,
         [key, recordsOf(batch)],
       );
     }

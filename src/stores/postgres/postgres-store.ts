@@ -1,7 +1,7 @@
-import { SessionError, show } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { checkCount } from "../complete/valid-arguments.ts";
+import { checkChoice, checkClock, checkCount, checkOptions, invalidOption } from "../complete/valid-arguments.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
 import { isPgClient, isPgPool, type PgClient, PgConnection, type PgPool } from "./pg-connection.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
@@ -40,11 +40,11 @@ const CONNECTIONS_MAX = 1000;
  * `READ_ONLY` for a database without the schema that may only be read, `STORE_FAILED` for one that cannot be used.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<SessionStore> {
-  checkOptions(options);
+  checkPostgresOptions(options);
   const handle = new PostgresHandle(await connect(options), options.schema ?? "skein");
   try {
     await prepareDatabase(handle);
-    return createStore(new PostgresDriver(handle, options), options);
+    return createStore(new PostgresDriver(handle, options));
   } catch (error) {
     await handle.close();
     throw error;
@@ -57,21 +57,22 @@ async function connect(options: PostgresStoreOptions): Promise<PostgresConnectio
   return isPostgresClient(sql) ? usePostgres(sql, prepare) : new PgConnection(sql as PgPool | PgClient, prepare);
 }
 
-function checkOptions(options: PostgresStoreOptions): void {
-  if (typeof options !== "object" || options === null) throw invalid("options", options);
+function checkPostgresOptions(options: PostgresStoreOptions): void {
+  checkOptions(options);
   const { url, sql, schema, statementTimeoutMs, connectionsMax, prepare, watch, clock } = options;
   if ((url === undefined) === (sql === undefined)) {
     throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");
   }
   if (url !== undefined) checkUrl(url);
   else checkClient(sql, statementTimeoutMs ?? connectionsMax);
-  if (schema !== undefined && !isSchemaName(schema)) throw invalid("schema", schema);
+  if (schema !== undefined && !isSchemaName(schema))
+    throw invalidOption("schema", schema, "a name of at most 48 small letters, digits and underscores, not of pg_");
   if (statementTimeoutMs !== undefined)
     checkCount(statementTimeoutMs, "statementTimeoutMs", 0, STATEMENT_TIMEOUT_MS_MAX);
   if (connectionsMax !== undefined) checkCount(connectionsMax, "connectionsMax", 1, CONNECTIONS_MAX);
-  if (prepare !== undefined && typeof prepare !== "boolean") throw invalid("prepare", prepare);
-  if (watch !== undefined && watch !== "push" && watch !== "poll") throw invalid("watch", watch);
-  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
+  checkChoice(prepare, "prepare", [true, false]);
+  checkChoice(watch, "watch", ["push", "poll"]);
+  checkClock(clock);
 }
 
 /** The URL is never shown, as it holds a password. */
@@ -107,8 +108,4 @@ function checkClient(sql: unknown, settings: unknown): void {
 function isSchemaName(schema: unknown): boolean {
   if (typeof schema !== "string" || schema.length > SCHEMA_CHARACTERS_MAX) return false;
   return /^[a-z_][a-z0-9_]*$/.test(schema) && !schema.startsWith("pg_");
-}
-
-function invalid(name: string, value: unknown): SessionError {
-  return new SessionError("INVALID_OPTION", `The option ${name} of a PostgreSQL store cannot be ${show(value)}.`);
 }

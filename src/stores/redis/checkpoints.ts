@@ -1,7 +1,8 @@
-import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { SessionBusyError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
+import type { CheckpointTable } from "../../session/store-driver.ts";
+import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
 import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -22,7 +23,7 @@ interface Pointer {
  * leads to it, and counts only once it does: so two that want the same id cannot both have it, and whoever dies in
  * between leaves nothing that shows.
  */
-export class Checkpoints {
+export class Checkpoints implements CheckpointTable {
   readonly #handle: RedisHandle;
   readonly #port: RedisPort;
 
@@ -43,11 +44,7 @@ export class Checkpoints {
     const stored = await this.#claim(id, pointer);
     if (stored === null) return;
     await this.#remove(pointer);
-    if (sameJson(stored, checkpoint)) return;
-    throw new SessionError(
-      "CHECKPOINT_EXISTS",
-      `There is already a checkpoint ${show(id)} with other content; use another id.`,
-    );
+    checkCheckpointId(stored, checkpoint);
   }
 
   async load(id: string): Promise<Checkpoint | null> {

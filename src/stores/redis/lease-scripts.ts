@@ -1,6 +1,5 @@
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
-import type { LeaseInfo } from "../../session/store.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle, RedisScript } from "./redis-handle.ts";
 import { ACQUIRE_LEASE, CURRENT_LEASE, RELEASE_LEASE, RENEW_LEASE } from "./session-scripts.ts";
@@ -15,27 +14,26 @@ export class LeaseScripts implements LeaseTable {
     this.#clock = clock;
   }
 
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     const [kind, first, expires] = await this.#run(ACQUIRE_LEASE, sessionId, [runId, String(ttlMs), this.clockArg()]);
     if (kind === "gone") throw new SessionNotFoundError(sessionId);
     if (kind === "busy") throw new SessionBusyError(sessionId, `run ${first}`);
-    return { sessionId, runId, token: Number(first), expiresAt: timeOf(expires) };
+    return { runId, token: Number(first), untilMs: Number(expires) };
   }
 
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
     const args = [String(token), String(ttlMs), this.clockArg()];
     const [kind, expires] = await this.#run(RENEW_LEASE, sessionId, args);
-    return kind === "ok" ? timeOf(expires) : null;
+    return kind === "ok" ? Number(expires) : null;
   }
 
   async release(sessionId: string, token: number): Promise<void> {
     await this.#run(RELEASE_LEASE, sessionId, [String(token)]);
   }
 
-  async current(sessionId: string): Promise<LeaseInfo | null> {
+  async current(sessionId: string): Promise<StoredLease | null> {
     const [kind, runId, token, expires] = await this.#run(CURRENT_LEASE, sessionId, [this.clockArg()]);
-    if (kind !== "ok") return null;
-    return { sessionId, runId: runId as string, token: Number(token), expiresAt: timeOf(expires) };
+    return kind === "ok" ? { runId: runId as string, token: Number(token), untilMs: Number(expires) } : null;
   }
 
   /** The token of a session's live lease, or null. */
@@ -51,8 +49,4 @@ export class LeaseScripts implements LeaseTable {
   #run(script: RedisScript, sessionId: string, args: readonly string[]): Promise<readonly RedisReply[]> {
     return this.#handle.run(script, this.#handle.names.all(sessionId), args);
   }
-}
-
-function timeOf(milliseconds: unknown): string {
-  return new Date(Number(milliseconds)).toISOString();
 }

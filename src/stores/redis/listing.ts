@@ -1,6 +1,6 @@
 import type { SessionHead } from "../../session/log/fold.ts";
 import { compareForListing, idleSince, listPosition, matchesQuery } from "../../session/query.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { type IndexRecord, partFor, recordMatches } from "./index-record.ts";
 import type { RedisHandle } from "./redis-handle.ts";
@@ -11,7 +11,7 @@ import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
  * Lists and counts sessions. The index says which; what is shown of each is read from the session itself. While the server
  * takes no writes, sessions that the index could not be brought up to date with are looked at one by one instead.
  */
-export class Listing {
+export class Listing implements SessionListing {
   readonly #handle: RedisHandle;
   readonly #index: SessionIndex;
   readonly #port: RedisPort;
@@ -46,7 +46,6 @@ export class Listing {
     return count;
   }
 
-  /** Open sessions that were last appended to before a time, the longest idle first. */
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const unsettled = await this.#index.settleIfWritable();
     const heads = await this.#heads([...unsettled.keys()], false);
@@ -100,10 +99,11 @@ export class Listing {
 
   /** The heads of those of some sessions that are asked for: one that was written to since the index was read may have moved. */
   async #wanted(ids: readonly string[], query: SessionQuery, after: ListPosition | null): Promise<SessionHead[]> {
-    const asked = { ...query, isHeld: () => query.runs === "running" };
+    const isHeld = (): boolean => query.runs === "running";
     const heads = await this.#heads(await this.#asHeld(ids, query), query.deleted === true);
     return heads.filter(
-      (head) => matchesQuery(head, asked) && (after === null || compareForListing(listPosition(head), after) > 0),
+      (head) =>
+        matchesQuery(head, query, isHeld) && (after === null || compareForListing(listPosition(head), after) > 0),
     );
   }
 

@@ -1,5 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionBusyError, SessionCapacityError, SessionError } from "../../session/errors.ts";
+import { SessionBusyError, SessionError } from "../../session/errors.ts";
+import { tooManyForks, tooManyOpen } from "../complete/check-limits.ts";
 import { RESERVE } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
@@ -71,7 +72,7 @@ export class Quota {
       await this.#index.settle();
       const args = [String(max), place.member, String(RESERVED_MS_MAX)];
       const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, counted), place.reserved], args);
-      if (kind === "full") throw new SessionCapacityError(WHAT[part], max as number);
+      if (kind === "full") throw (part === "open" ? tooManyOpen : tooManyForks)(max as number);
       if (kind === "ok") return place;
       for (const member of old as string[]) await this.#giveBack({ ...place, member });
     }
@@ -90,8 +91,6 @@ export class Quota {
     for (const { reserved, member } of places.splice(0)) await this.#handle.command("ZREM", reserved, member);
   }
 }
-
-const WHAT: Readonly<Record<Limit["part"], string>> = { open: "open sessions of a user", forks: "forks of a session" };
 
 /** Whether it is certain that nothing was made. */
 export function isRefusal(error: unknown): boolean {

@@ -1,11 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { MakeLimits } from "../complete/check-limits.ts";
+import type { CommitConditions, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { clipSegments } from "../rows/segments.ts";
 import { SessionCache } from "../rows/session-cache.ts";
@@ -31,6 +32,7 @@ const IDS_AT_ONCE = 1000;
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
+  readonly place: string;
   readonly handle: RedisHandle;
   readonly clock: () => Date;
   readonly ttlSeconds: number | undefined;
@@ -43,6 +45,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
     this.handle = handle;
+    this.place = `Redis server ${handle.place}`;
     this.clock = clock ?? (() => new Date());
     this.ttlSeconds = ttlSeconds;
     this.leases = new LeaseScripts(handle, clock);
@@ -52,7 +55,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     this.#reader = new RowReader(this, this.cache);
   }
 
-  async load(sessionId: string, _known?: StoredSession, deleted = false): Promise<StoredSession | null> {
+  async load(sessionId: string, deleted = false): Promise<StoredSession | null> {
     const session = await this.loadAny(sessionId);
     return session !== null && (session.deletedAt !== null) === deleted ? session : null;
   }
@@ -152,13 +155,6 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       if (isRefusal(error)) await this.references.release(holder, uid);
       throw error;
     }
-  }
-
-  missing(seq: number): SessionError {
-    return new SessionError(
-      "STORE_FAILED",
-      `The Redis server ${this.handle.place} misses entry ${seq} of a session; it was purged just now, or keys were removed.`,
-    );
   }
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {

@@ -1,7 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { checkCount } from "../complete/valid-arguments.ts";
+import { checkClock, checkCount, checkOptions, invalidOption } from "../complete/valid-arguments.ts";
 import { MARK_ALL } from "./index-scripts.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
@@ -37,7 +37,7 @@ const TTL_SECONDS_MAX = 10 * 366 * 86_400;
  * keys of a later version, `STORE_FAILED` for a server that cannot be used.
  */
 export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
-  checkOptions(options);
+  checkRedisOptions(options);
   const { client, url = DEFAULT_URL, prefix = "skein", ttlSeconds } = options;
   const place = client === undefined ? placeOf(url) : "of the given client";
   const refuse = (error: unknown): never => {
@@ -48,7 +48,7 @@ export async function openRedisStore(options: RedisStoreOptions = {}): Promise<S
   try {
     await checkServer(handle, ttlSeconds);
     await checkLayout(handle);
-    return createStore(new RedisDriver(handle, options), options);
+    return createStore(new RedisDriver(handle, options));
   } catch (error) {
     await handle.close();
     throw error;
@@ -97,16 +97,17 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   );
 }
 
-function checkOptions(options: RedisStoreOptions): void {
-  if (typeof options !== "object" || options === null) throw invalid("options", show(options));
+function checkRedisOptions(options: RedisStoreOptions): void {
+  checkOptions(options);
   const { url, client, prefix, ttlSeconds, clock } = options;
   if (url !== undefined && client !== undefined)
     throw new SessionError("INVALID_OPTION", "A Redis store takes a url or a client, not both.");
-  if (client !== undefined && !isRedisClient(client)) throw invalid("client", show(client));
+  if (client !== undefined && !isRedisClient(client))
+    throw invalidOption("client", client, "a client of redis or ioredis");
   if (prefix !== undefined && !(typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)))
-    throw invalid("prefix", show(prefix));
+    throw invalidOption("prefix", prefix, "1 to 64 letters, digits and characters of ._:-");
   if (ttlSeconds !== undefined) checkCount(ttlSeconds, "ttlSeconds", 1, TTL_SECONDS_MAX);
-  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", show(clock));
+  checkClock(clock);
 }
 
 /** The address in a URL, without the user and the password, which no message may show. */
@@ -123,8 +124,4 @@ function placeOf(url: string): string {
     "INVALID_OPTION",
     "The url of a Redis store must look like redis://host:6379 or rediss://user:password@host:6379/0.",
   );
-}
-
-function invalid(name: string, value: string): SessionError {
-  return new SessionError("INVALID_OPTION", `The option ${name} of a Redis store cannot be ${value}.`);
 }

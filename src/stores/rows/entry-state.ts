@@ -78,15 +78,6 @@ export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, nex
   return JSON.stringify(state);
 }
 
-/** A head by itself, with all of its parts but the settings: in their place stands where they are. */
-export function headState(head: SessionHead): EntryState {
-  const state: MutableState = { at: head.updatedAt, modified: head.modifiedAt };
-  addPath(state, head.path, -1);
-  state.facts = factsOf(head);
-  addTotals(state, head);
-  return state;
-}
-
 /** Whether two heads have the part in common that few entries change. */
 export function sameFacts(a: SessionHead, b: SessionHead): boolean {
   return (
@@ -99,12 +90,8 @@ export function sameFacts(a: SessionHead, b: SessionHead): boolean {
   );
 }
 
-/** The path that ends at a node, or null for a fact. `settingsAt` fetches the settings that another row holds. */
-export function decodePath(
-  state: EntryState,
-  seq: number,
-  settingsAt: (seq: number) => SettingsNode,
-): PathSummary | null {
+/** The path that ends at a node, with its settings, wherever they are; or null for a fact. */
+export function decodePath(state: EntryState, settings: SettingsNode | null): PathSummary | null {
   if (state.depth === undefined) return null;
   return Object.freeze({
     depth: state.depth,
@@ -114,19 +101,12 @@ export function decodePath(
     compactionId: state.compaction ?? null,
     model: state.model === undefined ? null : Object.freeze({ provider: state.model[0], modelId: state.model[1] }),
     thinkingLevel: state.thinking ?? "off",
-    settings: typeof state.settings === "number" ? settingsAt(state.settings) : ownSettings(state, seq),
+    settings,
   });
 }
 
-/** The settings that a row itself holds. */
-export function settingsIn(state: EntryState, seq: number): SettingsNode {
-  const own = ownSettings(state, seq);
-  if (own === null) throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
-  return own;
-}
-
 /** Settings as the row holds them that they stand at. */
-export function settingsState({ count, change, before }: SettingsNode): SettingsState {
+function settingsState({ count, change, before }: SettingsNode): SettingsState {
   return { n: count, ...(before === null ? {} : { before }), ...change };
 }
 
@@ -163,7 +143,7 @@ export function decodeHead(
 }
 
 /** Adds the fields that tell the path which ends at `seq`. */
-function addPath(state: Partial<MutableState>, path: PathSummary, seq: number): void {
+function addPath(state: MutableState, path: PathSummary, seq: number): void {
   const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
   state.depth = depth;
   if (turnCount !== depth) state.turns = turnCount;
@@ -196,7 +176,8 @@ function addTotals(state: MutableState, { path, messageCount, usage, cost, close
   if (closed) state.closed = true;
 }
 
-function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
+/** The settings that the row at a position itself holds, or null. */
+export function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
   if (typeof settings !== "object") return null;
   freezeDeep(settings);
   if (!("n" in settings)) return wholeSettings(settings as Settings, seq);

@@ -5,10 +5,11 @@ import { SessionError, SessionNotFoundError, UnknownEntryError } from "../../ses
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import type { DriverForkOptions } from "../../session/store-driver.ts";
+import type { ForkOptions } from "../../session/store.ts";
 import { type Asking, ask } from "./asking.ts";
 import { encodePlan } from "./encode-plan.ts";
-import type { MakeLimits, RowSession } from "./row-port.ts";
+import type { MakeLimits } from "../complete/check-limits.ts";
+import type { RowSession } from "./row-port.ts";
 import type { RowReader } from "./row-reader.ts";
 import { clipSegments, type LogRange } from "./segments.ts";
 
@@ -30,13 +31,13 @@ export function* forkRows<Part extends LogRange, Session extends RowSession<Part
   reader: RowReader<Part, Session>,
   sourceId: string,
   header: SessionHeader,
-  { at, now, ...limits }: DriverForkOptions & { readonly now: string },
+  { at, now, ...limits }: ForkOptions & { readonly now: string },
 ): Asking<Session> {
   const source = yield* reader.load(sourceId);
   if (source === null) throw new SessionNotFoundError(sourceId);
-  const entry = at === undefined || at === null ? null : yield* reader.findEntry(source, at);
-  if (entry === null && typeof at === "string") throw new UnknownEntryError(sourceId, at);
-  const version = at === undefined ? source.head.version : entry === null ? 0 : entry.seq + 1;
+  const [row] = typeof at === "string" ? yield* ask(reader.port.findRows(source, [at])) : [];
+  if (row === undefined && typeof at === "string") throw new UnknownEntryError(sourceId, at);
+  const version = at === undefined ? source.head.version : row === undefined ? 0 : row.seq + 1;
   const { last, ...there } = yield* reader.headAt(source.segments, header, version);
   const forked = freezeDeep(forkedHeader(header, source.head.header, { entryId: last?.id ?? null, version }));
   const head = freezeDeep<SessionHead>({ ...there.head, header: forked, openRuns: [], updatedAt: now });

@@ -1,4 +1,4 @@
-import type { SessionError } from "../../session/errors.ts";
+import type { MakeLimits } from "../complete/check-limits.ts";
 import type { Asking, Reply } from "./asking.ts";
 import type { EncodedPlan } from "./encode-plan.ts";
 import type { HeadPlace } from "./entry-state.ts";
@@ -41,12 +41,6 @@ export interface NewRowSession<Part extends LogRange> {
   readonly rows: readonly StoredRow[];
 }
 
-/** How many sessions there may be when one more has been made. */
-export interface MakeLimits {
-  readonly maxOpenPerUser?: number | undefined;
-  readonly maxForks?: number | undefined;
-}
-
 /**
  * What a store that keeps logs as rows brings to the row engine. It looks up and writes; what an append, a read, a fork
  * and a creation are, the engine says. Every answer may come at once or later.
@@ -54,11 +48,10 @@ export interface MakeLimits {
 export interface RowPort<Part extends LogRange, Session extends RowSession<Part>> {
   /** Whether `commit` can refuse rows whose ids the session itself has, so that nobody has to look before. */
   readonly checksIds: boolean;
-  /**
-   * A live session, or a deleted one, as it stands now, or null; what is known of it may be taken over. Under `locked`, it
-   * stays so.
-   */
-  load(sessionId: string, known: Session | undefined, deleted?: boolean): Reply<Session | null>;
+  /** What the rows are in, for messages, as in `database x.db`. */
+  readonly place: string;
+  /** A live session, or a deleted one, as it stands now, or null. Under `locked`, it stays so. */
+  load(sessionId: string, deleted?: boolean): Reply<Session | null>;
   /** The row at a position of the log that a part belongs to. */
   rowAt(part: Part, seq: number): Reply<StateRow | undefined>;
   /** Rows of a session by their ids, as far as it was loaded; those that it does not have are left out. */
@@ -76,6 +69,4 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
   locked<T>(steps: (port: RowPort<Part, Session>) => Asking<T>): Reply<T>;
   /** Makes a session. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. Called under `locked`. */
   make(session: NewRowSession<Part>, limits: MakeLimits): Reply<Session>;
-  /** The error for a row that is not there, as it was purged under its reader or the store is damaged. */
-  missing(seq: number): SessionError;
 }

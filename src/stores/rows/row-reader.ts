@@ -1,11 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/log/append-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
+import { SessionError } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import { type Asking, ask } from "./asking.ts";
-import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "./entry-state.ts";
+import { decodeHead, decodePath, type EntryState, type HeadPlace, ownSettings } from "./entry-state.ts";
 import type { RowPort, RowSession, StateRow } from "./row-port.ts";
 import { type LogRange, segmentAt } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
@@ -22,9 +23,8 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
 
   /** A live session, or a deleted one, as it stands now, or null. */
   *load(sessionId: string, deleted = false): Asking<Session | null> {
-    const known = this.cache.get(sessionId);
-    const session = yield* ask(this.port.load(sessionId, known, deleted));
-    if (session !== null && session !== known) this.cache.remember(session);
+    const session = yield* ask(this.port.load(sessionId, deleted));
+    if (session !== null) this.cache.remember(session);
     return session;
   }
 
@@ -46,15 +46,11 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     return found;
   }
 
-  /** The entry alone, which costs less than with its path. */
-  *findEntry(session: Session, id: string): Asking<Entry | null> {
-    const [row] = yield* ask(this.port.findRows(session, [id]));
-    return row === undefined ? null : (JSON.parse(row.body) as Entry);
-  }
-
   /** The settings that the row at a position holds. */
   *settingsAt(segments: readonly Part[], seq: number): Asking<SettingsNode> {
-    return settingsIn(stateOf(yield* this.#rowAt(segments, seq)), seq);
+    const own = ownSettings(stateOf(yield* this.#rowAt(segments, seq)), seq);
+    if (own === null) throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
+    return own;
   }
 
   /** The head after the first `version` entries of a log, and the last of their rows. */
@@ -78,15 +74,17 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
 
   *#pathOf(segments: readonly Part[], row: StateRow): Asking<PathSummary | null> {
     const state = stateOf(row);
-    const { settings } = state;
-    const node = typeof settings === "number" ? yield* this.settingsAt(segments, settings) : null;
-    return decodePath(state, row.seq, () => node as SettingsNode);
+    const elsewhere = typeof state.settings === "number" ? yield* this.settingsAt(segments, state.settings) : null;
+    return decodePath(state, elsewhere ?? ownSettings(state, row.seq));
   }
 
   *#rowAt(segments: readonly Part[], seq: number): Asking<StateRow> {
     const row = yield* ask(this.port.rowAt(segmentAt(segments, seq), seq));
-    if (row === undefined) throw this.port.missing(seq);
-    return row;
+    if (row !== undefined) return row;
+    throw new SessionError(
+      "STORE_FAILED",
+      `The ${this.port.place} misses entry ${seq} of a session; it was purged just now, or the store is damaged.`,
+    );
   }
 }
 

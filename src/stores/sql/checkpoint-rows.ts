@@ -1,12 +1,13 @@
-import { sameJson } from "../../internal/json.ts";
-import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
+import { SessionNotFoundError } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
+import type { CheckpointTable } from "../../session/store-driver.ts";
+import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 
 type CheckpointRow = { readonly body: string };
 
 /** The checkpoints of all sessions; those of a deleted one are hidden with it. */
-export class CheckpointRows {
+export class CheckpointRows implements CheckpointTable {
   readonly #database: SqlDatabase;
   readonly #table: string;
   /** The key of the live session whose id is bound, as SQL. */
@@ -34,11 +35,7 @@ export class CheckpointRows {
     if (saved > 0) return;
     if ((await this.#database.rows(this.#key, [sessionId])).length === 0) throw new SessionNotFoundError(sessionId);
     const [stored] = await this.#database.rows<CheckpointRow>(`SELECT body FROM ${this.#table} WHERE id = ?`, [id]);
-    if (stored !== undefined && sameJson(checkpointOf(stored), checkpoint)) return;
-    throw new SessionError(
-      "CHECKPOINT_EXISTS",
-      `There is already a checkpoint ${show(id)} with other content; use another id.`,
-    );
+    checkCheckpointId(stored === undefined ? null : checkpointOf(stored), checkpoint);
   }
 
   async load(id: string): Promise<Checkpoint | null> {

@@ -1,7 +1,6 @@
-import { SessionCapacityError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, ask } from "../rows/asking.ts";
-import type { MakeLimits } from "../rows/row-port.ts";
+import { type MakeLimits, tooManyForks, tooManyOpen } from "../complete/check-limits.ts";
 import type { SqlDialect, SqlRunner } from "./sql-database.ts";
 
 /** Call it in the transaction that makes a session. @throws {SessionCapacityError} when there are as many as there may be. */
@@ -15,8 +14,7 @@ export function* checkLimits(
   if (sourceId !== undefined && maxForks !== undefined) {
     const forks = `${dialect.prefix}session_parents JOIN ${dialect.prefix}sessions ON key = session_key
       WHERE parent_id = ? AND forked AND deleted_at IS NULL`;
-    if ((yield* count(inside, forks, sourceId)) >= maxForks)
-      throw new SessionCapacityError("forks of a session", maxForks);
+    if ((yield* count(inside, forks, sourceId)) >= maxForks) throw tooManyForks(maxForks);
   }
   yield* checkOpen(dialect, inside, header.userId, maxOpenPerUser);
 }
@@ -32,7 +30,7 @@ export function* checkOpen(
   // Two that make sessions for one user at once must not both find the last free place.
   if (lockName !== null) yield* ask(inside.rows(lockName, [`skein ${prefix} ${userId}`]));
   const open = `${prefix}sessions WHERE user_id = ? AND deleted_at IS NULL AND status IN ('active', 'suspended')`;
-  if ((yield* count(inside, open, userId)) >= limit) throw new SessionCapacityError("open sessions of a user", limit);
+  if ((yield* count(inside, open, userId)) >= limit) throw tooManyOpen(limit);
 }
 
 function* count(inside: SqlRunner, from: string, value: string): Asking<number> {

@@ -1,8 +1,11 @@
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
+import { listPosition } from "../../session/query.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition, ReadRange } from "../../session/store-driver.ts";
-import type { SearchHit, SessionQuery } from "../../session/store.ts";
+import type { ListPosition } from "../../session/store-driver.ts";
+import type { SearchHit } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import type { Reply } from "../rows/asking.ts";
 import { readPages } from "../rows/read-pages.ts";
@@ -42,21 +45,27 @@ export class SessionSearch {
   }
 
   async search(terms: readonly SearchTerm[], query: ListedQuery, limit: number): Promise<SearchHit[]> {
-    const { index, listing } = this.#parts;
+    const { index } = this.#parts;
     const found = terms.flatMap((term) => index.keyOf(term) ?? []);
     // What was said in deleted sessions cannot be read, so that there is nothing to be found in the index.
     const usable = query.deleted !== true && found.length > 0 && (await this.#catchUp());
     const keys = usable ? await this.#candidates(found) : null;
     const listed = keys === null ? query : { ...query, keys };
     const complete = usable && found.length === terms.length;
-    const source = {
-      list: async (_: SessionQuery, size: number, after: ListPosition | null) => ({
-        items: await listing.list(listed, size, after),
-        damaged: [],
-      }),
-      read: (sessionId: string, range: ReadRange) => this.#read(sessionId, range, complete ? found : null),
-    };
-    return searchByScan(source, terms, query, limit);
+    const read = (sessionId: string): AsyncIterable<Entry> => this.#read(sessionId, complete ? found : null);
+    return searchByScan(this.#heads(listed), read, terms, limit);
+  }
+
+  async *#heads(query: ListedQuery): AsyncGenerator<SessionHead> {
+    let after: ListPosition | null = null;
+    for (;;) {
+      const heads: SessionHead[] = await this.#parts.listing.list(query, PAGE_ITEMS_MAX, after);
+      yield* heads;
+      const last = heads.at(-1);
+      // Every page ends later in the listing than the one before, so a short page is the end.
+      if (last === undefined || heads.length < PAGE_ITEMS_MAX) return;
+      after = listPosition(last);
+    }
   }
 
   /** Whether the index is complete. */
@@ -91,21 +100,18 @@ export class SessionSearch {
   }
 
   /** The entries of a session, or only those near which one of some terms may occur: the others match nothing. */
-  async *#read(sessionId: string, range: ReadRange, keys: readonly string[] | null): AsyncGenerator<Entry> {
+  async *#read(sessionId: string, keys: readonly string[] | null): AsyncGenerator<Entry> {
     const { port, index } = this.#parts;
-    const session = await port.load(sessionId, undefined);
+    const session = await port.load(sessionId);
     if (session === null) return;
-    if (keys === null) {
-      yield* this.#entriesIn(session, range);
-      return;
-    }
     for (const segment of clipSegments(session.segments, 0, session.head.version)) {
-      for await (const { start, end } of index.partsIn(segment, keys))
-        yield* this.#entriesIn(session, { after: start - 1, before: end, limit: end - start, reverse: false });
+      const parts = keys === null ? [segment] : index.partsIn(segment, keys);
+      for await (const part of parts) yield* this.#entriesIn(session, part);
     }
   }
 
-  async *#entriesIn(session: SqlSession, range: ReadRange): AsyncGenerator<Entry> {
+  async *#entriesIn(session: SqlSession, { start, end }: LogRange): AsyncGenerator<Entry> {
+    const range = { after: start - 1, before: end, limit: end - start, reverse: false };
     for await (const page of readPages(this.#parts.port, session, range)) {
       for (const body of page) yield JSON.parse(body) as Entry;
       // A store that answers at once would otherwise leave nobody else a turn.

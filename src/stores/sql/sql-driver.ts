@@ -1,10 +1,10 @@
 import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import type { AggregateQuery, AggregateRow, SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import type { Reply } from "../rows/asking.ts";
-import { RowDriver, type RowListing, type RowParts } from "../rows/row-driver.ts";
+import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
 import { aggregate } from "./aggregate.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
@@ -15,7 +15,7 @@ import type { SqlDatabase } from "./sql-database.ts";
 import { type Leftover, SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
 
 /** How an SQL store lists its sessions, also some of them only. */
-export interface SqlListing extends RowListing {
+export interface SqlListing extends SessionListing {
   list(query: ListedQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
 }
 

@@ -114,7 +114,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   /** Under another key: what others know of the session is of the old one, and what they take of its log they keep. */
   *#replace(inside: SqlPort<Session>, sessionId: string, version: number, entries: readonly Entry[]): Asking<boolean> {
     const { removal } = this.#parts;
-    const session = yield* ask(inside.load(sessionId, undefined));
+    const session = yield* ask(inside.load(sessionId));
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);

@@ -1,7 +1,6 @@
-import { hasEnded, parseProcessIdentity, thisProcess } from "../../internal/process-identity.ts";
+import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
-import type { LeaseTable } from "../../session/store-driver.ts";
-import type { LeaseInfo } from "../../session/store.ts";
+import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
@@ -31,37 +30,36 @@ export class LeaseRows implements LeaseTable {
     this.#clock = clock;
   }
 
-  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<LeaseInfo> {
+  async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     return this.#handle.transaction(() => {
       const found = this.#find(sessionId);
       if (found === undefined) throw new SessionNotFoundError(sessionId);
       if (isLive(found)) throw new SessionBusyError(sessionId, `run ${found.run_id}`);
-      const expires = this.nowMs() + ttlMs;
+      const untilMs = this.nowMs() + ttlMs;
       const sql = "REPLACE INTO leases (session_key, run_id, expires_ms, holder) VALUES (?, ?, ?, ?) RETURNING token";
-      const { token } = this.#handle.row(sql, [found.key, runId, expires, HOLDER]) as { token: number };
-      return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
+      const { token } = this.#handle.row(sql, [found.key, runId, untilMs, HOLDER]) as { token: number };
+      return { runId, token, untilMs };
     });
   }
 
-  async renew(sessionId: string, token: number, ttlMs: number): Promise<string | null> {
+  async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
     const now = this.nowMs();
     const changes = this.#handle.change(
       `UPDATE leases SET expires_ms = ? WHERE token = ? AND expires_ms > ?
          AND session_key = (SELECT key FROM sessions WHERE id = ? AND deleted_at IS NULL)`,
       [now + ttlMs, token, now, sessionId],
     );
-    return changes === 0 ? null : new Date(now + ttlMs).toISOString();
+    return changes === 0 ? null : now + ttlMs;
   }
 
   async release(_sessionId: string, token: number): Promise<void> {
     this.#handle.change("DELETE FROM leases WHERE token = ?", [token]);
   }
 
-  async current(sessionId: string): Promise<LeaseInfo | null> {
+  async current(sessionId: string): Promise<StoredLease | null> {
     const found = this.#find(sessionId);
     if (found === undefined || !isLive(found)) return null;
-    const { run_id: runId, token, expires_ms: expires } = found;
-    return { sessionId, runId, token, expiresAt: new Date(expires).toISOString() };
+    return { runId: found.run_id, token: found.token, untilMs: found.expires_ms };
   }
 
   /** The token of a session's live lease, or null. */
@@ -74,7 +72,9 @@ export class LeaseRows implements LeaseTable {
   held(): SessionFilter {
     const now = this.nowMs();
     const holders = "SELECT DISTINCT holder FROM leases WHERE expires_ms > ?";
-    const gone = this.#handle.rows<Pick<LeaseRow, "holder">>(holders, [now]).filter(isGone);
+    const gone = this.#handle
+      .rows<Pick<LeaseRow, "holder">>(holders, [now])
+      .filter(({ holder }) => hasHolderEnded(holder));
     const sql = `EXISTS (SELECT 1 FROM leases WHERE session_key = sessions.key AND expires_ms > ?
       AND coalesce(holder, '') NOT IN (SELECT value FROM json_each(?)))`;
     return { sql, values: [now, JSON.stringify(gone.map(({ holder }) => holder))] };
@@ -95,11 +95,5 @@ export class LeaseRows implements LeaseTable {
 }
 
 function isLive(row: LeaseRow): row is LeaseRow & { readonly token: number } {
-  return row.token !== null && !isGone(row);
-}
-
-/** Whether the process that took a lease has ended. */
-function isGone({ holder }: Pick<LeaseRow, "holder">): boolean {
-  const identity = parseProcessIdentity(holder);
-  return identity !== null && hasEnded(identity);
+  return row.token !== null && !hasHolderEnded(row.holder);
 }

@@ -1,15 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SqlValue } from "../sql/sql-database.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
-
-interface LibsqlDatabase extends Pick<SqliteDatabase, "exec" | "close"> {
-  prepare(sql: string): {
-    run(values: SqlValue[]): { readonly changes: number };
-    get(values: SqlValue[]): unknown;
-    all(values: SqlValue[]): unknown[];
-  };
-}
 
 /**
  * Opens a file: with the driver asked for, or else the runtime's own where it has one, and the package `libsql` where not.
@@ -35,26 +26,10 @@ export async function openSqlite(path: string, driver?: "node:sqlite" | "libsql"
   }
 }
 
-/** Gives libsql the values of a statement as one list. One by one, it copies them twice: 7 % of an insert. */
-function withLists(database: LibsqlDatabase): SqliteDatabase {
-  return {
-    prepare(sql) {
-      const statement = database.prepare(sql);
-      return {
-        run: (...values) => statement.run(values),
-        get: (...values) => statement.get(values),
-        all: (...values) => statement.all(values),
-      };
-    },
-    exec: (sql) => database.exec(sql),
-    close: () => database.close(),
-  };
-}
-
 async function loadLibsql(): Promise<(path: string) => SqliteDatabase> {
   try {
-    const Libsql = (await import("libsql")).default as unknown as new (path: string) => LibsqlDatabase;
-    return (path) => withLists(new Libsql(path));
+    const Libsql = (await import("libsql")).default as unknown as new (path: string) => SqliteDatabase;
+    return (path) => new Libsql(path);
   } catch (cause) {
     throw new SessionError(
       "DRIVER_MISSING",

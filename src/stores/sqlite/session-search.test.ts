@@ -8,6 +8,7 @@ import { SessionError } from "../../session/errors.ts";
 import { createHeader } from "../../session/log/header.ts";
 import { parseSearch } from "../../session/search.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import { listedHeads } from "../complete/list-pages.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
 import { expressionOf, trigramText } from "./trigrams.ts";
@@ -26,12 +27,8 @@ async function openStore(): Promise<SessionStore> {
 
 /** What every store without an index would find. */
 async function scan(store: SessionStore, text: string, query: SessionQuery = {}): Promise<unknown> {
-  const source = {
-    list: async (filter: SessionQuery) => store.list({ ...filter, limit: 1000 }),
-    read: (sessionId: string) => store.read(sessionId),
-  };
   const { limit = 100, ...filter } = query;
-  return searchByScan(source, parseSearch(text), filter, limit);
+  return searchByScan(listedHeads(store, filter), (sessionId) => store.read(sessionId), parseSearch(text), limit);
 }
 
 async function finds(store: SessionStore, text: string, query: SessionQuery = {}): Promise<string[]> {

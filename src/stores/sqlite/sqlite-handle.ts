@@ -57,30 +57,18 @@ export class SqliteHandle implements SqlDatabase {
 
   rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
     checkValues(values);
-    try {
-      return this.#prepared(this.#lists, sql).all(...values) as Row[];
-    } catch (error) {
-      throw sqliteFailure(error, this.place);
-    }
+    return this.#attempt(() => this.#prepared(this.#lists, sql).all(...values)) as Row[];
   }
 
   /** The first row of a query, or of what a statement returns. */
   row<Row>(sql: string, values: readonly SqlValue[] = []): Row | undefined {
     checkValues(values);
-    try {
-      return (this.#prepared(this.#statements, sql).get(...values) ?? undefined) as Row | undefined;
-    } catch (error) {
-      throw sqliteFailure(error, this.place);
-    }
+    return (this.#attempt(() => this.#prepared(this.#statements, sql).get(...values)) ?? undefined) as Row | undefined;
   }
 
   change(sql: string, values: readonly SqlValue[] = []): number {
     checkValues(values);
-    try {
-      return Number(this.#prepared(this.#statements, sql).run(...values).changes);
-    } catch (error) {
-      throw sqliteFailure(error, this.place);
-    }
+    return Number(this.#attempt(() => this.#prepared(this.#statements, sql).run(...values).changes));
   }
 
   exec(sql: string): void {

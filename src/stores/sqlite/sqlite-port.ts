@@ -1,12 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { MakeLimits } from "../complete/check-limits.ts";
+import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { SEQ_MAX, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -58,6 +58,7 @@ interface SessionRow {
  */
 export class SqlitePort implements SqlPort<SqlSession> {
   readonly checksIds = false;
+  readonly place: string;
   readonly runner: SqliteHandle;
   readonly #reader: RowReader<Segment, SqlSession>;
   readonly #leases: LeaseRows;
@@ -65,11 +66,12 @@ export class SqlitePort implements SqlPort<SqlSession> {
 
   constructor(handle: SqliteHandle, cache: SessionCache<SqlSession>, leases: LeaseRows) {
     this.runner = handle;
+    this.place = `database ${handle.place}`;
     this.#reader = new RowReader(this, cache);
     this.#leases = leases;
   }
 
-  load(sessionId: string, _known?: SqlSession, deleted?: boolean): SqlSession | null {
+  load(sessionId: string, deleted?: boolean): SqlSession | null {
     const found = this.runner.row<SessionVersion>(deleted === true ? LOCATE_DELETED : LOCATE_LIVE, [sessionId]);
     return found === undefined ? null : this.loadVersion(found);
   }
@@ -139,13 +141,6 @@ export class SqlitePort implements SqlPort<SqlSession> {
     for (const { seq, id, state, body } of rows) this.runner.change(insert, [key, seq, id, state, body]);
     this.#writeMore(key, { ...head, version: inherited, openRuns: [] }, head);
     return { ...place, key, segments: segmentsAfter(origin, inherited, key) };
-  }
-
-  missing(seq: number): SessionError {
-    return new SessionError(
-      "STORE_FAILED",
-      `The database ${this.runner.place} misses entry ${seq} of a session; it was purged just now, or the database is damaged.`,
-    );
   }
 
   /** The parts of a session's log, in order; the last is its own and has no end. */

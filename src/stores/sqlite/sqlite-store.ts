@@ -1,10 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../../internal/private-file.ts";
-import { SessionError, show } from "../../session/errors.ts";
+import { SessionError } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
+import { checkChoice, checkClock, checkOptions, checkPath } from "../complete/valid-arguments.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { rewriteFile } from "./rewrite-file.ts";
 import { prepareDatabase } from "./schema.ts";
@@ -46,7 +47,7 @@ const PREPARE_WAIT_MS = 50;
  * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const { path, durability = "flush", database, clock = () => new Date() } = checkOptions(options);
+  const { path, durability = "flush", database, clock = () => new Date() } = checkSqliteOptions(options);
   const place = path === MEMORY ? MEMORY : resolve(path);
   if (place !== MEMORY) hideFromSandboxes(place);
   if (place !== MEMORY && database === undefined) await makeFile(place);
@@ -54,7 +55,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const handle = new SqliteHandle(connection, place, database === undefined);
   try {
     await prepare(handle, durability);
-    const store = createStore(new SqliteDriver(handle, clock), { clock });
+    const store = createStore(new SqliteDriver(handle, clock));
     return Object.assign(store, {
       async vacuum(): Promise<void> {
         await store.ping();
@@ -96,17 +97,11 @@ async function prepare(handle: SqliteHandle, durability: "flush" | "fsync"): Pro
   }
 }
 
-function checkOptions(options: SqliteStoreOptions): SqliteStoreOptions {
-  if (typeof options !== "object" || options === null) throw invalid("options", options);
-  const { path, driver, durability, clock } = options;
-  if (typeof path !== "string" || path === "" || path.includes("\0")) throw invalid("path", path);
-  if (driver !== undefined && driver !== "node:sqlite" && driver !== "libsql") throw invalid("driver", driver);
-  if (durability !== undefined && durability !== "flush" && durability !== "fsync")
-    throw invalid("durability", durability);
-  if (clock !== undefined && typeof clock !== "function") throw invalid("clock", clock);
+function checkSqliteOptions(options: SqliteStoreOptions): SqliteStoreOptions {
+  checkOptions(options);
+  checkPath(options.path, "path");
+  checkChoice(options.driver, "driver", ["node:sqlite", "libsql"]);
+  checkChoice(options.durability, "durability", ["flush", "fsync"]);
+  checkClock(options.clock);
   return options;
-}
-
-function invalid(name: string, value: unknown): SessionError {
-  return new SessionError("INVALID_OPTION", `The option ${name} of an SQLite store cannot be ${show(value)}.`);
 }

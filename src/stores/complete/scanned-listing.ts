@@ -1,0 +1,46 @@
+import type { SessionHead } from "../../session/log/fold.ts";
+import { idleSince, matchesQuery, pageOfHeads } from "../../session/query.ts";
+import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
+import type { DamagedSession, SessionQuery } from "../../session/store.ts";
+
+/** A session that is looked at, and whether someone has it now. */
+export interface ScannedSession {
+  readonly head: SessionHead;
+  readonly isHeld: () => boolean;
+}
+
+/** All sessions of a store, live or deleted, and what of it cannot be read. */
+export interface ScannedSessions {
+  readonly sessions: readonly ScannedSession[];
+  readonly damaged: readonly DamagedSession[];
+}
+
+/** The listings of a store that looks at every session for them. */
+export class ScannedListing implements SessionListing {
+  readonly #scan: (deleted: boolean) => Promise<ScannedSessions>;
+
+  constructor(scan: (deleted: boolean) => Promise<ScannedSessions>) {
+    this.#scan = scan;
+  }
+
+  async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
+    return pageOfHeads(await this.#find(query), limit, after);
+  }
+
+  async count(query: SessionQuery): Promise<number> {
+    return (await this.#find(query)).length;
+  }
+
+  async idleSince(before: string, limit: number): Promise<SessionHead[]> {
+    return idleSince(await this.#find({}), before).slice(0, limit);
+  }
+
+  async damaged(deleted: boolean): Promise<readonly DamagedSession[]> {
+    return (await this.#scan(deleted)).damaged;
+  }
+
+  async #find(query: SessionQuery): Promise<SessionHead[]> {
+    const { sessions } = await this.#scan(query.deleted === true);
+    return sessions.filter(({ head, isHeld }) => matchesQuery(head, query, isHeld)).map(({ head }) => head);
+  }
+}
