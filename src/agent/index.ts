@@ -8,7 +8,7 @@ export {
   type PruneContextLimits,
   pruneContext,
 } from "./context/context-transform.ts";
-export { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./tools/define-tool.ts";
+export { defineTool, type ToolDefinition } from "./tools/define-tool.ts";
 export { type LoopExecutor, streamingExecutor } from "./model/loop-executor.ts";
 export type {
   Budget,
@@ -28,8 +28,9 @@ export type { Approval, RunEvent } from "./run-event.ts";
 export { type CompressOptions, runSessionCompress } from "./run-session-compress.ts";
 export { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 export type { Persist } from "./persist/run-sink.ts";
-export type { RunStatus, SessionRun } from "./session-run.ts";
+export type { Answer, RunStatus, SessionRun } from "./session-run.ts";
 export type { StandardSchema } from "./schema/standard-schema.ts";
+export type { ValueOf, ValueSchema } from "./schema/value-schema.ts";
 export { summarizeBranch } from "./context/summarize-branch.ts";
 export type { TelemetryOptions } from "./telemetry.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./tools/tool.ts";

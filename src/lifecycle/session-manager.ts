@@ -1,5 +1,6 @@
 import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
+import type { ValueSchema } from "../agent/schema/value-schema.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/append-guard.ts";
@@ -282,9 +283,14 @@ export class SessionManager implements AsyncDisposable {
    * work throws here. With a `runId`, or where it waits, it is a request like any other: another process takes it up if
    * this one dies, and the same `runId` again is the same run.
    */
-  run(id: string, agent: Agent, input: Content, options: ManagedRunOptions = {}): SessionRun {
+  run<const S extends ValueSchema | undefined = undefined>(
+    id: string,
+    agent: Agent,
+    input: Content,
+    options: ManagedRunOptions & { readonly output?: S } = {},
+  ): SessionRun<S> {
     viewerOf(options);
-    return manageRun(this.#inSession(id, options), agent, input, options);
+    return manageRun(this.#inSession(id, options), agent, input, options) as SessionRun as SessionRun<S>;
   }
 
   /**

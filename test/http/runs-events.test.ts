@@ -25,6 +25,7 @@ test("a run that was started goes on by itself, tells what happens, and stays re
     agent: "helper",
     group: null,
     questions: [],
+    output: null,
     problem: null,
     by: "ann",
     userId: "ann",
