@@ -4,7 +4,7 @@ import { callOf, calling, eventsOf, modelOf, resultsOf, saying, shortly, toolOf 
 import { entriesOf } from "../../../test/sample-sink.ts";
 import { offline } from "../../models/offline.ts";
 import { type ScriptedReply, scripted } from "../../models/scripted.ts";
-import { Session } from "../../session/session.ts";
+import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { createAgent } from "../agent.ts";
 import type { Model } from "../model/model.ts";

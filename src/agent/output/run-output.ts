@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type Message, textOf, type ToolCall } from "../../session/message.ts";
-import type { Transcript } from "../../session/transcript.ts";
+import type { Transcript } from "../../session/value/transcript.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import type { ModelRequest, ToolSchema } from "../model/model.ts";
 import { closeSchema, wrapSchema } from "../schema/object-schema.ts";

@@ -4,9 +4,9 @@ import type { GroupOutcome } from "../../../group/group-event.ts";
 import { type GroupEnd, groupMarkOf } from "../../../group/group-progress.ts";
 import { defined } from "../../../internal/defined.ts";
 import type { JsonValue } from "../../../internal/json.ts";
-import type { Entry, EntryOf } from "../../../session/entry.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { textOf } from "../../../session/message.ts";
-import { type OpenRun, stepRuns } from "../../../session/open-runs.ts";
+import { type OpenRun, stepRuns } from "../../../session/log/open-runs.ts";
 import type { RunView, QuestionView, WireRunEvent } from "../../run-wire.ts";
 import { recordedError } from "./wire-event.ts";
 
