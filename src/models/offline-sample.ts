@@ -3,6 +3,8 @@ import { resolveReference } from "../agent/schema/json-schema-reference.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 
 const DEPTH_MAX = 10;
+/** Schemas within one another can ask for more values than there is time for. */
+const VALUES_MAX = 1000;
 const ITEMS_MAX = 100;
 const CHARACTERS_MAX = 10_000;
 
@@ -19,10 +21,22 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 /** The plainest value that a schema allows: what the user said where that fits, else the smallest. */
-export function sampleOf(schema: JsonValue | undefined, said: string, root: JsonObject, depth = 0): JsonValue {
+export function sampleOf(schema: JsonValue | undefined, said: string, root: JsonObject): JsonValue {
+  return sampleAt(schema, { said, root, made: { values: 0 } }, 0);
+}
+
+interface Sampling {
+  readonly said: string;
+  readonly root: JsonObject;
+  readonly made: { values: number };
+}
+
+function sampleAt(schema: JsonValue | undefined, sampling: Sampling, depth: number): JsonValue {
+  const { said, root, made } = sampling;
   const rules = asObject(schema);
-  if (depth > DEPTH_MAX) return null;
-  const inner = (part: JsonValue | undefined): JsonValue => sampleOf(part, said, root, depth + 1);
+  if (depth > DEPTH_MAX || made.values >= VALUES_MAX) return null;
+  made.values += 1;
+  const inner = (part: JsonValue | undefined): JsonValue => sampleAt(part, sampling, depth + 1);
   const [first] = [rules.const, rules.default, ...listOf(rules.enum), ...listOf(rules.examples)].filter(
     (value) => value !== undefined,
   );

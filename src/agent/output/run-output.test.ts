@@ -1,11 +1,12 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { callOf, calling, eventsOf, modelOf, resultsOf, saying, shortly, toolOf } from "../../../test/sample-run.ts";
-import { entriesOf } from "../../../test/sample-sink.ts";
+import { callOf, calling, eventsOf, nextEvent, resultsOf, saying, shortly, toolOf } from "../../../test/sample-run.ts";
+import { actingBefore, entriesOf } from "../../../test/sample-sink.ts";
 import { offline } from "../../models/offline.ts";
 import { type ScriptedReply, scripted } from "../../models/scripted.ts";
 import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
+import { abandonRun } from "../active-runs.ts";
 import { createAgent } from "../agent.ts";
 import type { Model } from "../model/model.ts";
 import { resumeSession } from "../persist/resume-session.ts";
@@ -186,25 +187,50 @@ describe("at the call", () => {
 });
 
 describe("a run whose process is gone", () => {
-  /** The session of a run that stopped, as a crash would, before it was asked for the answer after the given ones. */
-  async function stopped(replies: readonly ScriptedReply[], model: (replies: readonly ScriptedReply[]) => Model) {
-    const store = openMemoryStore();
-    const dying = model([...replies, () => new Promise<never>(() => {})]);
-    const run = agentOf(dying).run("Which?", { output: Order, persist: store, leaseMs: 1000 });
-    return { store, run };
-  }
+  const ways = [
+    ["a text", scripted, (text: string): ScriptedReply => text],
+    ["a call", (replies: readonly ScriptedReply[]) => callingModel(...replies), (text: string) => giving("1", text)],
+  ] as const;
 
-  test.for([
-    ["as a text", scripted, "{}"],
-    ["as a call", (replies: readonly ScriptedReply[]) => callingModel(...replies), giving("1", "{}")],
-  ] as const)("counts the values on that did not fit, %s", async ([, make, wrong]) => {
-    const { store, run } = await stopped([wrong, wrong], make);
-    for await (const event of run) if (event.type === "round-started" && event.round === 3) break;
-    const { drainRuns } = await import("../active-runs.ts");
-    await drainRuns({ timeoutMs: 5000 });
+  test.for(ways)("does not begin to count anew how often its value, as %s, did not fit", async ([, modelOf, given]) => {
+    const store = openMemoryStore();
+    const hanging = modelOf([given("{}"), given("{}"), () => new Promise<never>(() => {})]);
+    const run = agentOf(hanging).run("Which?", { output: Order, persist: store });
+    await nextEvent(run, "round-started", ({ round }) => round === 3);
+    await abandonRun(run.id);
     const { user } = await resumeSession({ store, sessionId: run.id });
-    const again = agentOf(make([wrong, ORDER])).run(user, { output: Order, persist: store });
+    const again = agentOf(modelOf([given("{}"), given(ORDER)])).run(user, { output: Order, persist: store });
     await expect(again.synchronize()).rejects.toMatchObject({ code: "OUTPUT_INVALID" });
     expect(again.runId).toBe(run.runId);
+  });
+
+  test.for(ways)("is not asked again for a value that it gave, as %s, before its end", async ([, modelOf, given]) => {
+    const store = openMemoryStore();
+    const dying = actingBefore(
+      store,
+      (draft) => draft.type === "run" && draft.phase === "finished",
+      () => abandonRun(run.id),
+    );
+    const run = agentOf(modelOf([given(ORDER)])).run("Which?", { output: Order, persist: dying });
+    await run.synchronize().catch(() => {});
+    const { user } = await resumeSession({ store, sessionId: run.id });
+    const again = await agentOf(modelOf([])).run(user, { output: Order, persist: store });
+    expect(again.output).toEqual(value);
+  });
+
+  test("gets the answer to a call that gave the value", async () => {
+    const store = openMemoryStore();
+    const dying = actingBefore(
+      store,
+      (draft) => draft.type === "message" && draft.message.role === "tool",
+      async () => {
+        throw new Error("The process is gone.");
+      },
+    );
+    const run = agentOf(callingModel(giving("1", ORDER))).run("Which?", { output: Order, persist: dying });
+    await expect(run.synchronize()).rejects.toThrow("The process is gone.");
+    const { user } = await resumeSession({ store, sessionId: run.id });
+    const again = await agentOf(callingModel()).run(user, { output: Order, persist: store });
+    expect(again.output).toEqual(value);
   });
 });
