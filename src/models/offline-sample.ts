@@ -74,8 +74,9 @@ function numbersFor(rules: JsonObject, said: string): number[] {
   const [least, most] = [Number(minimum ?? exclusiveMinimum), Number(maximum ?? exclusiveMaximum)];
   const step = Number(multipleOf ?? 1);
   const multiples = [(Math.floor(least / step) + 1) * step, (Math.ceil(most / step) - 1) * step];
+  const values = [0, least, most, ...multiples, (least + most) / 2].filter(Number.isFinite);
   const found = /-?\d+/.exec(said)?.[0];
-  return [Number(found ?? 0), 0, least, most, ...multiples, (least + most) / 2];
+  return [...(found === undefined ? [] : [Number(found)]), ...values.sort((a, b) => Math.abs(a) - Math.abs(b))];
 }
 
 function textsFor({ format, minLength }: JsonObject, said: string): string[] {
