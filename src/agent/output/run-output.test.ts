@@ -4,6 +4,7 @@ import { callOf, calling, eventsOf, nextEvent, resultsOf, saying, shortly, toolO
 import { actingBefore, entriesOf } from "../../../test/sample-sink.ts";
 import { offline } from "../../models/offline.ts";
 import { type ScriptedReply, scripted } from "../../models/scripted.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import { Session } from "../../session/value/session.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { abandonRun } from "../active-runs.ts";
@@ -192,6 +193,12 @@ describe("a run whose process is gone", () => {
     ["a call", (replies: readonly ScriptedReply[]) => callingModel(...replies), (text: string) => giving("1", text)],
   ] as const;
 
+  const isEnd = (draft: EntryDraft) => draft.type === "run" && draft.phase !== "started";
+  const isResult = (draft: EntryDraft) => draft.type === "message" && draft.message.role === "tool";
+  const dies = async () => {
+    throw new Error("The process is gone.");
+  };
+
   test.for(ways)("does not begin to count anew how often its value, as %s, did not fit", async ([, modelOf, given]) => {
     const store = openMemoryStore();
     const hanging = modelOf([given("{}"), given("{}"), () => new Promise<never>(() => {})]);
@@ -206,13 +213,9 @@ describe("a run whose process is gone", () => {
 
   test.for(ways)("is not asked again for a value that it gave, as %s, before its end", async ([, modelOf, given]) => {
     const store = openMemoryStore();
-    const dying = actingBefore(
-      store,
-      (draft) => draft.type === "run" && draft.phase === "finished",
-      () => abandonRun(run.id),
-    );
+    const dying = actingBefore(store, isEnd, dies);
     const run = agentOf(modelOf([given(ORDER)])).run("Which?", { output: Order, persist: dying });
-    await run.synchronize().catch(() => {});
+    await expect(run.synchronize()).rejects.toThrow("The process is gone.");
     const { user } = await resumeSession({ store, sessionId: run.id });
     const again = await agentOf(modelOf([])).run(user, { output: Order, persist: store });
     expect(again.output).toEqual(value);
@@ -220,13 +223,7 @@ describe("a run whose process is gone", () => {
 
   test("gets the answer to a call that gave the value", async () => {
     const store = openMemoryStore();
-    const dying = actingBefore(
-      store,
-      (draft) => draft.type === "message" && draft.message.role === "tool",
-      async () => {
-        throw new Error("The process is gone.");
-      },
-    );
+    const dying = actingBefore(store, (draft) => isEnd(draft) || isResult(draft), dies);
     const run = agentOf(callingModel(giving("1", ORDER))).run("Which?", { output: Order, persist: dying });
     await expect(run.synchronize()).rejects.toThrow("The process is gone.");
     const { user } = await resumeSession({ store, sessionId: run.id });
