@@ -15,7 +15,13 @@ import { operation, Session } from "../../session/value/session.ts";
 import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { type ActorOptions, byOf } from "../access.ts";
-import { checkIfBusy, type IfBusy, type ManagedRuns, type ManagedRunsInit, type RunRequest } from "./managed-runs.ts";
+import {
+  checkIfBusy,
+  type IfBusy,
+  type ManagedRuns,
+  type ManagedRunsInit,
+  type ManagedRunRequest,
+} from "./managed-runs.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
 /** The longest time that a timer can wait. */
@@ -91,7 +97,7 @@ async function openAtOnce(managed: ManagedRun, request: SinkRequest, options: Ac
 async function openInTurn(
   managed: ManagedRun,
   request: SinkRequest,
-  asked: RunRequest,
+  asked: ManagedRunRequest,
   options: ActorOptions & { readonly waitMs: number },
 ): Promise<OpenedSink> {
   const { sessionId, runs } = managed;
@@ -149,7 +155,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof SessionError && (error.code === "SESSION_BUSY" || error.code === "CONFLICT");
 }
 
-function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): RunRequest {
+function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
   const { deadline, output, outputRetries } = loop;
   // Whoever takes the run up has no schema of ours, but JSON Schema says nearly as much.
