@@ -28,7 +28,13 @@ const replies = {
   short: ["Done."],
   paying: [{ role: "assistant", content: null, toolCalls: [call], stopReason: "tool_calls" }, "Done."],
   hanging: [() => new Promise(() => {})],
-  wrong: ['{"prime":"seven"}', () => new Promise(() => {})],
+  wrong: [
+    '{"prime":"seven"}',
+    () => {
+      console.log("told");
+      return new Promise(() => {});
+    },
+  ],
   right: ['{"prime":97}'],
 };
 const output = { type: "object", properties: { prime: { type: "integer" } }, required: ["prime"] };
@@ -39,7 +45,6 @@ async function recover(how, options = {}) {
   const clerk = createAgent({ name: "clerk", prompt: "Help.", model, tools: [pay], builtInTools: false });
   const found = await manager.recover("s", { clerk }, options);
   if (found === null) return "nothing";
-  found.run.listen((event) => event.type === "round-started" && event.round === 2 && console.log("told"));
   console.log("running");
   const answer = await found.run.synchronize().catch(() => null);
   const given = answer?.output === undefined ? "" : ` ${JSON.stringify(answer.output)}`;
