@@ -109,7 +109,8 @@ test("a provider of the AI SDK that cannot pass on a schema is asked by a tool",
 
 test("what a provider cannot hold a model to is asked for in another way", () => {
   const [gpt, claude] = [openai("gpt-5-mini", { apiKey: "k" }), anthropic("claude-opus-5", { apiKey: "k" })];
-  const open = { type: "object", properties: { tags: { type: "object", additionalProperties: { type: "string" } } } };
+  const tags = { type: "object", properties: { a: { type: "string" } }, additionalProperties: { type: "string" } };
+  const open = { type: "object", properties: { tags }, additionalProperties: false };
   expect([gpt, claude].map((model) => model.takesOutput?.(shape))).toEqual([true, true]);
   expect([gpt, claude].map((model) => model.takesOutput?.(open))).toEqual([true, false]);
   expect(openai("gpt-4-turbo", { apiKey: "k" }).takesOutput?.(shape)).toBe(false);
