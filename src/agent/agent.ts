@@ -4,8 +4,7 @@ import { Session } from "../session/value/session.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
-import type { ValueSchema } from "./schema/value-schema.ts";
-import type { SessionRun } from "./session-run.ts";
+import type { OutputSchema, SessionRun } from "./session-run.ts";
 import type { Tool } from "./tools/tool.ts";
 import { checkUnasked, stricterOf } from "./tools/unasked.ts";
 
@@ -32,7 +31,7 @@ export interface Agent {
    * Answers a session, a run that will come to one, or a text. Options given here go before the agent's own; of two
    * words for `unasked`, the stricter one holds. With `output`, the run comes to a session with that value as its `output`.
    */
-  run<const S extends ValueSchema | undefined = undefined>(
+  run<const S extends OutputSchema = undefined>(
     input: SessionInput | Content,
     options?: Partial<LoopOptions> & { readonly output?: S },
   ): SessionRun<S>;
@@ -59,7 +58,7 @@ export function createAgent(init: AgentInit): Agent {
     model: own.model,
     tools: own.tools ?? [],
     session,
-    run<const S extends ValueSchema | undefined = undefined>(
+    run<const S extends OutputSchema = undefined>(
       input: SessionInput | Content,
       options: Partial<LoopOptions> & { readonly output?: S } = {},
     ): SessionRun<S> {

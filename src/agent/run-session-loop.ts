@@ -18,8 +18,7 @@ import type { OfferedTools } from "./tools/offer-tools.ts";
 import { openRunSink } from "./persist/open-run-sink.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunSink } from "./persist/run-sink.ts";
-import type { ValueSchema } from "./schema/value-schema.ts";
-import type { SessionRun } from "./session-run.ts";
+import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
 
@@ -41,7 +40,7 @@ export type SessionInput = Session | SessionRun;
  *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
  */
-export function runSessionLoop<const S extends ValueSchema | undefined = undefined>(
+export function runSessionLoop<const S extends OutputSchema = undefined>(
   user: SessionInput,
   agent: Session,
   options: LoopOptions & { readonly output?: S },

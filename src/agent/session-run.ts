@@ -9,6 +9,9 @@ import type { ValueOf, ValueSchema } from "./schema/value-schema.ts";
 /** How a run stands. */
 export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted";
 
+/** The schema of the value that a run is to end with; undefined where it is to end with none. */
+export type OutputSchema = ValueSchema | undefined;
+
 /** The session that a run comes to; with the value, where the run was asked for one by a schema. */
 export type Answer<S> = [S] extends [ValueSchema] ? Session & { readonly output: ValueOf<S> } : Session;
 
