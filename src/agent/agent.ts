@@ -4,7 +4,7 @@ import { Session } from "../session/value/session.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
-import type { SessionRun } from "./session-run.ts";
+import type { OutputSchema, SessionRun } from "./session-run.ts";
 import type { Tool } from "./tools/tool.ts";
 import { checkUnasked, stricterOf } from "./tools/unasked.ts";
 
@@ -29,9 +29,12 @@ export interface Agent {
   readonly session: Session;
   /**
    * Answers a session, a run that will come to one, or a text. Options given here go before the agent's own; of two
-   * words for `unasked`, the stricter one holds.
+   * words for `unasked`, the stricter one holds. With `output`, the run comes to a session with that value as its `output`.
    */
-  run(input: SessionInput | Content, options?: Partial<LoopOptions>): SessionRun;
+  run<const S extends OutputSchema = undefined>(
+    input: SessionInput | Content,
+    options?: Partial<LoopOptions> & { readonly output?: S },
+  ): SessionRun<S>;
 }
 
 /**
@@ -55,11 +58,15 @@ export function createAgent(init: AgentInit): Agent {
     model: own.model,
     tools: own.tools ?? [],
     session,
-    run(input, options = {}) {
+    run<const S extends OutputSchema = undefined>(
+      input: SessionInput | Content,
+      options: Partial<LoopOptions> & { readonly output?: S } = {},
+    ): SessionRun<S> {
       const user = isContent(input) ? Session.create({ kind: "user", text: input }) : input;
       const named = name === undefined ? {} : { agentName: name };
       const unasked = stricterOf(own.unasked, options.unasked);
-      return runSessionLoop(user, session, { ...own, ...options, ...named, ...(unasked && { unasked }) });
+      const all: LoopOptions = { ...own, ...options, ...named, ...(unasked && { unasked }) };
+      return runSessionLoop(user, session, all) as SessionRun as SessionRun<S>;
     },
   };
 }

@@ -3,6 +3,7 @@ import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
+import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 import { checkUnasked } from "./tools/unasked.ts";
 
@@ -12,6 +13,8 @@ const LEASE_MS_MAX = 3_600_000;
 /** The longest time that a timer can wait. */
 const PARK_AFTER_MS_MAX = 2 ** 31 - 1;
 const PARK_EXPIRE_MS_MAX = 10 * 365 * 24 * 3_600_000;
+
+const OUTPUT_RETRIES_MAX = 20;
 
 const RETRY_LIMITS = {
   attempts: { least: 1, most: 20 },
@@ -40,7 +43,20 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   }
   checkContext(options.context);
   checkPark(options.park);
-  return offerTools(options);
+  const offered = offerTools(options);
+  checkOutput(options, offered);
+  return offered;
+}
+
+function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedTools): void {
+  if (outputRetries !== undefined) checkCount(outputRetries, "outputRetries", 0, OUTPUT_RETRIES_MAX);
+  if (output === undefined) return;
+  outputSchema(output);
+  if (!tools.has(ANSWER_TOOL)) return;
+  throw new SessionError(
+    "INVALID_TOOL",
+    `The tool ${ANSWER_TOOL} has the name of the tool that takes the output of a run; rename it.`,
+  );
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */

@@ -7,12 +7,13 @@ import type { Model, ModelRequest } from "./model/model.ts";
 import type { RetryOptions } from "./model/retry.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { Persist } from "./persist/run-sink.ts";
+import type { ValueSchema } from "./schema/value-schema.ts";
 import type { TelemetryOptions } from "./telemetry.ts";
 import type { Tool } from "./tools/tool.ts";
 import type { Unasked } from "./tools/unasked.ts";
 
 /** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
-export type RequestParameters = Omit<ModelRequest, "messages" | "tools">;
+export type RequestParameters = Omit<ModelRequest, "messages" | "tools" | "output">;
 
 /** How much a run may spend. */
 export interface Budget {
@@ -92,6 +93,13 @@ export interface LoopOptions extends RunOptions {
    * of its session, and goes on when it is resumed after the answer (default: it waits). Not inside of a tool or a group.
    */
   readonly park?: ParkOptions;
+  /**
+   * The value that the run is to end with, checked: `output` of the session that it comes to. JSON Schema, or a schema of any
+   * library that follows Standard Schema and gives JSON Schema.
+   */
+  readonly output?: ValueSchema;
+  /** How often the model is told that its value does not fit, before the run fails with `OUTPUT_INVALID` (default 2). */
+  readonly outputRetries?: number;
   /** How many rounds may call tools (default 64). */
   readonly maxToolRounds?: number;
   readonly budget?: Budget;

@@ -12,6 +12,7 @@ import { describeThrown } from "./describe-thrown.ts";
 import { EventLog, type Unsigned } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
+import type { GivenOutput } from "./output/run-output.ts";
 import { resumedRunId } from "./persist/open-run-sink.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import { RunDeadline } from "./run-deadline.ts";
@@ -46,6 +47,13 @@ export interface RunStart {
     "onEvent" | "signal" | "persist" | "register" | "unasked" | "runId" | "deadline" | "park"
   >;
   readonly work: RunWork;
+}
+
+/** What a run comes to. */
+export interface RunEnd {
+  readonly truncated: boolean;
+  /** The value that it was asked for, where it was asked for one. */
+  readonly given: GivenOutput | null;
 }
 
 /** A run that goes on; it begins with its making. */
@@ -227,10 +235,11 @@ export class LoopRun implements SessionRun {
   }
 
   /** Puts the end of the run on record; false where someone has said something that the run has not answered. */
-  async finish(truncated: boolean): Promise<boolean> {
+  async finish({ truncated, given }: RunEnd): Promise<boolean> {
     const { output, sink, signal } = this.progress;
     const usage = output.usage === null ? {} : { usage: output.usage };
-    const outcome = { phase: "finished", ...usage, ...(truncated ? { truncated } : {}) } as const;
+    const value = given === null ? {} : { output: given.json };
+    const outcome = { phase: "finished", ...usage, ...(truncated ? { truncated } : {}), ...value } as const;
     for (let tries = 1; ; tries++) {
       await this.progress.idle();
       if (this.inputs.hasMore) return false;
@@ -242,7 +251,8 @@ export class LoopRun implements SessionRun {
     }
     this.#close();
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
-    this.#ended("finished", { type: "run-finished", truncated, usage: output.usage });
+    if (given !== null) Session.grow(output, { output: given.value });
+    this.#ended("finished", { type: "run-finished", truncated, usage: output.usage, ...value });
     return true;
   }
 

@@ -1,7 +1,7 @@
 import { defined } from "../internal/defined.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
-import { SessionCapacityError } from "../session/errors.ts";
-import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
+import { SessionCapacityError, SessionError } from "../session/errors.ts";
+import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import type { Session } from "../session/value/session.ts";
 import type { Row } from "../session/value/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
@@ -14,12 +14,13 @@ import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model/model-error.ts";
 import type { ModelRequest, ToolSchema } from "./model/model.ts";
 import { checkWhole } from "./model/read-reply.ts";
+import { type GivenOutput, isAnswer, lastAnswerIn, RunOutput } from "./output/run-output.ts";
 import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
 import type { RunProgress } from "./run-progress.ts";
 import type { RunTelemetry } from "./telemetry.ts";
 import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
-import { errorMessage, type ToolFailure } from "./tools/tool-result.ts";
+import { errorMessage, resultMessage, type ToolFailure } from "./tools/tool-result.ts";
 import { untilAborted } from "./follow-abort.ts";
 
 /** What a loop runs with. */
@@ -47,27 +48,51 @@ export class Loop {
   /** Whether the run has asked for anything, or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
+  /** The value that the run is to end with, where it was asked for one. */
+  readonly #output: RunOutput | null;
+  #given: GivenOutput | null = null;
+  /** Whether the model was told that its value does not fit. */
+  #again = false;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
+    const { output } = parts.options;
+    this.#output = output === undefined ? null : new RunOutput(output, parts.options);
     this.#progress = parts.host.progress;
     this.#parameters = parametersOf(parts.options);
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
   }
 
-  /** Whether the run was cut short: by its number of rounds, its budget, or the room in its session. */
+  /** The value that the model gave last, where the run was asked for one. */
+  get given(): GivenOutput | null {
+    return this.#given;
+  }
+
+  /**
+   * Whether the run was cut short: by its number of rounds, its budget, or the room in its session.
+   *
+   * @throws {SessionError} `OUTPUT_INVALID` for a run without the value that it was asked for.
+   */
   async run(resume: ResumeState | null): Promise<boolean> {
     await this.#settleOpenCalls(resume);
+    if (this.#given !== null) return false;
     // What led here may have spent it all.
-    if (this.#budgetStops()) return true;
+    if (this.#budgetStops()) return this.#end(true);
     // Its process died after the last answer: asking again would pay for another one.
-    return resume?.answered === true ? false : this.#runRounds();
+    if (resume?.answered === true && (await this.#accepts(lastAnswerIn(this.#progress.output.transcript))))
+      return false;
+    return this.#end(await this.#runRounds());
   }
 
   /** Answers what people have said since; a run that was cut short only adds it, so that the next one answers it. */
   async goOn(truncated: boolean): Promise<boolean> {
     await this.#say(await this.#parts.inputs.takeAll());
-    return truncated || this.#budgetStops() || this.#runRounds();
+    return this.#end(truncated || this.#budgetStops() || (await this.#runRounds()));
+  }
+
+  #end(truncated: boolean): boolean {
+    if (truncated && this.#output !== null && this.#given === null) throw this.#invalid("it was cut short before that");
+    return truncated;
   }
 
   async #runRounds(): Promise<boolean> {
@@ -79,7 +104,10 @@ export class Loop {
       const { message, calls, stopped } = await this.#runRound();
       const stopReason = message.stopReason ?? "stop";
       this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
-      if (stopped || calls === 0) return calls > 0;
+      const ends = calls === 0 ? await this.#accepts(textOf(message.content)) : this.#given !== null;
+      if (ends || stopped) return !ends;
+      // The model was told that its answer lacks the value.
+      if (calls === 0) continue;
       this.#toolRounds += 1;
       if (this.#toolRounds < maxToolRounds) continue;
       process.emitWarning(
@@ -101,6 +129,7 @@ export class Loop {
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#round += 1;
     this.#begun = true;
+    this.#given = null;
     const making = this.#parts.room.makeBefore(this.#round);
     if (making !== null) await making;
     const message = await this.#ask();
@@ -109,7 +138,8 @@ export class Loop {
     const calls = callsOf(message);
     let dispatch: ToolDispatch | null = null;
     try {
-      const prepared = calls.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, calls);
+      const run = this.#withoutAnswers(calls);
+      const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, run);
       dispatch = prepared instanceof Promise ? await prepared : prepared;
     } finally {
       // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
@@ -117,8 +147,9 @@ export class Loop {
       this.#spend(message);
     }
     const why = this.#budgetStops() ? OVER_BUDGET : this.#hasRoomFor(calls.length) ? null : NO_ROOM;
-    if (why !== null) await this.#answerCalls(calls, () => why);
+    if (why !== null) await this.#answerCalls(this.#withoutAnswers(calls), () => why);
     else if (dispatch !== null) await dispatch.run(this.#heard);
+    await this.#takeAnswers(calls);
     return { message, calls: calls.length, stopped: why !== null };
   }
 
@@ -165,15 +196,64 @@ export class Loop {
     const { toolChoice } = options;
     // A choice that forces a call would force one in every round, and the run would never end.
     const forced = toolChoice !== "auto" && toolChoice !== "none";
-    const chosen = toolChoice !== undefined && !(forced && this.#round > 1);
+    const chosen = forced && this.#round > 1 ? undefined : toolChoice;
     return {
       get messages() {
         return messages();
       },
       ...this.#parameters,
-      ...(schemas.length > 0 && { tools: schemas }),
-      ...(chosen && { toolChoice }),
+      ...(this.#output === null
+        ? { ...(schemas.length > 0 && { tools: schemas }), ...defined({ toolChoice: chosen }) }
+        : this.#output.request(schemas, chosen, { again: this.#again })),
     };
+  }
+
+  /** The calls that tools run: one that gives the value is the loop's own to answer. */
+  #withoutAnswers(calls: readonly ToolCall[]): readonly ToolCall[] {
+    return this.#output === null ? calls : calls.filter((call) => !isAnswer(call));
+  }
+
+  /** Whether an answer without calls ends the run; of one that lacks the value, the model is told. */
+  async #accepts(text: string): Promise<boolean> {
+    const output = this.#output;
+    if (output === null) return true;
+    const reading = await untilAborted(output.read(text), this.#progress.signal);
+    if ("given" in reading) {
+      this.#given = reading.given;
+      return true;
+    }
+    if (output.isExhausted(this.#progress.output.transcript)) throw this.#invalid(reading.problem);
+    this.#again = true;
+    await this.#say([output.again(reading.problem)]);
+    return false;
+  }
+
+  /** Answers the calls that give the value. */
+  async #takeAnswers(calls: readonly ToolCall[]): Promise<void> {
+    const output = this.#output;
+    if (output === null) return;
+    const { events, signal } = this.#progress;
+    for (const call of calls.filter(isAnswer)) {
+      const exhausted = output.isExhausted(this.#progress.output.transcript);
+      const reading = await untilAborted(output.read(call.arguments), signal);
+      const message =
+        "given" in reading
+          ? resultMessage(call, "The answer was taken.")
+          : errorMessage(call, "invalid_tool_arguments", reading.problem);
+      events.add({ type: "tool-finished", round: this.#round, callId: call.id, message });
+      await this.#say([message]);
+      if ("given" in reading) this.#given = reading.given;
+      else if (exhausted) throw this.#invalid(reading.problem);
+      else this.#again = true;
+    }
+  }
+
+  #invalid(problem: string): SessionError {
+    const why = problem.replace(/[.\s]+$/, "");
+    return new SessionError(
+      "OUTPUT_INVALID",
+      `Run ${this.#progress.runId} gave no value that fits its output: ${why}.`,
+    );
   }
 
   #budgetStops(): boolean {
@@ -191,9 +271,10 @@ export class Loop {
     if (!this.#hasRoomFor(open.length)) {
       return this.#answerCalls(open, ({ id }) => (resume.effects.has(id) ? UNKNOWN : NO_ROOM));
     }
-    const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, open, resume);
+    const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, this.#withoutAnswers(open), resume);
     await this.#progress.note(dispatch.takeEffects());
     await dispatch.run(this.#heard);
+    await this.#takeAnswers(open);
   }
 
   async #answerCalls(calls: readonly ToolCall[], why: (call: ToolCall) => NotRun): Promise<void> {

@@ -78,6 +78,12 @@ export type RunEvent = { readonly runId: string } & (
   | { readonly type: "events-dropped"; readonly count: number }
   /** The run waits for answers and has let go of its session; nothing follows. */
   | { readonly type: "run-parked"; readonly questions: readonly Approval[]; readonly expiresAt: string }
-  | { readonly type: "run-finished"; readonly truncated: boolean; readonly usage: Usage | null }
+  | {
+      readonly type: "run-finished";
+      readonly truncated: boolean;
+      readonly usage: Usage | null;
+      /** The value that the run was asked for, as the model wrote it. */
+      readonly output?: JsonValue;
+    }
   | { readonly type: "run-failed"; readonly error: RunError }
 );

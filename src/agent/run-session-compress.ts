@@ -66,7 +66,7 @@ async function compress(run: LoopRun, user: SessionInput, agent: Session, option
   // Nothing of the conversation is kept, and the output says nothing yet.
   await keep(run, progress.output, agent, options);
   await progress.add([{ role: "user", content: text }]);
-  while (!(await run.finish(false))) await progress.add(await run.inputs.takeAll());
+  while (!(await run.finish({ truncated: false, given: null }))) await progress.add(await run.inputs.takeAll());
 }
 
 function requestOf(input: Session, agent: Session, options: CompressOptions): ModelRequest {

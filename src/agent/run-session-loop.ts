@@ -18,7 +18,7 @@ import type { OfferedTools } from "./tools/offer-tools.ts";
 import { openRunSink } from "./persist/open-run-sink.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
 import type { RunSink } from "./persist/run-sink.ts";
-import type { SessionRun } from "./session-run.ts";
+import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
 
@@ -40,7 +40,11 @@ export type SessionInput = Session | SessionRun;
  *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
  */
-export function runSessionLoop(user: SessionInput, agent: Session, options: LoopOptions): SessionRun {
+export function runSessionLoop<const S extends OutputSchema = undefined>(
+  user: SessionInput,
+  agent: Session,
+  options: LoopOptions & { readonly output?: S },
+): SessionRun<S> {
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
   const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {
@@ -48,7 +52,7 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
   });
   if (options.register !== false) registerInputs(source, agent);
   let loop: Loop | null = null;
-  return new LoopRun({
+  const started = new LoopRun({
     source,
     output,
     options,
@@ -57,10 +61,10 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
         const telemetry = await RunTelemetry.load(output.id, options.telemetry);
         const work = async (): Promise<void> => {
           const input = await inputOf(user, run);
-          const started = await startLoop({ run, input, agent, options, offered, telemetry });
-          loop = started.loop;
-          let truncated = await loop.run(started.resume);
-          while (!(await run.finish(truncated))) truncated = await loop.goOn(truncated);
+          const ready = await startLoop({ run, input, agent, options, offered, telemetry });
+          loop = ready.loop;
+          let truncated = await loop.run(ready.resume);
+          while (!(await run.finish({ truncated, given: loop.given }))) truncated = await loop.goOn(truncated);
         };
         await (telemetry === null ? work() : telemetry.run("invoke_agent", options.agentName, work));
       },
@@ -69,6 +73,7 @@ export function runSessionLoop(user: SessionInput, agent: Session, options: Loop
       },
     },
   });
+  return started as SessionRun as SessionRun<S>;
 }
 
 /** The session that the user side is or will be, as far as it has come. */

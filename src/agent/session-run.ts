@@ -4,9 +4,16 @@ import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import type { Session } from "../session/value/session.ts";
 import type { Transcript } from "../session/value/transcript.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
+import type { ValueOf, ValueSchema } from "./schema/value-schema.ts";
 
 /** How a run stands. */
 export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted";
+
+/** The schema of the value that a run is to end with; undefined where it is to end with none. */
+export type OutputSchema = ValueSchema | undefined;
+
+/** The session that a run comes to; with the value, where the run was asked for one by a schema. */
+export type Answer<S> = [S] extends [ValueSchema] ? Session & { readonly output: ValueOf<S> } : Session;
 
 /**
  * A run that goes on. `await run` gives the finished session, or that of a parked run as far as it came; `for await (const
@@ -16,7 +23,7 @@ export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted"
  * - Every reader of events starts at the beginning, as far as events are kept (the last 10,000 at least).
  * - It can be given to a loop, a compress or an agent instead of a session.
  */
-export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent> {
+export interface SessionRun<S = undefined> extends PromiseLike<Answer<S>>, AsyncIterable<RunEvent> {
   /** The id of the session that the run makes. */
   readonly id: string;
   /** The id that the log has the run under; one that is recovered keeps it. */
@@ -38,7 +45,7 @@ export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent
    */
   listen(listener: (event: RunEvent, position: number) => void): () => void;
   /** The finished session; the same as awaiting the run. */
-  synchronize(): Promise<Session>;
+  synchronize(): Promise<Answer<S>>;
   /** Stops the run at once. What was said stays. */
   abort(reason?: unknown): void;
   /** Lets a call that waits for approval run, by its question or its own id; resolves once that is on record. */

@@ -1,5 +1,6 @@
 import type { Approval, RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
+import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Content } from "../session/message.ts";
 import type { WorkerView } from "../workers/worker-view.ts";
 import type { Page, Problem } from "./wire.ts";
@@ -21,6 +22,8 @@ export interface RunRequest {
   readonly notBefore?: string;
   /** When it is stopped at the latest, as an ISO time. */
   readonly deadline?: string;
+  /** JSON Schema, without patterns, of the value that the run is to end with. */
+  readonly output?: JsonObject;
 }
 
 /** Where a run that has not ended stands. */
@@ -52,6 +55,8 @@ export interface RunView {
   readonly withoutWorker: boolean;
   /** What it asks and nobody has answered yet. */
   readonly questions: readonly QuestionView[];
+  /** The value that a finished run was asked for; null where it was asked for none. */
+  readonly output: JsonValue;
   /** How the run failed. */
   readonly problem: Problem | null;
 }

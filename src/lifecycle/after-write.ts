@@ -1,8 +1,11 @@
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 import type { SessionStore } from "../session/store.ts";
+import { checkTimeout } from "./check-health.ts";
 import { readTurns } from "./read-state.ts";
 import type { FailureContext, ReportFailure } from "./report-failure.ts";
+
+const SETTLE_MS_DEFAULT = 10_000;
 
 /** A turn as a working memory gets it. */
 export interface MemoryEntry {
@@ -56,7 +59,8 @@ export class AfterWrite {
   }
 
   /** Resolves when nothing is under way, or when the time is over; false in the latter case. */
-  async settled(timeoutMs: number): Promise<boolean> {
+  async settled(timeoutMs = SETTLE_MS_DEFAULT): Promise<boolean> {
+    checkTimeout(timeoutMs);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(() => resolve(false), timeoutMs);

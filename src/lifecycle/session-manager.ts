@@ -1,6 +1,6 @@
 import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
-import type { SessionRun } from "../agent/session-run.ts";
+import type { OutputSchema, SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/log/append-guard.ts";
 import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
@@ -20,7 +20,7 @@ import { SessionTree } from "../tree/session-tree.ts";
 import { type ActorOptions, byOf, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
-import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
+import { checkHealth, type Health, type HealthOptions } from "./check-health.ts";
 import { type CheckpointInit, CheckpointManager, goBack } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { erase } from "./erase/erase.ts";
@@ -53,8 +53,6 @@ import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { SessionEvents } from "./session-events.ts";
 import { Sweeper, type SweepOptions } from "./sweeper.ts";
 import { type TurnInput, turnDraft } from "./turn-input.ts";
-
-const SETTLE_MS_DEFAULT = 10_000;
 
 /**
  * Sessions of many users on one store.
@@ -281,9 +279,14 @@ export class SessionManager implements AsyncDisposable {
    * work throws here. With a `runId`, or where it waits, it is a request like any other: another process takes it up if
    * this one dies, and the same `runId` again is the same run.
    */
-  run(id: string, agent: Agent, input: Content, options: ManagedRunOptions = {}): SessionRun {
+  run<const S extends OutputSchema = undefined>(
+    id: string,
+    agent: Agent,
+    input: Content,
+    options: ManagedRunOptions & { readonly output?: S } = {},
+  ): SessionRun<S> {
     viewerOf(options);
-    return manageRun(this.#inSession(id, options), agent, input, options);
+    return manageRun(this.#inSession(id, options), agent, input, options) as SessionRun as SessionRun<S>;
   }
 
   /**
@@ -373,8 +376,7 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /** Waits for what memory and consolidator still do; false when that takes longer (default: 10 seconds). */
-  async settled({ timeoutMs = SETTLE_MS_DEFAULT }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
-    checkTimeout(timeoutMs);
+  async settled({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     return this.#afterWrite.settled(timeoutMs);
   }
 

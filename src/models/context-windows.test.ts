@@ -1,4 +1,6 @@
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { describe, expect, test } from "vitest";
+import { aiSdk } from "./ai-sdk/index.ts";
 import { anthropic } from "./anthropic/index.ts";
 import { contextWindowOf, registerContextWindows } from "./context-windows.ts";
 import { openai } from "./openai/index.ts";
@@ -8,6 +10,7 @@ describe("contextWindowOf", () => {
     ["openai", "gpt-4o-mini", 128_000],
     ["openai", "gpt-4.1-2025-04-14", 1_047_576],
     ["openai", "gpt-5", 272_000],
+    ["openai", "gpt-5.5-2026-04-23", 922_000],
     ["anthropic", "claude-haiku-4-5-20251001", 200_000],
     ["anthropic", "claude-3-5-sonnet-latest", 200_000],
     ["anthropic", "claude-opus-4-6", 1_000_000],
@@ -51,4 +54,12 @@ test("a model on a wire knows its window, unless it is told another, and says no
   expect(anthropic("claude-haiku-4-5", { apiKey: "key" }).contextWindow).toBe(200_000);
   expect(openai("gpt-4o", { apiKey: "key", contextWindow: 32_768 }).contextWindow).toBe(32_768);
   expect("contextWindow" in openai("qwen3", { apiKey: "key" })).toBe(false);
+});
+
+test("a model of the AI SDK knows its window by its provider, or by its maker behind a gateway", () => {
+  const windowOf = (name: string, id: string): number | undefined =>
+    aiSdk(createOpenAICompatible({ name, baseURL: "http://127.0.0.1:1" }).chatModel(id)).contextWindow;
+  expect(windowOf("openai", "gpt-5-mini")).toBe(272_000);
+  expect(windowOf("gateway", "anthropic/claude-haiku-4-5")).toBe(200_000);
+  expect(windowOf("local", "gpt-5-mini")).toBeUndefined();
 });

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { ToolSchema } from "../agent/model/model.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
+import { asObject, sampleOf } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { parseJsonObject } from "./parse-json-object.ts";
 
@@ -19,7 +20,6 @@ const LANGUAGES: readonly (readonly string[])[] = [
   ["typescript", "ts"],
   ["bash", "sh", "shell"],
 ];
-const SAMPLE_DEPTH_MAX = 10;
 
 /** The arguments of a step in the words of the tool's own schema; what the schema demands beyond them is made up. */
 export function argumentsFor(tool: ToolSchema, values: Readonly<Record<string, JsonValue>>, text: string): JsonObject {
@@ -32,7 +32,7 @@ export function argumentsFor(tool: ToolSchema, values: Readonly<Record<string, J
   const required = Array.isArray(tool.parameters.required) ? tool.parameters.required : [];
   for (const name of required) {
     if (typeof name !== "string" || Object.hasOwn(given, name)) continue;
-    given[name] = sampleOf(properties[name], text, tool.parameters, 0);
+    given[name] = sampleOf(properties[name], text, tool.parameters);
   }
   return given;
 }
@@ -83,55 +83,4 @@ function languageOf(value: JsonValue, schema: JsonObject): JsonValue {
   const known = Array.isArray(schema.enum) ? schema.enum : [];
   const names = LANGUAGES.find((family) => family.includes(String(value))) ?? [String(value)];
   return names.find((name) => known.includes(name)) ?? names[0] ?? value;
-}
-
-/** The plainest value that a schema allows; a text is what the user said. */
-function sampleOf(schema: JsonValue | undefined, text: string, root: JsonObject, depth: number): JsonValue {
-  const rules = asObject(schema);
-  if (depth > SAMPLE_DEPTH_MAX) return null;
-  const [first] = [rules.const, rules.default, ...listOf(rules.enum), ...listOf(rules.examples)].filter(
-    (value) => value !== undefined,
-  );
-  if (first !== undefined) return first;
-  if (typeof rules.$ref === "string") return sampleOf(referred(rules.$ref, root), text, root, depth + 1);
-  const [choice] = [...listOf(rules.anyOf), ...listOf(rules.oneOf), ...listOf(rules.allOf)];
-  if (choice !== undefined) return sampleOf(choice, text, root, depth + 1);
-  const type = Array.isArray(rules.type) ? rules.type[0] : rules.type;
-  switch (type) {
-    case "number":
-    case "integer":
-      return Number(/-?\d+/.exec(text)?.[0] ?? rules.minimum ?? 0);
-    case "boolean":
-      return false;
-    case "null":
-      return null;
-    case "array":
-      return Array.from({ length: Math.min(Number(rules.minItems ?? 0), 100) }, () =>
-        sampleOf(rules.items, text, root, depth + 1),
-      );
-    case "object":
-      return Object.fromEntries(
-        listOf(rules.required).map((name) => [
-          String(name),
-          sampleOf(asObject(rules.properties)[String(name)], text, root, depth + 1),
-        ]),
-      );
-    default:
-      return text;
-  }
-}
-
-function referred(reference: string, root: JsonObject): JsonValue | undefined {
-  if (!reference.startsWith("#/")) return undefined;
-  let value: JsonValue | undefined = root;
-  for (const key of reference.slice(2).split("/")) value = asObject(value)[key];
-  return value;
-}
-
-function listOf(value: JsonValue | undefined): readonly JsonValue[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function asObject(value: JsonValue | undefined): JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }

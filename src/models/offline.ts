@@ -6,6 +6,7 @@ import { deltasOfReply } from "./deltas-of-reply.ts";
 import { answerTo } from "./offline-answer.ts";
 import { argumentsFor } from "./offline-arguments.ts";
 import { progressOf } from "./offline-progress.ts";
+import { sampleOf } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { summaryFor } from "./offline-summary.ts";
 
@@ -22,6 +23,7 @@ export interface OfflineOptions {
  * - It understands plain requests for the workspace tools it is offered ("write hi to a.txt, then run cat a.txt"), calls
  *   them one round after another, or at once when told "at the same time", and says what came of it.
  * - Any other tool it calls when told to: `call find_order with {"number": "4711"}`.
+ * - Asked for an `output` it gives the smallest value that fits.
  * - Asked for a summary it lists the beginnings of what was said; asked anything else it says that it is offline.
  */
 export function offline(options: OfflineOptions = {}): Model {
@@ -30,6 +32,7 @@ export function offline(options: OfflineOptions = {}): Model {
     provider: "offline",
     id: "offline",
     contextWindow,
+    takesOutput: () => true,
     async complete(request, { signal } = {}) {
       await wait(delayMs, signal);
       return replyTo(request);
@@ -61,7 +64,8 @@ function replyTo(request: ModelRequest): ModelReply {
   };
 }
 
-function textFor({ messages, tools = [], toolChoice }: ModelRequest): string {
+function textFor({ messages, tools = [], toolChoice, output }: ModelRequest): string {
+  if (output !== undefined) return JSON.stringify(sampleOf(output, "", output));
   const question = lastQuestion(messages);
   const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
   // What is to be summarized may be as long as a session is old; nobody looks for requests in it.

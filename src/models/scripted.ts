@@ -47,6 +47,7 @@ export function scripted(replies: readonly ScriptedReply[], options: ScriptedOpt
     provider: "scripted",
     id: "scripted",
     ...window,
+    takesOutput: () => true,
     requests,
     async complete(request, { signal } = {}) {
       const given = start(request, signal === undefined ? {} : { signal });

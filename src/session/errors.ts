@@ -38,6 +38,7 @@ export type SessionErrorCode =
   | "MODEL_FAILED"
   | "KEY_MISSING"
   | "INVALID_TOOL"
+  | "OUTPUT_INVALID"
   | "SANDBOX_FAILED"
   | "NO_SANDBOX"
   | "ISOLATION_MISSING"

@@ -3,6 +3,7 @@ import { createClient, type Fetch, type WireRunEvent } from "../../src/http/clie
 import { EventParser, type ParsedEvent } from "../../src/http/client/event-parser.ts";
 import type { ModelDelta } from "../../src/agent/model/model.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
+import type { JsonObject } from "../../src/internal/json.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunName, type RunServer } from "./runs-server.ts";
@@ -25,6 +26,7 @@ test("a run that was started goes on by itself, tells what happens, and stays re
     agent: "helper",
     group: null,
     questions: [],
+    output: null,
     problem: null,
     by: "ann",
     userId: "ann",
@@ -52,6 +54,21 @@ test("a run that was started goes on by itself, tells what happens, and stays re
   for await (const entry of store.read(sessionId)) {
     if (entry.type === "run") expect(entry.runId).toBe(run.runId);
   }
+});
+
+test("a run that is asked for with a JSON Schema ends with a value, in its events and its view", async () => {
+  const { client, sessionId, store } = await openRunServer({ agents: { helper: answering(["{}", '{"prime":97}']) } });
+  const output = { type: "object", properties: { prime: { type: "integer" } }, required: ["prime"] };
+  const run = await client.runs.start(sessionId, { input: "Name a prime.", output });
+  expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-finished", output: { prime: 97 } });
+  expect(await client.runs.get(sessionId, run.runId)).toMatchObject({ status: "finished", output: { prime: 97 } });
+  const before = await logOf(store, sessionId);
+  const refused = (wrong: JsonObject, more = {}) =>
+    client.runs.start(sessionId, { input: "?", output: wrong, ...more });
+  await expect(refused({ type: "strng" })).rejects.toMatchObject({ code: "INVALID_OPTION", status: 400 });
+  const slow = { properties: { a: { items: { type: "string", pattern: "(a+)+$" } } } };
+  await expect(refused(slow)).rejects.toMatchObject({ code: "INVALID_REQUEST", status: 400 });
+  expect(await logOf(store, sessionId)).toEqual(before);
 });
 
 test("whoever leaves after any event and rejoins when the run has ended gets exactly the rest of what lasts", async () => {

@@ -58,6 +58,7 @@ test("a run that is cancelled ends at once, and what the model had said is kept"
   await nextOf(client, run, "text-delta");
   expect(await client.runs.cancel(sessionId, run.runId, { reason: "Enough." })).toMatchObject({
     status: "cancelled",
+    output: null,
     problem: null,
   });
   expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-failed", error: { code: "ABORTED" } });

@@ -109,3 +109,23 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test(
+  "a run that is to end with a value goes on in another process, which knows its schema from the log",
+  async () => {
+    const { directory, store } = await place();
+    await start(directory, "output", "r").ended;
+    const killed = start(directory, "recover", "wrong");
+    await killed.said("told");
+    killed.child.kill("SIGKILL");
+    await killed.ended;
+    expect((await start(directory, "recover", "right").ended).at(-1)).toBe('done finished {"prime":97}');
+    expect((await entriesOf(store, "s")).at(-1)).toMatchObject({
+      type: "run",
+      phase: "finished",
+      output: { prime: 97 },
+    });
+    expect((await saidIn(store, "s")).at(-1)).toBe('{"prime":97}');
+  },
+  TIMEOUT_MS,
+);

@@ -20,6 +20,8 @@ export interface ModelRequest {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
   readonly stop?: readonly string[];
+  /** JSON Schema of the object that an answer without calls is to be, as JSON; only for a model that `takesOutput` of it. */
+  readonly output?: JsonObject;
   readonly providerOptions?: JsonValue;
 }
 
@@ -60,6 +62,8 @@ export interface Model {
   readonly id: string;
   /** How many tokens a request and its answer may take together. */
   readonly contextWindow?: number;
+  /** Whether its provider can be asked for a value of that schema; of one that cannot, a run asks for a call instead. */
+  takesOutput?(schema: JsonObject): boolean;
   complete(request: ModelRequest, options?: { readonly signal?: AbortSignal }): Promise<ModelReply>;
   stream?(request: ModelRequest, options?: { readonly signal?: AbortSignal }): AsyncIterable<ModelDelta>;
 }

@@ -2,7 +2,8 @@ import { type Entry, type EntryOf, isNode } from "../../session/log/entry.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { SandboxPlacement, SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { Transcript } from "../../session/value/transcript.ts";
+import type { Row, Transcript } from "../../session/value/transcript.ts";
+import { isTaken } from "../output/run-output.ts";
 import {
   type ApprovalDecision,
   type AskedBefore,
@@ -36,29 +37,33 @@ export async function readResumeState(
       scan.take(entry);
     }
   }
-  const isLast = last?.isWhole === true && transcript.at(-1)?.id === last.id;
   return {
     sessionId: head.header.id,
     version: head.version,
     runId,
     ...scan.state(),
-    answered: isLast && scan.isAnswerOf(runId),
+    answered: last?.isLast === true && scan.isAnswerOf(runId),
   };
 }
 
-/** The last answer of a model, those of its calls that have no result, and whether it called nothing and was not cut. */
+/** The last answer of a model, those of its calls that have no result, and whether it was the last that its run needed. */
 function lastAnswer(
   transcript: Transcript,
-): { readonly id: string; readonly openCalls: ReadonlySet<string>; readonly isWhole: boolean } | null {
+): { readonly id: string; readonly openCalls: ReadonlySet<string>; readonly isLast: boolean } | null {
   const answered = new Set<string>();
+  let [given, followed] = [false, false];
   for (let index = transcript.length - 1; index >= 0; index--) {
-    const row = transcript.at(index);
-    if (row?.message.role === "tool") answered.add(row.message.toolCallId);
-    if (row?.message.role !== "assistant") continue;
-    const { toolCalls = [], stopReason = "stop" } = row.message;
-    const calls = toolCalls.map(({ id }) => id);
-    const isWhole = calls.length === 0 && stopReason === "stop";
-    return { id: row.id, openCalls: new Set(calls.filter((id) => !answered.has(id))), isWhole };
+    const { id, message } = transcript.at(index) as Row;
+    if (message.role === "tool") {
+      answered.add(message.toolCallId);
+      given ||= isTaken(message);
+    } else if (message.role !== "assistant") followed = true;
+    else {
+      const { toolCalls = [], stopReason = "stop" } = message;
+      const calls = toolCalls.map((call) => call.id);
+      const isWhole = given || (calls.length === 0 && stopReason === "stop");
+      return { id, openCalls: new Set(calls.filter((call) => !answered.has(call))), isLast: isWhole && !followed };
+    }
   }
   return null;
 }

@@ -46,6 +46,8 @@ export interface RunOutcome {
   readonly error?: JsonValue;
   readonly usage?: Usage;
   readonly truncated?: boolean;
+  /** The value that it was asked for, as the model wrote it. */
+  readonly output?: JsonValue;
   /** Where the tools acted, so that whoever recovers the run finds it again. */
   readonly sandbox?: SandboxPlacement;
 }

@@ -1,3 +1,4 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { TYPE_NAMES } from "./json-schema-keywords.ts";
 import { type Place, showPlace, showValue } from "./json-schema-problem.ts";
 import { compilePattern, isKeyed, resolveReference } from "./json-schema-reference.ts";
@@ -35,6 +36,20 @@ export function findSchemaProblem(root: unknown, name = "parameters"): string | 
     }
   }
   return hasCircle(root, seen) ? `${name} has a $ref that leads back to itself without going into the value` : null;
+}
+
+/** A JSON Schema in which each schema is replaced by what `change` makes of it, the inner ones first. */
+export function mapSchema(schema: JsonObject, change: (schema: JsonObject) => JsonObject): JsonObject {
+  const mapped = (value: JsonValue): JsonValue => (isKeyed(value) ? mapSchema(value as JsonObject, change) : value);
+  const inner = Object.entries(schema).map(([key, value]): [string, JsonValue] => {
+    if (MAPS.includes(key)) {
+      const entries = Object.entries(value as JsonObject).map(([property, each]) => [property, mapped(each)]);
+      return [key, Object.fromEntries(entries)];
+    }
+    if (!LISTS.includes(key) && !SINGLES.includes(key)) return [key, value];
+    return [key, Array.isArray(value) ? value.map(mapped) : mapped(value)];
+  });
+  return change(Object.fromEntries(inner));
 }
 
 function schemasIn(key: string, value: unknown, at: Place): Item[] {

@@ -42,23 +42,30 @@ export function jsonSchemaOf(schema: StandardSchema): unknown {
   }
 }
 
-/** The value that a schema makes of the arguments, with its defaults and conversions, or what is wrong with them. */
-export async function checkStandardSchema(schema: StandardSchema, args: unknown): Promise<CheckedArguments> {
-  const hazard = findHazard(args);
+/** The value that a schema makes of another, with its defaults and conversions, or what is wrong with that. */
+export async function checkStandardSchema(
+  schema: StandardSchema,
+  value: unknown,
+  name = "arguments",
+): Promise<CheckedArguments> {
+  const hazard = findHazard(value, name);
   if (hazard !== null) return { ok: false, problem: hazard };
   let result: StandardResult<unknown>;
   try {
-    result = await schema["~standard"].validate(args);
+    result = await schema["~standard"].validate(value);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { ok: false, problem: `arguments could not be checked: ${reason.replace(/[.\s]+$/, "")}.` };
+    return { ok: false, problem: `${name} could not be checked: ${reason.replace(/[.\s]+$/, "")}.` };
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
-  return { ok: false, problem: showProblems(result.issues.slice(0, PROBLEMS_MAX).map(problemOf)) };
+  return {
+    ok: false,
+    problem: showProblems(result.issues.slice(0, PROBLEMS_MAX).map((issue) => problemOf(issue, name))),
+  };
 }
 
-function problemOf({ message, path = [] }: StandardIssue): Problem {
-  let at: Place = { parent: null, key: "arguments" };
+function problemOf({ message, path = [] }: StandardIssue, name: string): Problem {
+  let at: Place = { parent: null, key: name };
   for (const step of path) {
     const key = typeof step === "object" ? step.key : step;
     at = { parent: at, key: typeof key === "number" ? key : String(key) };

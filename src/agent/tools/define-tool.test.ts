@@ -1,7 +1,8 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { z as old } from "zod/v3";
-import { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./define-tool.ts";
+import type { ValueOf, ValueSchema } from "../schema/value-schema.ts";
+import { defineTool, type ToolDefinition } from "./define-tool.ts";
 import type { StandardSchema } from "../schema/standard-schema.ts";
 import type { CheckedArguments, ToolContext } from "./tool.ts";
 
@@ -77,7 +78,7 @@ describe("a tool with JSON Schema", () => {
         return args.name;
       },
     });
-    expectTypeOf<ToolArguments<Readonly<Record<string, string>>>>().toEqualTypeOf<unknown>();
+    expectTypeOf<ValueOf<Readonly<Record<string, string>>>>().toEqualTypeOf<unknown>();
     expect(tool.execute({ name: "n", mode: "fast" }, context)).toBe("n");
   });
 });
@@ -238,8 +239,8 @@ describe("a definition that cannot work", () => {
     ["effects that are no word", { effects: null }, 'has the effects "null"'],
     ["a timeout of nothing", { timeoutMs: 0 }, "has a timeoutMs"],
     ["a timeout that timers cannot keep", { timeoutMs: 2 ** 31 }, "has a timeoutMs"],
-    ["no parameters", { parameters: undefined }, "are no schema"],
-    ["a list for parameters", { parameters: [] }, "are no schema"],
+    ["no parameters", { parameters: undefined }, "has no schema"],
+    ["a list for parameters", { parameters: [] }, "has no schema"],
     ["parameters that are not of an object", { parameters: { type: "string" } }, 'of the type "string"'],
     ["a function in the schema", { parameters: { default: () => 1 } }, "is not JSON"],
     ["an unknown type", { parameters: { properties: { a: { type: "strng" } } } }, 'parameters.properties.a.type must be one of string'],
@@ -259,7 +260,7 @@ describe("a definition that cannot work", () => {
   ];
 
   test.for(cases)("is refused for %s", ([, wrong, said]) => {
-    const define = () => defineTool({ ...plain, ...wrong } as ToolDefinition<ToolParameters>);
+    const define = () => defineTool({ ...plain, ...wrong } as ToolDefinition<ValueSchema>);
     expect(define).toThrow(expect.objectContaining({ code: "INVALID_TOOL", message: expect.stringContaining(said) }));
     expect(define).toThrow(/\.$/);
   });

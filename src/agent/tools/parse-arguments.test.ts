@@ -24,14 +24,14 @@ describe("the arguments that a model wrote", () => {
 
   test("that break off say where, what could have stood there, and what stands around it", () => {
     const problem = problemOf('{\n  "path": "a.txt",\n  "count": 3 "next": 4\n}');
-    expect(problem).toMatch(/^arguments are not JSON: Expected ',' or '}' .* position 34/);
+    expect(problem).toMatch(/^arguments cannot be read as JSON: Expected ',' or '}' .* position 34/);
     expect(problem).toContain(String.raw`, near "…\"path\": \"a.txt\",\n  \"count\": 3 \"next\": 4\n}".`);
   });
 
   test.for(["{", '{"command": "ls', '{"a": 1,}', "{a: 1}", '{"a": undefined}', '{"a": "\\x"}', '{"a": 1} and more'])(
     "that are %j are refused with a sentence, however long they are",
     (text) => {
-      expect(problemOf(text)).toMatch(/^arguments are not JSON: .+\.$/s);
+      expect(problemOf(text)).toMatch(/^arguments cannot be read as JSON: .+\.$/s);
       expect(problemOf(`${text}${" ".repeat(100_000)}`).length).toBeLessThan(250);
     },
   );

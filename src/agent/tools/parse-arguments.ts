@@ -6,28 +6,28 @@ const EXCERPT_BEFORE = 30;
 const EXCERPT_AFTER = 20;
 
 /**
- * The arguments that a model wrote as text, or a sentence that tells it what to put right. No text at all means no
- * arguments; anything but an object is refused, and so is what no tool could take safely.
+ * The arguments that a model wrote as text, or a sentence that tells it what to put right and calls them `name`. No text at
+ * all means no arguments; anything but an object is refused, and so is what no tool could take safely.
  */
-export function parseArguments(text: string): CheckedArguments {
+export function parseArguments(text: string, name = "arguments"): CheckedArguments {
   if (text.trim() === "") return { ok: true, value: {} };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return { ok: false, problem: describeBreak(text, error as SyntaxError) };
+    return { ok: false, problem: describeBreak(name, text, error as SyntaxError) };
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { ok: false, problem: `arguments must be a JSON object, got ${showValue(value)}.` };
+    return { ok: false, problem: `${name} must be a JSON object, got ${showValue(value)}.` };
   }
-  const hazard = findHazard(value);
+  const hazard = findHazard(value, name);
   return hazard === null ? { ok: true, value } : { ok: false, problem: hazard };
 }
 
-function describeBreak(text: string, { message }: SyntaxError): string {
+function describeBreak(name: string, text: string, { message }: SyntaxError): string {
   const offset = /at position (\d+)/.exec(message)?.[1];
   const near = offset === undefined ? "" : `, near ${excerpt(text, Number(offset))}`;
-  return `arguments are not JSON: ${message}${near}.`;
+  return `${name} cannot be read as JSON: ${message}${near}.`;
 }
 
 /** The text around an offset, quoted so that it cannot be taken for the sentence it stands in. */

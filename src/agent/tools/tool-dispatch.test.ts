@@ -156,7 +156,7 @@ describe("an error goes back to the model, and the run goes on, for", () => {
     expect(await resultOf(strict, '{"path": "a"')).toEqual({
       ok: false,
       error_kind: "invalid_tool_arguments",
-      message: expect.stringMatching(/not JSON.*position 12/),
+      message: expect.stringMatching(/cannot be read as JSON.*position 12/),
     });
   });
 

@@ -1,6 +1,7 @@
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
+import { outputSchema } from "../../agent/output/run-output.ts";
 import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
 import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
@@ -156,7 +157,10 @@ function isTaken(error: unknown): boolean {
 
 function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
-  return { input, ...defined({ agent: agent.name ?? undefined, model, deadline: loop.deadline }) };
+  const { deadline, output, outputRetries } = loop;
+  // Whoever takes the run up has no schema of ours, but JSON Schema says nearly as much.
+  const options = output && { output: outputSchema(output), ...defined({ outputRetries }) };
+  return { input, ...defined({ agent: agent.name ?? undefined, model, options, deadline }) };
 }
 
 function checkOptions(agent: Agent, ifBusy: IfBusy, waitMs: number): void {

@@ -1,5 +1,6 @@
 import { defined } from "../../internal/defined.ts";
 import { readRequest } from "../../agent/persist/claim-run.ts";
+import { outputSchema } from "../../agent/output/run-output.ts";
 import { hearNow } from "../../agent/persist/run-ears.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -19,7 +20,7 @@ const TRIES_MAX = 20;
 /** The options of a loop that are plain data and that whoever asks may choose. */
 const REQUEST_OPTIONS: readonly string[] = [
   ...["toolChoice", "thinkingLevel", "temperature", "maxOutputTokens", "stop", "providerOptions"],
-  ...["maxToolRounds", "budget", "builtInTools", "unasked"],
+  ...["maxToolRounds", "budget", "builtInTools", "unasked", "output", "outputRetries"],
 ];
 
 /** What is done where a run of the session is open: refuse, wait in the order of the log, or stop the one that has begun. */
@@ -38,7 +39,10 @@ export interface ManagedRunRequest {
   readonly runId?: string;
   /** Instead of the agent's own, as `provider/id`. */
   readonly model?: string;
-  /** What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, what runs unasked. */
+  /**
+   * What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, what runs unasked, and
+   * the JSON Schema of an `output`.
+   */
   readonly options?: JsonObject;
   /** When it may begin at the earliest, and when it is stopped at the latest; ISO-8601 with milliseconds, UTC. */
   readonly notBefore?: string;
@@ -276,6 +280,10 @@ function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
     throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
   }
   if (request.options !== undefined) checkLoopOptions(request.options);
+  if (request.options?.["output"] !== undefined) {
+    if (request.group !== undefined) throw new SessionError("INVALID_OPTION", "A group gives no output; ask an agent.");
+    outputSchema(request.options["output"]);
+  }
   return request;
 }
 

@@ -5,8 +5,10 @@ import { SessionError, show } from "../../session/errors.ts";
 import { checkPrice, type ModelPrice } from "../prices.ts";
 import { type Call, startCall } from "../wire/call.ts";
 import { aiSdkFailure } from "./ai-sdk-failure.ts";
-import { callOptions } from "./call-options.ts";
+import { contextWindowOf } from "../context-windows.ts";
+import { callOptions, sharedSchema } from "./call-options.ts";
 import type { CallOptions, LanguageModel, StreamPart } from "./contract.ts";
+import { lookUp } from "./look-up.ts";
 import { replyOf } from "./reply-of.ts";
 import { StreamReader } from "./stream-reader.ts";
 
@@ -21,6 +23,7 @@ export interface AiSdkModel {
 
 /** What an AI SDK model does not say of itself. */
 export interface AiSdkOptions {
+  /** How many tokens a request may have, in place of what is known of the model. */
   readonly contextWindow?: number;
   /** What a million tokens cost, in place of the table's price. */
   readonly prices?: ModelPrice;
@@ -36,7 +39,7 @@ export interface AiSdkOptions {
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   const sdk = checkModel(model);
   const { provider, modelId: id } = sdk;
-  const { contextWindow, prices, thinking } = options;
+  const { contextWindow = lookUp(contextWindowOf, provider, id), prices, thinking } = options;
   if (prices !== undefined) checkPrice(prices, `${provider}/${id}`);
   const optionsFor = (request: ModelRequest, call: Call): CallOptions => {
     const { thinkingLevel } = request;
@@ -46,6 +49,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    takesOutput: (schema) => sdk.supportsStructuredOutputs !== false && sharedSchema(schema) !== null,
     async complete(request, { signal } = {}) {
       const call = startCall({ provider, signal, timeoutMs: undefined });
       try {

@@ -4,6 +4,7 @@ import { SessionError } from "../../session/errors.ts";
 import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
 import { textOf } from "../../session/message.ts";
 import { partsOf, unreadable } from "../wire/content.ts";
+import { strictSchema } from "../wire/strict-schema.ts";
 import type {
   AssistantPart,
   CallOptions,
@@ -22,7 +23,7 @@ export function callOptions(
   abortSignal: AbortSignal,
   thinking: JsonObject | undefined,
 ): CallOptions {
-  const { tools = [], toolChoice, temperature, maxOutputTokens, stop } = request;
+  const { tools = [], toolChoice, temperature, maxOutputTokens, stop, output } = request;
   const providerOptions = mergedOptions(thinking, request.providerOptions);
   return {
     prompt: promptOf(request.messages, model),
@@ -32,8 +33,14 @@ export function callOptions(
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(stop === undefined ? {} : { stopSequences: [...stop] }),
+    ...(output && { responseFormat: { type: "json", name: "answer", schema: sharedSchema(output) ?? output } }),
     ...(providerOptions === undefined ? {} : { providerOptions }),
   };
+}
+
+/** A schema in the words that every provider takes; null where they do not say it. */
+export function sharedSchema(output: JsonObject): JsonObject | null {
+  return strictSchema(output, { allRequired: true });
 }
 
 function promptOf(

@@ -48,6 +48,8 @@ export interface LanguageModel {
   readonly specificationVersion: ContractVersion;
   readonly provider: string;
   readonly modelId: string;
+  /** False of a provider that was not told that its endpoint takes schemas. */
+  readonly supportsStructuredOutputs?: boolean;
   doGenerate(options: CallOptions): PromiseLike<Generated>;
   doStream(options: CallOptions): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;
 }

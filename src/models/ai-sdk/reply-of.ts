@@ -5,14 +5,11 @@ import type { Usage } from "../../session/usage.ts";
 import { costOf, type ModelPrice, priceOf } from "../prices.ts";
 import { replyContent } from "../wire/content.ts";
 import type { Block, FinishReason, Generated, SpentTokens } from "./contract.ts";
+import { lookUp, type NamedModel } from "./look-up.ts";
 import { base64Of, providerDataOf } from "./provider-data.ts";
 
 /** A whole answer as a message. @throws {ModelError} for an answer that its provider ended with an error. */
-export function replyOf(
-  generated: Generated,
-  model: { readonly provider: string; readonly modelId: string },
-  prices: ModelPrice | undefined,
-): ModelReply {
+export function replyOf(generated: Generated, model: NamedModel, prices: ModelPrice | undefined): ModelReply {
   const { content: blocks, response } = generated;
   const toolCalls = blocks.flatMap(callOf);
   const usage = usageOf(generated.usage);
@@ -84,11 +81,7 @@ function usageOf(spent: SpentTokens | undefined): Usage | undefined {
   };
 }
 
-/** Providers of the AI SDK are named with their interface behind a dot, such as `anthropic.messages`. */
-function listPrice(
-  model: { readonly provider: string; readonly modelId: string },
-  name: string,
-): ModelPrice | undefined {
-  const [provider = ""] = model.provider.split(".");
-  return priceOf(provider, name) ?? priceOf(provider, model.modelId);
+/** The price of the id that the provider answered with, else of the one that it was asked for. */
+function listPrice(model: NamedModel, name: string): ModelPrice | undefined {
+  return lookUp(priceOf, model.provider, name) ?? lookUp(priceOf, model.provider, model.modelId);
 }

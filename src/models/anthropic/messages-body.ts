@@ -10,6 +10,7 @@ import {
 import { callsAre, type DataPart, fileText, partsOf, unreadable } from "../wire/content.ts";
 import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
+import { outputFormat } from "./output-format.ts";
 import { outputTokensOf, thinkingFields } from "./thinking.ts";
 
 /** What of a body does not come from the request. */
@@ -27,10 +28,11 @@ const CACHED = { cache_control: { type: "ephemeral" } } as const;
 
 /** A request as the Messages API takes it. */
 export function messagesBody(id: string, request: ModelRequest, options: MessagesOptions): Fields {
-  const { temperature, maxOutputTokens, stop = [] } = request;
+  const { temperature, maxOutputTokens, stop = [], output } = request;
   const maxTokens = maxOutputTokens ?? outputTokensOf(id);
   const thinking = thinkingFields(id, request, maxTokens, options.thinking);
   const isThinking = Object.hasOwn(thinking, "output_config") || fieldsOf(thinking["thinking"])["type"] === "enabled";
+  const format = output && (outputFormat(id, output) ?? { type: "json_schema", schema: output });
   const messages = wireMessages(request.messages);
   const system = systemBlocks(request.messages);
   const { tools, toolChoice } = toolFields(request);
@@ -43,6 +45,7 @@ export function messagesBody(id: string, request: ModelRequest, options: Message
     ...(tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...thinking,
+    ...(format && { output_config: { ...fieldsOf(thinking["output_config"]), format } }),
     // The provider refuses a temperature beside thinking.
     ...(temperature === undefined || isThinking ? {} : { temperature }),
     ...(stop.length === 0 ? {} : { stop_sequences: stop }),

@@ -7,12 +7,14 @@ import type { Wire, WireAnswer } from "../wire/wire-model.ts";
 import type { AnthropicClient } from "./anthropic-client.ts";
 import { blocksOf, messagesBody, type MessagesOptions } from "./messages-body.ts";
 import { MessagesStream } from "./messages-stream.ts";
+import { outputFormat } from "./output-format.ts";
 
 /** The Messages API. */
 export function messagesWire(id: string, options: MessagesOptions): Wire<AnthropicClient> {
   return {
     provider: "anthropic",
     body: (request) => messagesBody(id, request, options),
+    takesOutput: (schema) => outputFormat(id, schema) !== null,
     streaming: {},
     send: (client, body, call) => client.messages.create(body, call),
     readAnswer: (answer) => readMessage(fieldsOf(answer)),

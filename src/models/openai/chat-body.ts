@@ -3,13 +3,14 @@ import { type AssistantMessage, type Content, type Message, textOf, type ToolMes
 import { type DataPart, dataUrl, namedText, partsOf, unreadable } from "../wire/content.ts";
 import { fieldsOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
+import { outputFormat } from "./output-format.ts";
 import { effortOf } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
 /** A request as the Chat Completions API takes it. */
 export function chatBody(id: string, request: ModelRequest, baseURL: string | undefined): Body {
-  const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [] } = request;
+  const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   const effort = effortOf(request.thinkingLevel);
   return {
     model: id,
@@ -20,6 +21,7 @@ export function chatBody(id: string, request: ModelRequest, baseURL: string | un
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { [limitField(baseURL)]: maxOutputTokens }),
     ...(stop.length === 0 ? {} : { stop }),
+    ...(output && { response_format: { type: "json_schema", json_schema: outputFormat(output) } }),
   };
 }
 

@@ -5,12 +5,14 @@ import type { Usage } from "../../session/usage.ts";
 import { chatBody } from "./chat-body.ts";
 import { ChatAnswer } from "./chat-answer.ts";
 import type { OpenAIClient } from "./openai-client.ts";
+import { takesSchema } from "./output-format.ts";
 
 /** The Chat Completions API. */
 export function chatWire(id: string): Wire<OpenAIClient> {
   return {
     provider: "openai",
     body: (request, client) => chatBody(id, request, client.baseURL),
+    takesOutput: () => takesSchema(id),
     streaming: { stream_options: { include_usage: true } },
     send: (client, body, call) => client.chat.completions.create(body, call),
     readAnswer: (answer) => readCompletion(answer, id),

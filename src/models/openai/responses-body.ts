@@ -4,13 +4,14 @@ import { type AssistantMessage, type Content, type Message, textOf } from "../..
 import { callsAre, type DataPart, dataUrl, namedText, partsOf } from "../wire/content.ts";
 import { fieldsOf, listOf, stringOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
+import { outputFormat } from "./output-format.ts";
 import { effortOf, thinks } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
 /** A request as the Responses API takes it. Nothing is kept by the provider: a session's log is the one memory. */
 export function responsesBody(id: string, request: ModelRequest): Body {
-  const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [] } = request;
+  const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   if (stop.length > 0)
     throw new SessionError("INVALID_OPTION", 'The Responses API takes no stop texts; use the option api: "chat".');
   const effort = effortOf(request.thinkingLevel);
@@ -26,6 +27,7 @@ export function responsesBody(id: string, request: ModelRequest): Body {
     ...(effort === undefined ? {} : { reasoning: { effort } }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { max_output_tokens: maxOutputTokens }),
+    ...(output && { text: { format: { type: "json_schema", ...outputFormat(output) } } }),
   };
 }
 

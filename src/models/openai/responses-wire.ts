@@ -6,6 +6,7 @@ import { cutShort, malformed, WireError } from "../wire/failure.ts";
 import { type Fields, fieldsOf, listOf, numberOf, stringOf } from "../wire/json-reader.ts";
 import type { Wire, WireAnswer, WireStream } from "../wire/wire-model.ts";
 import type { OpenAIClient } from "./openai-client.ts";
+import { takesSchema } from "./output-format.ts";
 import { responsesBody } from "./responses-body.ts";
 
 /** The Responses API. */
@@ -13,6 +14,7 @@ export function responsesWire(id: string): Wire<OpenAIClient> {
   return {
     provider: "openai",
     body: (request) => responsesBody(id, request),
+    takesOutput: () => takesSchema(id),
     streaming: {},
     send: (client, body, call) => client.responses.create(body, call),
     readAnswer: (answer) => readResponse(fieldsOf(answer), []),

@@ -1,5 +1,5 @@
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../agent/model/model.ts";
-import type { JsonValue } from "../../internal/json.ts";
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
@@ -42,6 +42,8 @@ export interface Wire<Client> {
   readonly provider: string;
   /** The request's body. It shares parts with the request and changes none of them. */
   body(request: ModelRequest, client: Client): Readonly<Record<string, unknown>>;
+  /** Whether the provider can be asked for a value of that schema. */
+  takesOutput(schema: JsonObject): boolean;
   /** What a body has besides, to be answered piece by piece. */
   readonly streaming: Readonly<Record<string, unknown>>;
   send(client: Client, body: object, call: ClientCall): PromiseLike<unknown>;
@@ -55,6 +57,11 @@ export interface WireModelOptions {
   readonly contextWindow?: number;
   /** What a million tokens cost, in place of the table's price. */
   readonly prices?: ModelPrice;
+  /**
+   * Whether the endpoint takes a JSON Schema that its answer is to fit (judged by the model's id if not given); of one that
+   * does not, a run asks for its `output` by a tool.
+   */
+  readonly takesOutput?: boolean;
   /** How long the provider may say nothing, before and within an answer. Ten minutes, or what a given client has. */
   readonly timeoutMs?: number;
 }
@@ -86,6 +93,7 @@ export function wireModel<Client>(init: {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    takesOutput: (schema) => options.takesOutput ?? wire.takesOutput(schema),
     async complete(request, { signal } = {}) {
       const { call, clientCall } = start(signal);
       try {

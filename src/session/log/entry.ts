@@ -78,6 +78,8 @@ export type FactBody =
       readonly error?: JsonValue;
       readonly usage?: Usage;
       readonly truncated?: boolean;
+      /** With `finished`: the value that it was asked for, as the model wrote it. */
+      readonly output?: JsonValue;
       /** Where the run's tools act, once that is open. A second `started` says nothing else. */
       readonly sandbox?: SandboxPlacement;
       /** With `started`: the token of the lease that it was claimed under, 0 where there is none. */

@@ -34,7 +34,7 @@ function factWithoutWords(entry: Entry): object {
     case "status":
       return { type, status: entry.status };
     case "run": {
-      const { error: _error, ...rest } = entry;
+      const { error: _error, output: _output, ...rest } = entry;
       return rest;
     }
     case "run_request": {

@@ -34,6 +34,7 @@ export class Session implements AsyncDisposable {
   #transcript: Transcript;
   #usage: Usage | null;
   #cost: number | null;
+  #output: unknown;
   readonly #slot = new SandboxSlot();
 
   private constructor(transcript: Transcript, init: SessionInit, place: (slot: SandboxSlot) => void = () => {}) {
@@ -83,10 +84,14 @@ export class Session implements AsyncDisposable {
   }
 
   /** Lets the operation that makes a session show how far it has come; for the operations. */
-  static grow(session: Session, made: { transcript?: Transcript; usage?: Usage | null; cost?: number | null }): void {
+  static grow(
+    session: Session,
+    made: { transcript?: Transcript; usage?: Usage | null; cost?: number | null; output?: unknown },
+  ): void {
     session.#transcript = made.transcript ?? session.#transcript;
     session.#usage = copyUsage(made.usage ?? session.#usage);
     session.#cost = checkCost(made.cost ?? session.#cost);
+    if (made.output !== undefined) session.#output = made.output;
   }
 
   /** Adds to a session's lineage what is known only at the operation's end; for the operations. */
@@ -118,6 +123,11 @@ export class Session implements AsyncDisposable {
   /** What that cost. */
   get cost(): number | null {
     return this.#cost;
+  }
+
+  /** The value that the run which made this session was asked for (`output`), as its schema makes it; else undefined. */
+  get output(): unknown {
+    return this.#output;
   }
 
   /** The open sandbox, or null. */

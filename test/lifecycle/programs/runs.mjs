@@ -28,7 +28,16 @@ const replies = {
   short: ["Done."],
   paying: [{ role: "assistant", content: null, toolCalls: [call], stopReason: "tool_calls" }, "Done."],
   hanging: [() => new Promise(() => {})],
+  wrong: [
+    '{"prime":"seven"}',
+    () => {
+      console.log("told");
+      return new Promise(() => {});
+    },
+  ],
+  right: ['{"prime":97}'],
 };
+const output = { type: "object", properties: { prime: { type: "integer" } }, required: ["prime"] };
 
 /** @param {string} how @param {object} options */
 async function recover(how, options = {}) {
@@ -37,8 +46,9 @@ async function recover(how, options = {}) {
   const found = await manager.recover("s", { clerk }, options);
   if (found === null) return "nothing";
   console.log("running");
-  await found.run.synchronize().catch(() => {});
-  return found.run.status;
+  const answer = await found.run.synchronize().catch(() => null);
+  const given = answer?.output === undefined ? "" : ` ${JSON.stringify(answer.output)}`;
+  return `${found.run.status}${given}`;
 }
 
 /** @type {Record<string, () => Promise<unknown>>} */
@@ -49,6 +59,8 @@ const acts = {
     await manager.request("s", { agent: "clerk", input: "Go.", runId: argument }, actor);
     return recover("short");
   },
+  output: async () =>
+    (await manager.request("s", { agent: "clerk", input: "Go.", runId: argument, options: { output } }, actor)).runId,
   request: async () => (await manager.request("s", { agent: "clerk", input: "Go.", runId: argument }, actor)).runId,
   recover: () => recover(argument),
   park: () => recover("paying", { park: { afterMs: 0 } }),

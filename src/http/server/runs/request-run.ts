@@ -1,3 +1,6 @@
+import { outputSchema } from "../../../agent/output/run-output.ts";
+import { mapSchema } from "../../../agent/schema/json-schema-definition.ts";
+import type { JsonObject } from "../../../internal/json.ts";
 import { statusError } from "../../../session/log/append-guard.ts";
 import { show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
@@ -33,12 +36,22 @@ export async function requestRun(
     if (head.status !== "active") throw statusError(sessionId, head.status);
     await backlog.check();
   }
-  const { agent: _agent, ...rest } = request;
-  const { runId } = await manager.request(sessionId, { ...rest, ...who }, { actor: caller });
+  const { agent: _agent, output, ...rest } = request;
+  if (output !== undefined) checkPatterns(output);
+  const options = output === undefined ? {} : { options: { output } };
+  const { runId } = await manager.request(sessionId, { ...rest, ...options, ...who }, { actor: caller });
   const runner = who.agent ?? request.group ?? "";
   // What is on record is found by the next sweep where nobody hears of it now.
   await bell.ring(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
   return runId;
+}
+
+/** @throws {HttpError} `INVALID_REQUEST` for a schema with a pattern: it can take for ever, and would stop a worker. */
+function checkPatterns(output: JsonObject): void {
+  mapSchema(outputSchema(output), (schema) => {
+    if ((schema["pattern"] ?? schema["patternProperties"]) === undefined) return schema;
+    throw new HttpError("INVALID_REQUEST", "The schema of output has a pattern; leave it out.");
+  });
 }
 
 /** What waits to be taken up, as the log has it. */

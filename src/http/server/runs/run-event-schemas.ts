@@ -71,7 +71,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       event("events-dropped", { ...ofRun, count: z.int() }),
       event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
       event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
-      event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable() }),
+      event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable(), output: json.optional() }),
       event("run-failed", { ...ofRun, error }),
       event("group-started", {
         sessionId: text,

@@ -13,7 +13,7 @@ import type {
   RunView,
 } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
-import { content, id, json, limit, named, queryInteger } from "../schema.ts";
+import { content, id, json, jsonObject, limit, named, queryInteger } from "../schema.ts";
 import { problem } from "../routes/wire-schemas.ts";
 
 const text = z.string();
@@ -34,6 +34,7 @@ export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
     runId: id.optional(),
     notBefore: time.optional(),
     deadline: time.optional(),
+    output: jsonObject.optional(),
   }),
 );
 
@@ -79,6 +80,7 @@ export const runView: z.ZodType<RunView> = named<RunView>(
     endedAt: text.nullable(),
     withoutWorker: z.boolean(),
     questions: z.array(question),
+    output: json,
     problem: problem.nullable(),
   }),
 );

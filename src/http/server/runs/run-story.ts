@@ -2,6 +2,8 @@ import type { Approval } from "../../../agent/run-event.ts";
 import type { RunError } from "../../../agent/run-error.ts";
 import type { GroupOutcome } from "../../../group/group-event.ts";
 import { type GroupEnd, groupMarkOf } from "../../../group/group-progress.ts";
+import { defined } from "../../../internal/defined.ts";
+import type { JsonValue } from "../../../internal/json.ts";
 import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { textOf } from "../../../session/message.ts";
 import { type OpenRun, stepRuns } from "../../../session/log/open-runs.ts";
@@ -33,6 +35,8 @@ export class RunStory {
   /** How it ended; null while it is open. */
   end: Extract<RunView["status"], "finished" | "failed" | "cancelled"> | null = null;
   error: RunError | null = null;
+  /** The value that it was asked for. */
+  output: JsonValue | undefined;
   #open: OpenRun | null = null;
   readonly #questions = new Map<string, QuestionView>();
   #round = 0;
@@ -172,9 +176,10 @@ export class RunStory {
     const phase = entry.type === "run" && entry.phase !== "started" ? entry.phase : "cancelled";
     this.end = phase;
     if (phase === "finished" && entry.type === "run") {
-      const { truncated = false, usage = null } = entry;
+      const { truncated = false, usage = null, output } = entry;
+      this.output = output;
       if (this.#isGroup) return { type: "group-finished", outcome: { reason: this.#reason } };
-      return { type: "run-finished", truncated, usage };
+      return { type: "run-finished", truncated, usage, ...defined({ output }) };
     }
     this.error = recordedError(entry.type === "run" ? entry.error : `Run ${this.runId} was cancelled.`);
     if (!this.#isGroup) return { type: "run-failed", error: this.error };

@@ -105,13 +105,14 @@ export async function listOpenRuns(
       ...(question as QuestionView),
       ...(expiresAt === undefined ? {} : { expiresAt }),
     })),
+    output: null,
     problem: null,
   }));
   return { items: await Promise.all(views), next };
 }
 
 async function viewOf(services: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
-  const { runId, request, end, error, startedAt, endedAt, questions } = story;
+  const { runId, request, end, error, output = null, startedAt, endedAt, questions } = story;
   const { id: sessionId, userId } = head.header;
   const status = end ?? (await openStatus(services.store, sessionId, story));
   const run = {
@@ -128,6 +129,7 @@ async function viewOf(services: ServerServices, head: SessionHead, story: RunSto
     startedAt,
     endedAt,
     questions,
+    output,
     problem: end === "failed" && error !== null ? recordedProblem(error) : null,
   };
   return { ...run, withoutWorker: await isWithoutWorker(services, run) };
@@ -143,7 +145,7 @@ async function isWithoutWorker(
     group,
     requestedAt,
     startedAt,
-  }: Omit<RunView, "withoutWorker" | "notBefore" | "endedAt" | "questions" | "problem">,
+  }: Omit<RunView, "withoutWorker" | "notBefore" | "endedAt" | "questions" | "output" | "problem">,
 ): Promise<boolean> {
   if (status !== "requested" && status !== "interrupted") return false;
   // What has begun before was parked since, and may be tied to the machine where that was.

@@ -1,0 +1,137 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import { SessionError } from "../../session/errors.ts";
+import { type Message, textOf, type ToolCall } from "../../session/message.ts";
+import type { Transcript } from "../../session/value/transcript.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import type { ModelRequest, ToolSchema } from "../model/model.ts";
+import { closeSchema, wrapSchema } from "../schema/object-schema.ts";
+import { checkValue, readSchema, type ValueSchema } from "../schema/value-schema.ts";
+import { parseArguments } from "../tools/parse-arguments.ts";
+
+/** How often a model is told that its value does not fit, where a caller gives no number. */
+const OUTPUT_RETRIES_DEFAULT = 2;
+
+/** The tool that takes the value of models whose provider has no way of its own; it is no tool of the loop's. */
+export const ANSWER_TOOL = "give_answer";
+
+const DESCRIPTION =
+  "Takes the final answer. Call it once, with the whole answer, when there is nothing left to find out.";
+
+/** The key under which a message says that it asks for the value again, in its metadata. */
+const AGAIN_KEY = "skein.output";
+
+/** A value that fits: as its schema makes it, and as the model wrote it. */
+export interface GivenOutput {
+  readonly value: unknown;
+  readonly json: JsonValue;
+}
+
+/** What an answer comes to: the value, or a sentence on what is wrong with it. */
+export type OutputReading = { readonly given: GivenOutput } | { readonly problem: string };
+
+/** The value that a run is to end with: how it is asked for, and what an answer comes to. */
+export class RunOutput {
+  readonly #schema: ValueSchema;
+  /** What models are told: the schema of an object always, as providers demand. */
+  readonly #told: JsonObject;
+  readonly #isWrapped: boolean;
+  readonly #byTool: boolean;
+  readonly #retries: number;
+
+  /** @throws {SessionError} `INVALID_OPTION` for a schema that gives no JSON Schema. */
+  constructor(schema: ValueSchema, { outputRetries = OUTPUT_RETRIES_DEFAULT, model, executor }: LoopOptions) {
+    const described = outputSchema(schema);
+    this.#schema = schema;
+    this.#isWrapped = described["type"] !== "object";
+    this.#told = closeSchema(this.#isWrapped ? wrapSchema(described) : described);
+    this.#byTool = executor !== undefined || model?.takesOutput?.(this.#told) !== true;
+    this.#retries = outputRetries;
+  }
+
+  /** What a request says: the tools and the choice that it would have without, and the value. */
+  request(
+    tools: readonly ToolSchema[],
+    toolChoice: ModelRequest["toolChoice"],
+    { again }: { readonly again: boolean },
+  ): Pick<ModelRequest, "tools" | "toolChoice" | "output"> {
+    const chosen = toolChoice === undefined ? {} : { toolChoice };
+    if (!this.#byTool) return { ...(tools.length > 0 && { tools }), ...chosen, output: this.#told };
+    const answer = { name: ANSWER_TOOL, description: DESCRIPTION, parameters: this.#told };
+    // Left to itself, a model that has nothing else to call may write its answer as text.
+    const forced = again || tools.length === 0 || toolChoice === "none";
+    return { tools: [...tools, answer], ...(forced ? { toolChoice: { name: ANSWER_TOOL } } : chosen) };
+  }
+
+  /** What an answer comes to, given as a text or as the arguments of a call. */
+  async read(text: string): Promise<OutputReading> {
+    if (text.trim() === "") return { problem: "the answer is empty." };
+    const parsed = parseArguments(unfenced(text), "the answer");
+    if (!parsed.ok) return parsed;
+    const answer = parsed.value as JsonObject;
+    const [json, name] = this.#isWrapped ? [answer["value"], "value"] : [answer, "answer"];
+    if (json === undefined) return { problem: "value is missing." };
+    const checked = await checkValue(this.#schema, json, name);
+    return checked.ok ? { given: { value: checked.value, json } } : checked;
+  }
+
+  /** Whether the model was told of as many values that do not fit as it may be. */
+  isExhausted(transcript: Transcript): boolean {
+    return timesTold(transcript) >= this.#retries;
+  }
+
+  /** What the model is told of a text that is not the value. */
+  again(problem: string): Message {
+    const how = this.#byTool
+      ? `Call the tool ${ANSWER_TOOL} with the answer.`
+      : "Answer again, with the whole value as JSON and nothing else.";
+    const content = `That is not the answer that was asked for: ${problem} ${how}`;
+    return { role: "user", content, metadata: { [AGAIN_KEY]: true } };
+  }
+}
+
+/** The JSON Schema of the value that a run is to end with. @throws {SessionError} `INVALID_OPTION` where there is none. */
+export function outputSchema(schema: unknown): JsonObject {
+  const read = readSchema(schema, { name: "output", remedy: "give one that does, or JSON Schema itself" });
+  if ("schema" in read) return read.schema;
+  const { problem, cause } = read;
+  throw new SessionError("INVALID_OPTION", `The output ${problem}.`, cause === undefined ? undefined : { cause });
+}
+
+/** Whether a call gives the value. */
+export function isAnswer({ name }: ToolCall): boolean {
+  return name === ANSWER_TOOL;
+}
+
+/** Whether a message says that a call gave the value. */
+export function isTaken(message: Message): boolean {
+  return message.role === "tool" && message.name === ANSWER_TOOL && message.isError !== true;
+}
+
+/** The last answer in a transcript: the arguments of the call that gave it, else its text. */
+export function lastAnswerIn(transcript: Transcript): string {
+  for (let index = transcript.length - 1; index >= 0; index--) {
+    const message = transcript.at(index)?.message as Message;
+    if (message.role === "assistant") {
+      return message.toolCalls?.findLast(isAnswer)?.arguments ?? textOf(message.content);
+    }
+  }
+  return "";
+}
+
+/** How often a model was told that its value does not fit, since a person said something. */
+function timesTold(transcript: Transcript): number {
+  let times = 0;
+  for (let index = transcript.length - 1; index >= 0; index--) {
+    const message = transcript.at(index)?.message as Message;
+    if (message.role === "user") {
+      if (message.metadata?.[AGAIN_KEY] !== true) return times;
+      times += 1;
+    } else if (message.role === "tool" && message.name === ANSWER_TOOL && message.isError === true) times += 1;
+  }
+  return times;
+}
+
+/** Some models put JSON between fences, as they would in a chat. */
+function unfenced(text: string): string {
+  return /^\s*```\w*\n([\s\S]*?)\n?```\s*$/.exec(text)?.[1] ?? text;
+}

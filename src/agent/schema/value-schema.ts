@@ -1,0 +1,72 @@
+import { copyJson, type JsonObject, NotJson } from "../../internal/json.ts";
+import { show } from "../../session/errors.ts";
+import type { CheckedArguments } from "../tools/tool.ts";
+import { checkJsonSchema } from "./json-schema.ts";
+import { findSchemaProblem } from "./json-schema-definition.ts";
+import { isKeyed } from "./json-schema-reference.ts";
+import type { FromJsonSchema } from "./json-schema-type.ts";
+import { checkStandardSchema, isStandardSchema, jsonSchemaOf, type StandardSchema } from "./standard-schema.ts";
+
+const OLD_ZOD = "has a schema of a zod that gives no JSON Schema; make it with zod 4.2 or later, or give JSON Schema";
+
+/** How a value is described: JSON Schema, or a schema of any library that follows Standard Schema. */
+export type ValueSchema = JsonObject | StandardSchema;
+
+/** The value that fits a schema: a Standard Schema's output, or what a literal JSON Schema accepts. */
+export type ValueOf<S> = S extends StandardSchema<infer _Input, infer Output> ? Output : FromJsonSchema<S>;
+
+/** A schema as JSON Schema, or what is wrong with it, as the rest of a sentence. */
+export type SchemaReading = { readonly schema: JsonObject } | { readonly problem: string; readonly cause?: unknown };
+
+/**
+ * The JSON Schema that a schema stands for: a copy, without its `$schema`, which some providers refuse. `name` is what a
+ * problem calls it, `remedy` what to do about a schema that gives no JSON Schema.
+ */
+export function readSchema(
+  given: unknown,
+  { name, remedy }: { readonly name: string; readonly remedy: string },
+): SchemaReading {
+  // Before 3.24, schemas of zod follow no standard and would be taken for JSON Schema.
+  if (isKeyed(given) && !isStandardSchema(given) && typeof given["safeParse"] === "function") {
+    return { problem: OLD_ZOD };
+  }
+  const read = isStandardSchema(given) ? convert(given, remedy) : { schema: given };
+  if ("problem" in read) return read;
+  if (!isKeyed(read.schema)) return { problem: "has no schema; give JSON Schema or a Standard Schema" };
+  let copied: JsonObject;
+  try {
+    copied = copyJson(read.schema, name) as JsonObject;
+  } catch (cause) {
+    if (!(cause instanceof NotJson)) throw cause;
+    return { problem: `has a schema that is not JSON: ${cause.message}`, cause };
+  }
+  const problem = findSchemaProblem(copied, name);
+  if (problem !== null) return { problem: `has a broken schema: ${problem}` };
+  const { $schema: _dialect, ...schema } = copied;
+  return { schema };
+}
+
+/** The value that a schema makes of another, or what is wrong with that; `name` is what it is called there. */
+export function checkValue(
+  schema: ValueSchema,
+  value: unknown,
+  name?: string,
+): CheckedArguments | Promise<CheckedArguments> {
+  if (isStandardSchema(schema)) return checkStandardSchema(schema, value, name);
+  const problem = checkJsonSchema(schema, value, name);
+  return problem === null ? { ok: true, value } : { ok: false, problem };
+}
+
+function convert(schema: StandardSchema, remedy: string): { schema: unknown } | { problem: string; cause?: unknown } {
+  let converted: unknown;
+  try {
+    converted = jsonSchemaOf(schema);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    return { problem: `has a schema that gives no JSON Schema (${reason}); ${remedy}`, cause };
+  }
+  if (converted !== undefined) return { schema: converted };
+  const { vendor } = schema["~standard"];
+  if (vendor === "zod") return { problem: OLD_ZOD };
+  return { problem: `has a schema of ${show(vendor)} that gives no JSON Schema; ${remedy}` };
+}
