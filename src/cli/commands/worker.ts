@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { SessionError, SessionManager, sessionConfigFromEnvironment } from "../../index.ts";
-import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
 import { bullmqBell } from "../../workers/bullmq-bell.ts";
 import { startWorker, type WorkerInit } from "../../workers/index.ts";
 import { AGENTS_OPTION, loadAgents } from "../agents-file.ts";
@@ -49,7 +48,6 @@ export const worker: Command = {
     if (bellUrl === undefined || file === undefined) {
       throw new SessionError("INVALID_OPTION", "A worker needs --bell and --agents; skein worker --help shows how.");
     }
-    hideFromSandboxes(file);
     const { agents, models, groups } = await loadAgents(file);
     const options = await optionsOf(context);
     const drainMs = (ageOption(values, "drain") ?? 30) * 1000;
