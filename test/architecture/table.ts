@@ -56,7 +56,7 @@ export const architecture: Architecture = {
     "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
-    "src/cli/load-module.ts": "agents, tools and the config of whoever starts a program",
+    "src/cli/options/load-module.ts": "agents, tools and the config of whoever starts a program",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
@@ -71,4 +71,5 @@ export const architecture: Architecture = {
     "src/cli/": "the only programs",
   },
   linesMax: 400,
+  folderFilesMax: 30,
 };

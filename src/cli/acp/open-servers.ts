@@ -1,6 +1,6 @@
 import { SessionError } from "../../index.ts";
 import type { McpServer, McpTools } from "../../tools/mcp/index.ts";
-import { openMcpServers } from "../program-tools.ts";
+import { openMcpServers } from "../options/program-tools.ts";
 import type { acp } from "./acp-sdk.ts";
 
 /**

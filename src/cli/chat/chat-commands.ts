@@ -1,5 +1,5 @@
 import { listLines } from "../help.ts";
-import { findSession, titleOf } from "../session-reference.ts";
+import { findSession, titleOf } from "../options/session-reference.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
 import { modelName } from "./model-name.ts";
 import { RECORD_COMMANDS } from "./record-commands.ts";

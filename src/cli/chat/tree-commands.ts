@@ -1,6 +1,6 @@
 import { compact, type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
 import { printTree } from "../print-tree.ts";
-import { findEntry } from "../session-reference.ts";
+import { findEntry } from "../options/session-reference.ts";
 import { createTerminal, printable } from "../terminal.ts";
 import { type ChatCommand, saying } from "./chat-command.ts";
 import { notice } from "./chat-output.ts";
