@@ -5,7 +5,7 @@ import { show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import { type McpServer, type McpTools, type McpToolsOptions, openMcpTools } from "../../tools/mcp/index.ts";
 import { serverName } from "../../tools/mcp/mcp-sdk.ts";
-import { type CommandContext, type CommandOption, textsOption } from "../command.ts";
+import { type CommandContext, type CommandOption, textOption, textsOption } from "../command.ts";
 import { loadModule } from "./load-module.ts";
 
 /** The options that say what an agent can call beside the tools of its workspace. */
@@ -67,8 +67,10 @@ export async function openMcpServers(servers: readonly (McpServer & McpToolsOpti
 }
 
 async function loadConfig({ values, fail }: CommandContext): Promise<SkeinConfig> {
-  // Also where there is none: a model must not write one for the next start.
-  for (const name of CONFIGS) hideFromSandboxes(resolve(name));
+  // Also where there is none: a model must not write one for the next start, here or where it works.
+  for (const directory of [".", textOption(values, "workspace") ?? "."]) {
+    for (const name of CONFIGS) hideFromSandboxes(resolve(directory, name));
+  }
   const path = CONFIGS.find((name) => existsSync(name));
   if (path === undefined || values["no-config"] === true) return {};
   fail(`Loading ${resolve(path)}, which runs as you; --no-config leaves it out.`);
