@@ -1,4 +1,5 @@
-import { compact, type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
+import { compact } from "../../agent/context/compact.ts";
+import { type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
 import { printTree } from "../print-tree.ts";
 import { findEntry } from "../options/session-reference.ts";
 import { createTerminal, printable } from "../terminal.ts";

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { SessionError, type SkeinConfig, type Tool, workspaceTools } from "../../index.ts";
+import { SessionError, type SkeinConfig, type Tool } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import { type McpServer, type McpTools, type McpToolsOptions, openMcpTools } from "../../tools/mcp/index.ts";
 import { serverName } from "../../tools/mcp/mcp-sdk.ts";
+import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { type CommandContext, type CommandOption, textOption, textsOption } from "../command.ts";
 import { loadModule } from "./load-module.ts";
 

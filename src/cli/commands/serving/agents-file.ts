@@ -1,4 +1,5 @@
-import { type Agent, type GroupSession, type Model, SessionError, type SessionManager } from "../../../index.ts";
+import { type Agent, type Model, SessionError, type SessionManager } from "../../../index.ts";
+import type { GroupSession } from "../../../group/group-session.ts";
 import { show } from "../../../session/errors.ts";
 import type { CommandOption } from "../../command.ts";
 import { loadModule } from "../../options/load-module.ts";
