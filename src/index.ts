@@ -87,6 +87,7 @@ export type { Checkpoint, SessionStore } from "./session/store.ts";
 export type { Usage } from "./session/usage.ts";
 export { Session } from "./session/value/session.ts";
 export { openStore, type OpenStoreOptions } from "./stores/open-store.ts";
+export type { SkeinConfig } from "./tools/skein-config.ts";
 export type { StoreTreeOptions, TreeOptions } from "./tree/file-options.ts";
 export { createTree, openTree } from "./tree/open-tree.ts";
 export { SessionTree } from "./tree/session-tree.ts";

@@ -25,8 +25,9 @@ export function cliReference(commands: readonly Command[]): string {
 
 const COMMON = `- **Exit codes.** 0: all is well. 1: it is not (a finding, a failure), or it could not be done; a sentence on the error output
   says why. 2: the command line cannot be understood, and nothing was done.
-- **Sessions** are named by their id, by a beginning of it that no other session has, or by \`last\`: the one with the latest
-  message. Where a beginning fits several, the refusal names them.
+- **Sessions** are named by their id, by a beginning or an end of it that no other session has (its last six characters, or
+  \`…4b446e\`), or by \`last\`: the one with the latest message. Where a part fits several, the refusal names them.
+- **Entries** are named by the number that \`tree\` shows before them, by their id, or by \`leaf\`.
 - **Output.** The result goes to the standard output, everything else to the error output. Progress is told only where
   someone looks at it, and never with \`--json\`. Colours are for terminals: not in a pipe, with \`NO_COLOR\` or \`--no-color\`.
 - **JSON.** \`--json\` prints one object on one line. Its fields, as listed below, stay; new ones may be added.

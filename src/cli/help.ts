@@ -1,44 +1,52 @@
 import type { Command, CommandOption } from "./command.ts";
 import { nameOf, optionsOf } from "./parse-command-line.ts";
 
+/** How wide help is where no terminal says, and at most: longer lines are hard to read. */
 const WIDTH = 80;
+const WIDTH_MAX = 100;
 /** How wide the left column of a list may be before what it explains goes below it. */
 const LEFT_MAX = 24;
 
-/** What `skein --help` says. */
-export function programHelp(commands: readonly Command[]): string {
+/** What `skein --help` says, on a terminal of so many columns. */
+export function programHelp(commands: readonly Command[], width = WIDTH): string {
+  const text = (words: string): string[] => wrap(words, { width });
   return [
     "Usage: skein <command> [options]",
     "",
-    "Skein keeps agent sessions: one durable log that forks, merges and compacts.",
+    ...text("Skein keeps agent sessions: one durable log that forks, merges and compacts."),
     "",
-    ...columns(commands.map(({ name, summary }) => [name, summary])),
+    ...listLines(
+      commands.map(({ name, summary }) => [name, summary]),
+      width,
+    ),
     "",
-    ...wrap(
+    ...text(
       "skein <command> --help says more. Every command takes --json, --no-color and --help; skein --version says which one this is.",
     ),
     "",
-    ...wrap("Exit codes: 0 all is well; 1 it is not, or it cannot be done; 2 the command line cannot be understood."),
+    ...text("Exit codes: 0 all is well; 1 it is not, or it cannot be done; 2 the command line cannot be understood."),
   ].join("\n");
 }
 
-/** What `skein <command> --help` says. */
-export function commandHelp(command: Command): string {
+/** What `skein <command> --help` says, on a terminal of so many columns. */
+export function commandHelp(command: Command, width = WIDTH): string {
   const given = command.arguments.map((argument) => [nameOf(argument), argument.what] as const);
+  const options = Object.entries(optionsOf(command));
   return [
-    `Usage: ${usageOf(command)}`,
+    ...wrap(`Usage: ${usageOf(command)}`, { width }),
     "",
-    ...wrap(command.summary),
-    ...(command.details === undefined ? [] : ["", ...wrap(command.details)]),
-    ...(given.length === 0 ? [] : ["", "Arguments:", ...columns(given)]),
+    ...wrap(command.summary, { width }),
+    ...(command.details === undefined ? [] : ["", ...wrap(command.details, { width })]),
+    ...(given.length === 0 ? [] : ["", "Arguments:", ...listLines(given, width)]),
     "",
     "Options:",
-    ...columns(
-      Object.entries(optionsOf(command)).map(([name, option]) => [optionLine(name, option), describe(option)]),
+    ...listLines(
+      options.map(([name, option]) => [optionLine(name, option), describe(option)]),
+      width,
     ),
     "",
     command.examples.length === 1 ? "Example:" : "Examples:",
-    ...command.examples.flatMap(({ line, what }) => [`  ${line}`, ...wrap(what, 6)]),
+    ...command.examples.flatMap(({ line, what }) => [...shellLines(line, width), ...wrap(what, { width, indent: 6 })]),
   ].join("\n");
 }
 
@@ -60,26 +68,36 @@ export function describe({ what, choices, default: initial, repeated }: CommandO
   return `${what}${taken}${several}${left}`;
 }
 
-function columns(rows: readonly (readonly [left: string, right: string])[]): string[] {
-  const fitting = rows.map(([left]) => left.length).filter((length) => length <= LEFT_MAX);
-  const width = Math.max(0, ...fitting) + 4;
+/** A list of things and what they are, in two columns that fit a terminal; a thing that is too wide has a line of its own. */
+export function listLines(rows: readonly (readonly [left: string, right: string])[], width = WIDTH): string[] {
+  const leftMax = Math.min(LEFT_MAX, Math.floor(width / 3));
+  const fitting = rows.map(([left]) => left.length).filter((length) => length <= leftMax);
+  const indent = Math.max(0, ...fitting) + 4;
   return rows.flatMap(([left, right]) => {
-    const [first = "", ...rest] = wrap(right, width);
+    const [first = "", ...rest] = wrap(right, { width, indent });
     const lead = `  ${left}`;
-    return left.length > LEFT_MAX ? [lead, first, ...rest] : [lead.padEnd(width) + first.slice(width), ...rest];
+    return left.length > leftMax ? [lead, first, ...rest] : [lead.padEnd(indent) + first.slice(indent), ...rest];
   });
 }
 
-/** A text in lines that fit, each indented; a word that is too long has a line of its own. */
-function wrap(text: string, indent = 0): string[] {
-  const lead = " ".repeat(indent);
+/** A command line on lines that fit, which a shell still takes as one. */
+function shellLines(line: string, width: number): string[] {
+  const words = line.match(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g) ?? [];
+  const [first = "", ...rest] = wrapWords(words, Math.min(width, WIDTH_MAX) - 6);
+  return [first, ...rest.map((each) => `  ${each}`)].map((each, at) => `  ${each}${at < rest.length ? " \\" : ""}`);
+}
+
+/** A text on lines that fit, each indented; a word that is too long has a line of its own. */
+function wrap(text: string, { width, indent = 0 }: { readonly width: number; readonly indent?: number }): string[] {
+  return wrapWords(text.split(" "), Math.min(width, WIDTH_MAX) - indent).map((line) => " ".repeat(indent) + line);
+}
+
+function wrapWords(words: readonly string[], width: number): string[] {
   const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ")) {
-    if (line !== "" && indent + line.length + 1 + word.length > WIDTH) {
-      lines.push(lead + line);
-      line = word;
-    } else line = line === "" ? word : `${line} ${word}`;
+  for (const word of words) {
+    const line = lines.at(-1);
+    if (line === undefined || line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${line} ${word}`;
   }
-  return [...lines, lead + line];
+  return lines;
 }

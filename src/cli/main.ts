@@ -17,6 +17,7 @@ const output: ProgramOutput = {
   },
   err: (text) => void stderr.write(text),
   colours: hasColours(),
+  ...(stdout.isTTY === true && { columns: stdout.columns }),
   watched: stderr.isTTY === true,
   signal: interrupted.signal,
   keysHidden,

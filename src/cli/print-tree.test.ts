@@ -22,11 +22,11 @@ test("prints a chain without indenting it, branches with lines, and several root
   const { lines, terminal } = recorder();
   printTree(terminal, await tree.getTree(), { leafId: tree.leafId, path: new Set() });
   expect(lines).toEqual([
-    "├─ user: a",
-    "│  assistant: b",
-    "│  ├─ user: c [here]",
-    "│  └─ thinking: high",
-    "└─ model: offline/offline ← leaf",
+    "├─ 0 user: a",
+    "│  1 assistant: b",
+    "│  ├─ 2 user: c [here]",
+    "│  └─ 5 thinking: high",
+    "└─ 7 model: offline/offline ← leaf",
   ]);
 });
 

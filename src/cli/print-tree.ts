@@ -3,16 +3,14 @@ import { type Message, textOf } from "../session/message.ts";
 import type { TreeNode } from "../session/log/tree.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
-/** Prints a session's trees: a single child stays in line below its parent, only branches are indented. */
+/**
+ * Prints a session's trees, each entry with its position in the log, by which commands take it. A single child stays in line
+ * below its parent, only branches are indented.
+ */
 export function printTree(
   terminal: Terminal,
   roots: readonly TreeNode[],
-  options: {
-    readonly leafId: string | null;
-    readonly path: ReadonlySet<string>;
-    /** Put each entry's position in the log before it. */
-    readonly numbered?: boolean;
-  },
+  options: { readonly leafId: string | null; readonly path: ReadonlySet<string> },
 ): void {
   const stack = roots
     .map((node, index) => ({ node, indent: "", last: index === roots.length - 1, forked: roots.length > 1 }))
@@ -22,8 +20,7 @@ export function printTree(
     const active = options.path.has(node.entry.id);
     const label = node.label === undefined ? "" : ` ${terminal.bold(`[${printable(node.label, 40)}]`)}`;
     const mark = node.entry.id === options.leafId ? terminal.green(" ← leaf") : "";
-    const number = options.numbered === true ? `${node.entry.seq} ` : "";
-    const text = `${number}${describeEntry(node.entry)}${label}${mark}`;
+    const text = `${node.entry.seq} ${describeEntry(node.entry)}${label}${mark}`;
     terminal.line(`${indent}${forked ? (last ? "└─ " : "├─ ") : ""}${active ? text : terminal.dim(text)}`);
     const below = forked ? `${indent}${last ? "   " : "│  "}` : indent;
     const branches = node.children.length > 1;

@@ -26,6 +26,8 @@ export interface ProgramOutput {
   err(text: string): void;
   /** Whether the result is shown in colours. */
   readonly colours: boolean;
+  /** How wide the terminal is; left out where there is none. */
+  readonly columns?: number;
   /** Whether someone looks at the error output, so that progress is worth telling. */
   readonly watched: boolean;
   readonly signal: AbortSignal;
@@ -58,7 +60,7 @@ export async function runProgram(
 async function dispatch(commands: readonly Command[], args: readonly string[], output: ProgramOutput): Promise<number> {
   const { name, rest } = splitCommandLine(args);
   if (name === null) return withoutCommand(commands, rest, output);
-  if (name === "help" && rest.length === 0) return say(output, programHelp(commands));
+  if (name === "help" && rest.length === 0) return say(output, programHelp(commands, output.columns));
   const wanted = name === "help" ? (rest[0] as string) : name;
   const command = commands.find((candidate) => candidate.name === wanted);
   if (command === undefined) {
@@ -67,7 +69,7 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
     throw new SessionError("INVALID_OPTION", `There is no command ${show(wanted)};${near}`);
   }
   const parsed = name === "help" ? null : parseCommandLine(command, rest);
-  if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command));
+  if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command, output.columns));
   if (command.runsTools === true && output.keysHidden === false) complain(output, KEYS_SHOW);
   return command.run(contextOf(command, parsed, output));
 }
@@ -75,7 +77,8 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
 function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
   if (args.includes("--version")) return say(output, versionOfPackage());
   const [first] = args;
-  if (first === undefined || args.includes("--help") || args.includes("-h")) return say(output, programHelp(commands));
+  if (first === undefined || args.includes("--help") || args.includes("-h"))
+    return say(output, programHelp(commands, output.columns));
   throw new SessionError("INVALID_OPTION", `There is no command beside ${show(first)}; skein --help lists them.`);
 }
 

@@ -58,7 +58,7 @@ export const architecture: Architecture = {
     "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
-    "src/cli/commands/serving/agents-file.ts": "the agents of whoever starts a worker or a server",
+    "src/cli/options/load-module.ts": "agents, tools and the config of whoever starts a program",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {

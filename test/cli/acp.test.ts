@@ -353,7 +353,7 @@ test("commands of the chat that fit are offered and done, and other words with a
   await editor.say(sessionId, "/tree");
   expect(joined(editor.told())).toEqual([expect.stringContaining("user: list the files")]);
   await expect(editor.say(sessionId, "/branch nowhere")).rejects.toMatchObject({
-    message: expect.stringContaining("This session has no entry"),
+    message: expect.stringContaining('There is no entry "nowhere"'),
   });
   await editor.say(sessionId, "/fork elsewhere");
   await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });

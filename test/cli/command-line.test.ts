@@ -95,6 +95,17 @@ describe("a session is named", () => {
     expect(await shown(store, "last")).toBe("abd");
   });
 
+  test("by an end that no other has, also where that is written with dots", async () => {
+    const store = await sampleStore(fill);
+    expect(await shown(store, "c-2")).toBe("abc-2");
+    expect(await shown(store, "…but-one")).toBe("last-but-one");
+    expect(await shown(store, "...d")).toBe("abd");
+    // Others begin so.
+    expect(await shown(store, "…a")).toBe("a");
+    expect(await shown(store, "…-1")).toMatch(/^2 "…-1" may be (?=.*abc-1)(?=.*many-1)/);
+    expect(await shown(store, "…ab")).toBe('1 There is no session "…ab"; skein list shows those there are.');
+  });
+
   test("so that a beginning of several is refused with those it may be", async () => {
     const store = await sampleStore(fill);
     expect(await shown(store, "ab")).toMatch(
@@ -107,9 +118,10 @@ describe("a session is named", () => {
 });
 
 describe("the help", () => {
-  test.for(commands)("of $name fits 80 columns and has an example that it understands", (command) => {
+  test.for(commands)("of $name fits the terminal and has an example that it understands", (command) => {
+    for (const columns of [44, 60, 80, 200])
+      expect(widestOf(commandHelp(command, columns))).toBeLessThanOrEqual(columns);
     const help = commandHelp(command);
-    expect(help.split("\n").filter((line) => line.length > 80 && !/^ {2}(?:source|skein) /.test(line))).toEqual([]);
     expect(help).toContain(`Usage: skein ${command.name}`);
     expect(command.examples.length).toBeGreaterThan(0);
     for (const { line } of command.examples) {
@@ -119,9 +131,11 @@ describe("the help", () => {
     }
   });
 
-  test("of the program fits 80 columns and names every command", async () => {
+  test("of the program fits the terminal and names every command", async () => {
     const help = programHelp(commands);
-    expect(help.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    for (const columns of [44, 60, 80, 200])
+      expect(widestOf(programHelp(commands, columns))).toBeLessThanOrEqual(columns);
+    expect(await runHere(["--help"], { columns: 44 })).toMatchObject({ stdout: `${programHelp(commands, 44)}\n` });
     for (const { name } of commands) expect(help).toMatch(new RegExp(`^ {2}${name} `, "m"));
     for (const args of [[], ["--help"], ["-h"], ["help"]]) {
       expect(await runHere(args)).toEqual({ code: 0, stdout: `${help}\n`, stderr: "" });
@@ -184,6 +198,10 @@ test("an interrupted command says so and ends with 1", async () => {
     stderr: "The command was interrupted.\n",
   });
 });
+
+function widestOf(text: string): number {
+  return Math.max(...text.split("\n").map((line) => line.length));
+}
 
 /** The words of an example, as a shell splits them. */
 function shellWords(text: string): string[] {

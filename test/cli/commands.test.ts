@@ -57,7 +57,7 @@ test("list shows sessions newest first, by user, status and parent, page by page
   const store = await sampleStore();
   expect(await linesOf("list", "--store", store)).toEqual([
     expect.stringMatching(/^ID +LAST MESSAGE +STATUS +TURNS +NAME$/),
-    expect.stringMatching(/^plan-b +\d{4}-\d\d-\d\d \d\d:\d\d +active +5 +Lisbon or Oslo\?$/),
+    expect.stringMatching(/^plan-b +\d{4}-\d\d-\d\d \d\d:\d\d +active +5 +Lisbon or Oslo\? \/ b$/),
     expect.stringMatching(/^plan +\d{4}-\d\d-\d\d \d\d:\d\d +active +3 +Lisbon or Oslo\?$/),
   ]);
   const first = await runHere(["list", "--store", store, "--limit", "1"]);
@@ -69,11 +69,22 @@ test("list shows sessions newest first, by user, status and parent, page by page
     ((await jsonOf("list", "--store", store, ...args)) as { sessions: { id: string }[] }).sessions.map(({ id }) => id);
   expect(await ids("--limit", "1", "--all")).toEqual(["plan-b", "plan"]);
   expect(await ids("--parent", "plan")).toEqual(["plan-b"]);
+  expect(await jsonOf("list", "--store", store)).toMatchObject({ sessions: [{ branch: "b" }, { branch: null }] });
   expect(await ids("--user", "eve")).toEqual([]);
   expect(await ids("--cwd", "/work/project/..")).toEqual(["plan"]);
   expect(await ids("--status", "closed", "--status", "expired")).toEqual([]);
   await runHere(["delete", "plan-b", "--store", store]);
   expect(await ids("--deleted")).toEqual(["plan-b"]);
+});
+
+test("list says how to begin where there is no store yet, and refuses a store that was named and is not there", async () => {
+  vi.stubEnv("SKEIN_HOME", join(await makeDirectory(), "none"));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const said = "There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.\n";
+  expect(await runHere(["list"])).toEqual({ code: 0, stdout: "", stderr: said });
+  expect(await jsonOf("list")).toEqual({ sessions: [], damaged: [], next: null });
+  const named = await runHere(["list", "--store", `sqlite:${join(await makeDirectory(), "none.db")}`]);
+  expect(named).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("There is no store at ") });
 });
 
 test("search finds what was said, and says so when nothing was", async () => {
@@ -109,7 +120,7 @@ test("show prints the path to the leaf, its last entries, or the path to another
     before: null,
   });
   const missing = await runHere(["show", "plan", "--at", "nowhere", "--store", store]);
-  expect(missing).toEqual({ code: 1, stdout: "", stderr: 'There is no entry "nowhere" in session plan.\n' });
+  expect(missing).toEqual({ code: 1, stdout: "", stderr: expect.stringContaining('There is no entry "nowhere"') });
 });
 
 test("show prints the calls of tools, what failed, and an empty session", async () => {
@@ -129,13 +140,29 @@ test("show prints the calls of tools, what failed, and an empty session", async 
   expect(await linesOf("show", "empty", "--store", store)).toEqual(["Session  empty  active"]);
 });
 
-test("tree shows the branches with labels and the leaf", async () => {
+test("tree shows the branches with labels and the leaf, and every command takes an entry by the number shown", async () => {
   const store = await sampleStore();
-  await linesOf("label", "plan", "a1", "warm", "--store", store);
+  const at = (...args: string[]) => jsonOf(...args, "--store", store);
+  expect(await at("label", "plan", "1", "warm")).toMatchObject({ entryId: "a1" });
   expect(await linesOf("tree", "plan", "--store", store)).toEqual([
-    "user: Lisbon or Oslo?",
-    "├─ assistant: Lisbon. [warm]",
-    "└─ assistant: Oslo, of course. ← leaf",
+    "0 user: Lisbon or Oslo?",
+    "├─ 1 assistant: Lisbon. [warm]",
+    "└─ 3 assistant: Oslo, of course. ← leaf",
+  ]);
+  expect(await at("show", "plan", "--at", "1")).toMatchObject({ entries: [{ id: "q" }, { id: "a1" }] });
+  expect(await at("fork", "plan", "--at", "0", "early")).toMatchObject({ version: 1 });
+  expect((await linesOf("export", "plan", "--leaf", "1", "--store", store)).join("\n")).not.toContain(
+    "Oslo, of course.",
+  );
+  const turns = ["--strategy", "selective", "--turn", "4", "--turn", "99", "--dry-run"];
+  expect(await at("merge", "plan", "plan-b", ...turns)).toMatchObject({
+    appended: [{ id: "q2" }],
+    skipped: [{ turnId: "99", reason: "unknown" }],
+  });
+  const missing = await runHere(["label", "plan", "9", "x", "--store", store]);
+  expect([missing.code, missing.stderr]).toEqual([
+    1,
+    'There is no entry "9" in session plan; its tree shows the numbers of those there are.\n',
   ]);
   const { leafId, nodes } = await jsonOf("tree", "plan", "--store", store);
   expect([leafId, nodes]).toMatchObject([

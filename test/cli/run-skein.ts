@@ -21,6 +21,8 @@ export interface Ended {
 export interface RunHere {
   readonly colours?: boolean;
   readonly watched?: boolean;
+  /** How wide the terminal is. */
+  readonly columns?: number;
   readonly signal?: AbortSignal;
   /** What whoever sits at the terminal answers; left out where nobody does. */
   readonly answer?: string;
@@ -41,6 +43,7 @@ export async function runHere(args: readonly string[], options: RunHere = {}): P
     },
     colours: options.colours ?? false,
     watched: options.watched ?? false,
+    ...(options.columns !== undefined && { columns: options.columns }),
     signal: options.signal ?? new AbortController().signal,
     ...(options.answer !== undefined && { ask: async () => options.answer as string }),
   });

@@ -1,11 +1,14 @@
 import { once } from "node:events";
+import { createRequire } from "node:module";
 import { request as sendRequest, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import express, { type Response } from "express";
+import express, { type ErrorRequestHandler, type RequestHandler, type Response } from "express";
 import { describe, expect, test } from "vitest";
 import { expressSession } from "../../src/http/express/index.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { casesWithoutContext, runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
 
 describe("sessions in Express", () => {
@@ -34,6 +37,71 @@ describe("sessions in Express", () => {
       },
       openExpressApp,
     ));
+});
+
+describe("beside express-session", () => {
+  // Its types say that request.session is its own, in every program that imports them.
+  const theirs = createRequire(import.meta.url)("express-session") as (options: object) => RequestHandler;
+  const refusing: ErrorRequestHandler = (
+    { code, message }: { code: string; message: string },
+    _request,
+    response,
+    _next,
+  ) => {
+    response.status(500).json({ code, message });
+  };
+
+  /** What an application answers whose handler counts visits in `request.session`, as with express-session. */
+  async function visit(order: "theirs first" | "ours first", property?: string) {
+    await using store = openMemoryStore();
+    const ours = expressSession({
+      manager: new SessionManager({ store }),
+      ...(property !== undefined && { property }),
+    });
+    const other = theirs({ secret: "s", resave: false, saveUninitialized: false });
+    const app = express();
+    for (const part of order === "ours first" ? [ours, other] : [other, ours]) app.use(part);
+    app.get("/", async (request, response) => {
+      const held = request as unknown as Record<string, { state(): Promise<{ sessionId: string }> }>;
+      const session = request.session as { visits?: number };
+      session.visits = (session.visits ?? 0) + 1;
+      response.json({ visits: session.visits, id: (await held[property ?? ""]?.state())?.sessionId });
+    });
+    app.use(refusing);
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const first = await fetch(url);
+      const cookie = first.headers
+        .getSetCookie()
+        .map((each) => each.split(";")[0])
+        .join("; ");
+      const second = await fetch(url, { headers: { cookie } });
+      return [await first.json(), await second.json()];
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  test("ours refuses a request whose session is taken", async () => {
+    const message = expect.stringMatching(/^The "session" of requests is taken, .* as in \{ property: "chat" \}\.$/);
+    expect((await visit("theirs first"))[0]).toEqual({ code: "INVALID_OPTION", message });
+  });
+
+  test("ours refuses a field that a handler means for theirs, which leaves a taken request alone", async () => {
+    const message = expect.stringMatching(
+      /^A request's session keeps turns and no fields, so that visits would be lost; /,
+    );
+    expect((await visit("ours first"))[0]).toEqual({ code: "INVALID_OPTION", message });
+  });
+
+  test.for(["theirs first", "ours first"] as const)("both work with a property of our own, %s", async (order) => {
+    const [first, second] = await visit(order, "chat");
+    expect(first).toEqual({ visits: 1, id: expect.any(String) });
+    expect(second).toEqual({ visits: 2, id: (first as { id: string }).id });
+  });
 });
 
 async function openExpressApp({

@@ -1,5 +1,6 @@
+import { createRequire } from "node:module";
 import { Readable } from "node:stream";
-import Fastify, { type FastifyRequest } from "fastify";
+import Fastify, { type FastifyPluginAsync, type FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fastifySession, type RequestSession } from "../../src/http/fastify/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
@@ -28,6 +29,36 @@ describe("sessions in Fastify", () => {
     app.get("/outside", async ({ session }) => ({ session: session === undefined }));
     expect((await app.inject("/inside")).headers["x-session-id"]).toMatch(/^[0-9a-f-]{36}$/);
     expect((await app.inject("/outside")).json()).toEqual({ session: true });
+    await app.close();
+  });
+
+  test("refuse to be registered where @fastify/session has the property, and work beside it in another", async () => {
+    await using store = openMemoryStore();
+    const manager = new SessionManager({ store });
+    // Its types say that request.session is its own, in every program that imports them.
+    const load = (name: string) => createRequire(import.meta.url)(name) as FastifyPluginAsync<Record<string, unknown>>;
+    const withTheirs = async () => {
+      const app = Fastify();
+      await app.register(load("@fastify/cookie"));
+      await app.register(load("@fastify/session"), { secret: "s".repeat(32), cookie: { secure: false } });
+      return app;
+    };
+    const refusing = await withTheirs();
+    refusing.register(fastifySession, { manager });
+    await expect(refusing.ready()).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringMatching(/^The "session" of requests is taken, /),
+    });
+    const app = await withTheirs();
+    await app.register(fastifySession, { manager, property: "chat" });
+    app.get("/", async (request) => {
+      const { session, chat } = request as unknown as { session: { visits?: number }; chat: RequestSession };
+      session.visits = (session.visits ?? 0) + 1;
+      return { visits: session.visits, id: (await chat.state()).sessionId };
+    });
+    const first = await app.inject("/");
+    const cookies = Object.fromEntries(first.cookies.map(({ name, value }) => [name, value]));
+    expect((await app.inject({ url: "/", cookies })).json()).toEqual({ visits: 2, id: first.json().id });
     await app.close();
   });
 

@@ -19,6 +19,28 @@ describe("sessions in Hono", () => {
     runWebCase(webCase, openHonoApp, { withContext: false }),
   );
 
+  test("are refused where another middleware has the variable, and kept in another one", async () => {
+    await using store = openMemoryStore();
+    const manager = new SessionManager({ store });
+    const problems: unknown[] = [];
+    const taken = new Hono<{ Variables: { session: unknown } }>();
+    taken.use(async (c, next) => {
+      c.set("session", new Map());
+      await next();
+    });
+    taken.use(honoSession({ manager }));
+    taken.onError((error, c) => {
+      problems.push(error);
+      return c.body(null, 500);
+    });
+    expect((await taken.request("/")).status).toBe(500);
+    expect(problems).toMatchObject([{ code: "INVALID_OPTION" }]);
+    const app = new Hono<SessionEnv<"chat">>();
+    app.use(honoSession({ manager, property: "chat" }));
+    app.get("/", async (c) => c.text((await c.get("chat").state()).sessionId));
+    expect(await (await app.request("/")).text()).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
   test("keep the headers of an answer that cannot be changed", async () => {
     await using store = openMemoryStore();
     const app = new Hono<SessionEnv>();

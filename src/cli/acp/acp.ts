@@ -1,11 +1,9 @@
 import { Readable, Writable } from "node:stream";
-import { CHAT_OPTIONS, chatInit } from "../chat/open-chat.ts";
+import { AGENT_OPTIONS, chatInit } from "../chat/open-chat.ts";
 import type { Command } from "../command.ts";
 import { openManager } from "../open-manager.ts";
 import { AcpAgent } from "./acp-agent.ts";
 import { loadAcpSdk } from "./acp-sdk.ts";
-
-const { workspace: _editors, ...options } = CHAT_OPTIONS;
 
 /** Serves sessions to an editor. */
 export const acp: Command = {
@@ -14,7 +12,7 @@ export const acp: Command = {
   details:
     "An editor starts it, as its settings say; docs/guides/in-your-editor.md shows them. The tools act in the directory that the editor names, and the editor asks for your word. It ends when its input does.",
   arguments: [],
-  options,
+  options: AGENT_OPTIONS,
   examples: [
     { line: "skein acp", what: "what an editor runs" },
     { line: "skein acp --model anthropic/claude-sonnet-4-6", what: "the same with a model that needs a key" },

@@ -1,5 +1,5 @@
-import { findSession } from "../options/session-reference.ts";
-import { printable } from "../terminal.ts";
+import { listLines } from "../help.ts";
+import { findSession, titleOf } from "../options/session-reference.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
 import { modelName } from "./model-name.ts";
 import { RECORD_COMMANDS } from "./record-commands.ts";
@@ -35,12 +35,10 @@ export const CHAT_COMMANDS: Readonly<Record<string, ChatCommand>> = {
       chat.listed.sessions = items.map(({ header }) => header.id);
       if (items.length === 0) return "There are no sessions yet.";
       return items
-        .map(({ header, name, firstMessage, messageCount }, index) => {
+        .map((head, index) => {
+          const { header, messageCount } = head;
           const here = header.id === chat.tree?.id ? " ← this one" : "";
-          const title = printable(name ?? firstMessage ?? "nothing said yet", 50);
-          const branch = header.forkedFrom?.branchName;
-          const fork = branch === undefined ? "" : ` / ${printable(branch, 20)}`;
-          return `${index + 1} ${header.id}  ${title}${fork} (${messageCount} turns)${here}`;
+          return `${index + 1} ${header.id}  ${titleOf(head) || "nothing said yet"} (${messageCount} turns)${here}`;
         })
         .join("\n");
     }),
@@ -66,10 +64,9 @@ export const CHAT_COMMANDS: Readonly<Record<string, ChatCommand>> = {
 };
 
 function helpText(): string {
-  const commands = Object.values(CHAT_COMMANDS);
-  const width = Math.max(...commands.map(({ usage }) => usage.length));
+  const commands = Object.values(CHAT_COMMANDS).map(({ usage, summary }) => [usage, summary] as const);
   return [
-    ...commands.map(({ usage, summary }) => `${usage.padEnd(width)}  ${summary}`),
+    ...listLines(commands, process.stdout.columns),
     "A line that ends with \\ goes on in the next one. Ctrl-C stops a turn, Ctrl-D leaves.",
   ].join("\n");
 }

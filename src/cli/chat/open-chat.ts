@@ -1,7 +1,8 @@
-import { createModel, type SessionStore } from "../../index.ts";
+import { createModel, type SessionStore, type Tool } from "../../index.ts";
 import { defined } from "../../internal/defined.ts";
 import { type CommandContext, type CommandOption, textOption } from "../command.ts";
 import { openManager } from "../open-manager.ts";
+import { TOOL_OPTIONS } from "../options/program-tools.ts";
 import { UNASKED_OPTIONS, unaskedOption } from "../options/unasked-option.ts";
 import { workspaceAt } from "../options/workspace-option.ts";
 import { chatJson } from "./chat-json.ts";
@@ -12,15 +13,21 @@ import { type ChatInit, ChatSession } from "./chat-session.ts";
 import type { ChatQuestions } from "./chat-turns.ts";
 import type { ChatFrontEnd } from "./run-chat.ts";
 
-/** The options of a command that answers as a chat does. */
-export const CHAT_OPTIONS: Readonly<Record<string, CommandOption>> = {
+/** The options of a command whose agent is that of a chat. */
+export const AGENT_OPTIONS: Readonly<Record<string, CommandOption>> = {
   model: {
     what: "which model answers; without it the session's last one, else one that needs no key",
     value: "PROVIDER/MODEL",
   },
-  workspace: { what: "the directory that the tools act in", value: "DIRECTORY", default: "." },
   system: { what: "the agent's instructions", value: "TEXT" },
   ...UNASKED_OPTIONS,
+};
+
+/** The options of a command that answers as a chat does. */
+export const CHAT_OPTIONS: Readonly<Record<string, CommandOption>> = {
+  ...AGENT_OPTIONS,
+  workspace: { what: "the directory that the tools act in", value: "DIRECTORY", default: "." },
+  ...TOOL_OPTIONS,
 };
 
 /** What each field of the objects that a chat prints with `--json` holds. */
@@ -47,18 +54,26 @@ export interface OpenedChat extends AsyncDisposable {
   readonly atTerminal: boolean;
 }
 
-/** Opens a chat as a command line asks for it; `unattended` says what becomes of questions where nobody is there. */
+/** What a chat is held with beside what the command line says. */
+export interface ChatSetup {
+  /** What the agent can call beside the workspace tools. */
+  readonly tools: readonly Tool[];
+  /** What becomes of questions where nobody is there. */
+  readonly unattended: ChatQuestions;
+}
+
+/** Opens a chat as a command line asks for it. */
 export async function openChat(
   context: CommandContext,
   store: SessionStore,
-  unattended: ChatQuestions,
+  { tools, unattended }: ChatSetup,
 ): Promise<OpenedChat> {
   const { values, signal } = context;
   const init = chatInit(context);
   const workspace = await workspaceAt(textOption(values, "workspace") ?? ".");
   const atTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !context.json;
   const manager = openManager(store);
-  const session = new ChatSession({ ...init, manager, workspace, questions: atTerminal ? "asked" : unattended });
+  const session = new ChatSession({ ...init, manager, workspace, tools, questions: atTerminal ? "asked" : unattended });
   const lines = new ChatLines({
     input: process.stdin,
     terminal: atTerminal ? process.stdout : null,

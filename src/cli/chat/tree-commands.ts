@@ -1,7 +1,7 @@
 import { compact } from "../../agent/context/compact.ts";
-import { type Entry, type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
-import { show } from "../../session/errors.ts";
+import { type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
 import { printTree } from "../print-tree.ts";
+import { findEntry } from "../options/session-reference.ts";
 import { createTerminal, printable } from "../terminal.ts";
 import { type ChatCommand, saying } from "./chat-command.ts";
 import { notice } from "./chat-output.ts";
@@ -20,7 +20,7 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     argument: "needed",
     on: "session",
     run: saying(async (_chat, given, tree) => {
-      const entry = await findEntry(tree, given);
+      const entry = await findEntry(tree.store, await tree.refresh(), given);
       await tree.branch(entry.id);
       return `The next turn follows entry ${entry.seq}.`;
     }),
@@ -93,18 +93,8 @@ async function drawTree(tree: SessionTree): Promise<string> {
   const lines: string[] = [];
   const path = new Set((await tree.getBranch()).map(({ id }) => id));
   const terminal = createTerminal((text) => void lines.push(text), false);
-  printTree(terminal, await tree.getTree(), { leafId: tree.leafId, path, numbered: true });
+  printTree(terminal, await tree.getTree(), { leafId: tree.leafId, path });
   return lines.join("").trimEnd();
-}
-
-/** The entry of an id, or with that position in the log. */
-async function findEntry(tree: SessionTree, given: string): Promise<Entry> {
-  const byId = await tree.getEntry(given);
-  if (byId !== null) return byId;
-  if (/^\d{1,15}$/.test(given)) {
-    for await (const entry of tree.store.read(tree.id, { after: Number(given) - 1, limit: 1 })) return entry;
-  }
-  throw new SessionError("UNKNOWN_ENTRY", `This session has no entry ${show(given)}; /tree shows their numbers.`);
 }
 
 async function lastUserTurn(tree: SessionTree): Promise<EntryOf<"message">> {

@@ -4,6 +4,7 @@ import type { ChatSession } from "../chat/chat-session.ts";
 import { CHAT_JSON, CHAT_OPTIONS, openChat } from "../chat/open-chat.ts";
 import { runChat } from "../chat/run-chat.ts";
 import type { Command, CommandContext } from "../command.ts";
+import { openProgramTools } from "../options/program-tools.ts";
 import { findSession, SESSION_ARGUMENT } from "../options/session-reference.ts";
 
 /** Talks with an agent in a session. */
@@ -11,20 +12,23 @@ export const chat: Command = {
   name: "chat",
   summary: "Talk with an agent that works on the files of a directory.",
   details:
-    "Without a session a new one is made with the first turn. Each line is a turn; one that begins with a slash is a command, and /help lists them. Through a pipe, each line is answered in turn, and calls that need a person's word are refused.",
+    "Without a session a new one is made with the first turn. Each line is a turn; one that begins with a slash is a command, and /help lists them. Through a pipe, each line is answered in turn, and calls that need a person's word are refused. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, come beside those of the workspace; their code runs in this program, as you.",
   arguments: [{ ...SESSION_ARGUMENT, optional: true }],
   options: { continue: { what: "go on in the latest session of the directory" }, ...CHAT_OPTIONS },
   examples: [
     { line: "skein chat", what: "talk with the model that needs no key" },
     { line: "skein chat --continue --model openai/gpt-5-mini", what: "go on here with another model" },
+    { line: 'skein chat --tools ./tools.mjs --mcp "npx -y some-mcp-server ."', what: "with tools of your own" },
     { line: 'echo "list the files" | skein chat', what: "ask one thing and leave" },
   ],
   json: CHAT_JSON,
   store: "made",
   runsTools: true,
   async run(context) {
+    await using opened = await openProgramTools(context);
+    const { tools } = opened;
     await using store = await context.openStore();
-    await using chat = await openChat(context, store, "refused");
+    await using chat = await openChat(context, store, { tools, unattended: "refused" });
     const { session, atTerminal } = chat;
     const sessionId = await sessionFor(store, context, session.workspace);
     const opening = sessionId === null ? welcome(session, atTerminal) : session.open(sessionId);

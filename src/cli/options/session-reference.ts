@@ -1,20 +1,32 @@
-import { SessionError, type SessionHead, type SessionStore } from "../../index.ts";
-import { show, UnknownEntryError } from "../../session/errors.ts";
+import { type Entry, SessionError, type SessionHead, type SessionStore } from "../../index.ts";
+import { show } from "../../session/errors.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import type { CommandArgument } from "../command.ts";
+import { printable } from "../terminal.ts";
 
 const CANDIDATES_MAX = 5;
 
 /** How a session is named on the command line. */
 export const SESSION_ARGUMENT: CommandArgument = {
   name: "session",
-  what: 'the session: its id, a beginning of it that no other has, or "last" for the one with the latest message',
+  what: 'the session: its id, a beginning or an end of it that no other has, or "last" for the one with the latest message',
 };
 
+/** How an entry is named on the command line. */
+export const ENTRY_NAMES = 'its number in skein tree, its id, or "leaf"';
+
+/** What a session is called in a listing: its name or first words, and of a fork the branch. */
+export function titleOf({ header, name, firstMessage }: SessionHead): string {
+  const title = printable(name ?? firstMessage ?? "", 60);
+  const branch = header.forkedFrom?.branchName;
+  return branch === undefined ? title : `${title} / ${printable(branch, 20)}`;
+}
+
 /**
- * The session that was named: by its id, by a beginning of it that no other session has, or by "last".
+ * The session that was named: by its id, by a beginning or an end of it that no other session has, or by "last".
  *
- * A whole id costs one look at the store; a beginning is looked for among all sessions.
+ * A whole id costs one look at the store; a part of one is looked for among all sessions. Ids begin with the time, so that
+ * those of one day differ at the end; `…4b446e` is an end and nothing else.
  *
  * @throws {SessionError} `SESSION_NOT_FOUND`, or `INVALID_OPTION` that names the candidates when there are several.
  */
@@ -29,37 +41,54 @@ export async function findSession(store: SessionStore, reference: string): Promi
   return onlyOne(reference, await candidatesOf(store, reference, false), "skein list shows those there are");
 }
 
-/** The deleted session that was named, by its id or by a beginning of it that no other deleted one has. */
+/** The deleted session that was named, by its id or by a part of it that no other deleted one has. */
 export async function findDeletedSession(store: SessionStore, reference: string): Promise<SessionHead> {
   const found = await candidatesOf(store, reference, true);
   return onlyOne(reference, found, "skein list --deleted shows those that can be brought back");
 }
 
-/** The entry that was named: by its id, or by "leaf". @throws {UnknownEntryError} when the session has no such entry. */
-export async function findEntryId(store: SessionStore, head: SessionHead, reference: string): Promise<string> {
+/** The entry that was named as `ENTRY_NAMES` says. @throws {SessionError} `UNKNOWN_ENTRY` when there is none. */
+export async function findEntry(store: SessionStore, head: SessionHead, reference: string): Promise<Entry> {
+  const entry = await entryIfAny(store, head, reference);
+  if (entry !== null) return entry;
+  throw new SessionError(
+    "UNKNOWN_ENTRY",
+    `There is no entry ${show(reference)} in session ${head.header.id}; its tree shows the numbers of those there are.`,
+  );
+}
+
+/** As `findEntry`, or null where the session has no such entry. */
+export async function entryIfAny(store: SessionStore, head: SessionHead, reference: string): Promise<Entry | null> {
   const { id } = head.header;
-  if ((await store.getEntry(id, reference)) !== null) return reference;
-  if (reference === "leaf" && head.leafId !== null) return head.leafId;
-  throw new UnknownEntryError(id, reference);
+  const named = await store.getEntry(id, reference);
+  if (named !== null) return named;
+  if (reference === "leaf" && head.leafId !== null) return store.getEntry(id, head.leafId);
+  if (!/^\d{1,15}$/.test(reference)) return null;
+  const seq = Number(reference);
+  for await (const entry of store.read(id, { after: seq - 1, limit: 1 })) if (entry.seq === seq) return entry;
+  return null;
 }
 
 async function headIfAny(store: SessionStore, reference: string): Promise<SessionHead | null> {
   try {
     return await store.head(reference);
   } catch (error) {
-    // The beginning of an id need not be one.
+    // A part of an id need not be one.
     if (error instanceof SessionError && error.code === "INVALID_ID") return null;
     throw error;
   }
 }
 
-/** The session of that id alone, or the first few whose ids begin so. */
+/** The session of that id alone, or those whose ids begin or end so. */
 async function candidatesOf(store: SessionStore, reference: string, deleted: boolean): Promise<SessionHead[]> {
+  const [, end] = /^(?:…|\.\.\.)(.+)$/s.exec(reference) ?? [];
+  const fits = (id: string): boolean =>
+    end === undefined ? id.startsWith(reference) || id.endsWith(reference) : id.endsWith(end);
   const found: SessionHead[] = [];
   for await (const { items } of listPages(store, { deleted })) {
     for (const head of items) {
       if (head.header.id === reference) return [head];
-      if (head.header.id.startsWith(reference)) found.push(head);
+      if (fits(head.header.id)) found.push(head);
     }
   }
   return found;

@@ -21,7 +21,7 @@ export type ExpressMiddleware = (
 ) => Promise<void>;
 
 /**
- * Sessions for an Express application, in `request.session`; `app.use` it before or after what parses bodies.
+ * Sessions for an Express application, in `request.session` or another `property`; `app.use` it before or after what parses bodies.
  *
  * The session is bound until the answer is complete or the client has left; a handler that has not begun to answer by then
  * keeps the session until it has answered.
@@ -31,12 +31,13 @@ export function expressSession(options: SessionMiddlewareOptions<NodeRequest>): 
   return async (request, response, next) => {
     let bound: BoundRequest;
     try {
+      requests.checkFree(Reflect.get(request, requests.property));
       bound = await bindNodeRequest(requests, request, response, request);
     } catch (error) {
       next(error);
       return;
     }
-    Object.assign(request, { session: bound.session });
+    Object.assign(request, { [requests.property]: bound.session });
     bound.run(next);
   };
 }

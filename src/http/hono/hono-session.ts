@@ -5,17 +5,26 @@ import type { RequestSession } from "../middleware/request-session.ts";
 import { type BoundRequest, RequestSessions } from "../middleware/request-sessions.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
-/** The environment of an application with sessions: `new Hono<SessionEnv>()` knows what `c.get("session")` gives. */
-export interface SessionEnv {
-  Variables: { session: RequestSession };
+/**
+ * The environment of an application with sessions: `new Hono<SessionEnv>()` knows what `c.get("session")` gives, and
+ * `new Hono<SessionEnv<"chat">>()` what another property does.
+ */
+export interface SessionEnv<P extends string = "session"> {
+  Variables: { [property in P]: RequestSession };
 }
 
-/** Sessions for a Hono application, in `c.get("session")`. Bound until the body of the answer was read or dropped. */
-export function honoSession(options: SessionMiddlewareOptions<Context>): MiddlewareHandler<SessionEnv> {
+/**
+ * Sessions for a Hono application, in `c.get("session")` or another `property`. Bound until the body of the answer was read or
+ * dropped.
+ */
+export function honoSession<P extends string = "session">(
+  options: SessionMiddlewareOptions<Context> & { readonly property?: P },
+): MiddlewareHandler<SessionEnv<P>> {
   const requests = new RequestSessions(options);
-  return async (c, next) => {
+  return async (c: Context, next) => {
+    requests.checkFree(c.get(requests.property));
     const bound = await requests.begin(partsOfRequest(c.req.raw), c);
-    c.set("session", bound.session);
+    c.set(requests.property, bound.session);
     if (!bound.isBound) {
       // One that is there is named before the answer is made: to change an answer costs more than all the rest.
       const named = bound.session.isNew ? [] : bound.answer();

@@ -4,7 +4,7 @@ import type { ManagedRunOptions } from "../../lifecycle/runs/manage-run.ts";
 import type { StateOptions } from "../../lifecycle/read-state.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { TurnInput } from "../../lifecycle/turn-input.ts";
-import { SessionNotFoundError } from "../../session/errors.ts";
+import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { Content } from "../../session/message.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
@@ -86,3 +86,22 @@ export class RequestSession {
     return sessionId;
   }
 }
+
+/*
+ * express-session leaves a request alone that has a session already. What a handler then writes into ours, for express-session
+ * to keep, would be lost without a word; so a field that is none of the class's is refused, at no cost for those that are.
+ */
+Object.setPrototypeOf(
+  RequestSession.prototype,
+  new Proxy(
+    {},
+    {
+      set(_target, name) {
+        throw new SessionError(
+          "INVALID_OPTION",
+          `A request's session keeps turns and no fields, so that ${String(name)} would be lost; where express-session is to have request.session, give ours another name, as in { property: "chat" }.`,
+        );
+      },
+    },
+  ),
+);

@@ -39,12 +39,20 @@ export interface BoundRequest {
  * - A new session has an id that nobody can guess, since for such a visitor the id is what proves whose it is.
  */
 export class RequestSessions<R> {
+  /** What the session is called on requests. */
+  readonly property: string;
   readonly #options: SessionMiddlewareOptions<R>;
   readonly #cookies = new CookieTimes();
 
   constructor(options: SessionMiddlewareOptions<R>) {
     checkOptions(options);
     this.#options = options;
+    this.property = options.property ?? "session";
+  }
+
+  /** Refuses a request that has something else where its session goes. @throws {SessionError} `INVALID_OPTION`. */
+  checkFree(held: unknown): void {
+    if (held !== undefined && !(held instanceof RequestSession)) throw takenProperty(this.property);
   }
 
   /** The request with its session, which is looked up and not yet made. */
@@ -191,6 +199,14 @@ class LookedUpRequest implements BoundRequest, SessionSource {
   }
 }
 
+/** The refusal of a property that another package has. */
+export function takenProperty(property: string): SessionError {
+  return new SessionError(
+    "INVALID_OPTION",
+    `The ${show(property)} of requests is taken, perhaps by another package for sessions; give ours another name, as in { property: "chat" }.`,
+  );
+}
+
 function checkUser(user: string | null): string | null {
   if (user === null) return null;
   checkName(user, "a user");
@@ -224,7 +240,10 @@ function checkOptions(options: SessionMiddlewareOptions<never>): void {
   if (typeof options?.manager?.getState !== "function") {
     throw new SessionError("INVALID_OPTION", "Sessions of requests need a manager; make one with SessionManager.");
   }
-  const { user, queryName, anonymousQuery, secure, trustProxy } = options;
+  const { user, property, queryName, anonymousQuery, secure, trustProxy } = options;
+  if (property !== undefined && (typeof property !== "string" || property === "")) {
+    throw invalid("property", property, "the name of a property");
+  }
   if (user !== undefined && typeof user !== "function") throw invalid("user", user, "a function of the request");
   if (queryName !== undefined && queryName !== null && (typeof queryName !== "string" || queryName === "")) {
     throw invalid("queryName", queryName, "the name of a parameter, or null");

@@ -6,6 +6,11 @@ export interface SessionMiddlewareOptions<R = Request> {
   readonly manager: SessionManager;
   /** Where the session of a request is bound while it is handled (default: nowhere; the handler is given it). */
   readonly context?: SessionContext;
+  /**
+   * What the session is called on requests of Express, Fastify and Nest, and in the context of Hono (default `session`). Give
+   * another where a package such as express-session has that one.
+   */
+  readonly property?: string;
   /** Who calls: a user's id; null or undefined for a visitor who is nobody's user (default: everyone is one). */
   user?(request: R): string | null | undefined | Promise<string | null | undefined>;
   /** The parameter of the query that may name the session (default `session_id`); null for none. */

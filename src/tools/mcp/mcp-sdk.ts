@@ -55,7 +55,9 @@ export async function connectMcp(server: Exclude<McpServer, { client: McpClient 
   } catch (cause) {
     await client.close().catch(() => {});
     const reason = `${messageOf(cause)}${said()}`.replace(/[.\s]*$/, ".");
-    throw new SessionError("INVALID_TOOL", `The MCP server ${nameOf(server)} does not answer: ${reason}`, { cause });
+    throw new SessionError("INVALID_TOOL", `The MCP server ${serverName(server)} does not answer: ${reason}`, {
+      cause,
+    });
   }
   return {
     client,
@@ -116,7 +118,9 @@ function webTransport(sdk: Sdk, server: Extract<McpServer, { url: string | URL }
   return { transport, said: () => "", end: () => transport.terminateSession().catch(() => {}) };
 }
 
-function nameOf(server: Exclude<McpServer, { client: McpClient }>): string {
+/** What a server is called in a message, without what may be secret in its arguments or its query. */
+export function serverName(server: McpServer): string {
+  if ("client" in server) return "of a client";
   if ("command" in server) return show(server.command);
   const url = new URL(String(server.url));
   return show(`${url.origin}${url.pathname}`);

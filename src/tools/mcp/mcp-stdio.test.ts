@@ -57,7 +57,7 @@ describe("the tools of a program", () => {
 
   test("show structured content as JSON, once", async () => {
     expect(await call("structured")).toEqual({ content: '{"degrees":21}' });
-    expect(await call("twice")).toEqual({ content: '{ "degrees": 21 }' });
+    expect(await call("twice")).toEqual({ content: '{"degrees":21}' });
     expect(await call("silent")).toEqual({ content: '{"ok":true}' });
   });
 

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import type { ToolContent } from "../../agent/tools/tool.ts";
 import type { ContentPart } from "../../session/message.ts";
 
@@ -15,15 +14,22 @@ interface McpItem {
   readonly resource?: { readonly uri?: unknown; readonly mimeType?: unknown; text?: unknown; blob?: unknown };
 }
 
-/** A server's answer to a call, as content for the model; what has no place there is shown as JSON. */
+/**
+ * A server's answer to a call, as content for the model; what has no place there is shown as JSON.
+ *
+ * Servers send structured content a second time as texts, for clients that know nothing else, and often in other words. The
+ * model gets one of them: the structured content, which has it all, or of a failure the texts, which say what went wrong.
+ */
 export function toolResult(answer: Readonly<Record<string, unknown>>): ToolContent {
   const items = Array.isArray(answer.content) ? (answer.content as readonly unknown[]) : [];
-  const parts = items.map(partOf);
+  const failed = answer.isError === true;
   const structured = answer.structuredContent ?? (items.length === 0 ? answer.toolResult : undefined);
-  if (structured !== undefined && !parts.some((part) => saysTheSame(part, structured))) parts.push(asText(structured));
+  const counts = structured !== undefined && !(failed && items.some(isText));
+  const parts = counts
+    ? [structuredPart(structured), ...items.filter((item) => !isText(item)).map(partOf)]
+    : items.map(partOf);
   const fitting = fit(parts);
   const text = fitting.every((part) => part.type === "text") ? fitting.map((part) => part.text).join("\n") : null;
-  const failed = answer.isError === true;
   // Some providers refuse an empty result.
   const silence = failed ? "The tool failed and does not say why." : '{"ok":true}';
   const content = text === "" ? silence : (text ?? fitting);
@@ -54,14 +60,15 @@ function asText(value: unknown): ContentPart {
   return { type: "text", text: JSON.stringify(value) ?? "" };
 }
 
-/** Servers send structured content a second time as text, for clients that know only text. */
-function saysTheSame(part: ContentPart, structured: unknown): boolean {
-  if (part.type !== "text") return false;
-  try {
-    return isDeepStrictEqual(JSON.parse(part.text), structured);
-  } catch {
-    return false;
-  }
+function isText(item: unknown): boolean {
+  const { type, text } = (item ?? {}) as McpItem;
+  return type === "text" && typeof text === "string";
+}
+
+/** As JSON, but for one text alone: some servers wrap every text, as in `{"result":"…"}`. */
+function structuredPart(structured: unknown): ContentPart {
+  const [only, ...others] = typeof structured === "object" && structured !== null ? Object.values(structured) : [];
+  return typeof only === "string" && others.length === 0 ? { type: "text", text: only } : asText(structured);
 }
 
 function fit(parts: readonly ContentPart[]): ContentPart[] {

@@ -2,7 +2,7 @@ import { counted } from "../../terminal.ts";
 import { SessionError } from "../../../index.ts";
 import { type Command, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
-import { findEntryId, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Forks a session. */
 export const fork: Command = {
@@ -10,7 +10,7 @@ export const fork: Command = {
   summary: "Make a new session that begins with what another one says.",
   arguments: [SESSION_ARGUMENT, { name: "branch", optional: true, what: 'the name of the branch (default "fork")' }],
   options: {
-    at: { value: "ENTRY", what: "begin with what was said up to this entry" },
+    at: { value: "ENTRY", what: `begin with what was said up to this entry: ${ENTRY_NAMES}` },
     checkpoint: { value: "ID", what: "begin with what was said up to this checkpoint" },
   },
   examples: [
@@ -35,7 +35,7 @@ export const fork: Command = {
     const head = await findSession(store, reference);
     const { sessionId, parentSessionId, branchName, version } = await manager.fork(head.header.id, branch, {
       turns: false,
-      ...(at !== undefined && { at: await findEntryId(store, head, at) }),
+      ...(at !== undefined && { at: (await findEntry(store, head, at)).id }),
       ...(fromCheckpoint !== undefined && { fromCheckpoint }),
     });
     if (context.json) context.printJson({ sessionId, parentSessionId, branchName, version });

@@ -1,6 +1,6 @@
 import { SessionError, SessionTree } from "../../../index.ts";
 import type { Command } from "../../command.ts";
-import { findEntryId, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Labels an entry. */
 export const label: Command = {
@@ -8,7 +8,7 @@ export const label: Command = {
   summary: "Give an entry of a session a label, or take it away.",
   arguments: [
     SESSION_ARGUMENT,
-    { name: "entry", what: 'the entry: its id, or "leaf"' },
+    { name: "entry", what: `the entry: ${ENTRY_NAMES}` },
     { name: "label", optional: true, what: "what to call it" },
   ],
   options: { remove: { what: "take the label away" } },
@@ -26,7 +26,7 @@ export const label: Command = {
     }
     await using store = await context.openStore();
     const head = await findSession(store, session);
-    const entryId = await findEntryId(store, head, entry);
+    const { id: entryId } = await findEntry(store, head, entry);
     const tree = await SessionTree.on(store, head.header.id);
     await tree.setLabel(entryId, text ?? null);
     if (context.json) context.printJson({ sessionId: tree.id, entryId, label: text ?? null });

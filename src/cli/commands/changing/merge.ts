@@ -1,13 +1,13 @@
 import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
-import { createModel, SessionError } from "../../../index.ts";
+import { createModel, SessionError, type SessionHead, type SessionStore } from "../../../index.ts";
 import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
 import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { MODEL_OPTION } from "../../options/option-values.ts";
 import { openManager } from "../../open-manager.ts";
-import { findSession } from "../../options/session-reference.ts";
-import { printable, counted } from "../../terminal.ts";
+import { entryIfAny, findSession } from "../../options/session-reference.ts";
+import { counted, printable } from "../../terminal.ts";
 
 /** Merges a branch into its parent. */
 export const merge: Command = {
@@ -24,7 +24,11 @@ export const merge: Command = {
       choices: ["append", "selective", "summary"],
       what: "all new turns, those that --turn names, or one summary",
     },
-    turn: { value: "ID", repeated: true, what: "a turn to bring over, with --strategy selective" },
+    turn: {
+      value: "ENTRY",
+      repeated: true,
+      what: "a turn to bring over, with --strategy selective: its number in skein tree, or its id",
+    },
     model: { ...MODEL_OPTION, what: "who writes the summary, with --strategy summary" },
     "dry-run": { what: "only say what would be done" },
   },
@@ -42,14 +46,14 @@ export const merge: Command = {
   },
   store: "existing",
   async run(context) {
-    const strategy = strategyOf(context);
     const [parent = "", branch = ""] = context.positionals;
     await using store = await context.openStore();
     await using manager = openManager(store);
     const parentId = (await findSession(store, parent)).header.id;
-    const branchId = (await findSession(store, branch)).header.id;
+    const branchHead = await findSession(store, branch);
+    const strategy = strategyOf(context, await turnsOf(context, store, branchHead));
     const dryRun = context.values["dry-run"] === true;
-    const result = await manager.merge(parentId, branchId, { strategy, dryRun, turns: false });
+    const result = await manager.merge(parentId, branchHead.header.id, { strategy, dryRun, turns: false });
     if (context.json) {
       const appended = result.appended.map(({ id, type }) => ({ id, type }));
       const { skipped, conflicts, state } = result;
@@ -59,8 +63,14 @@ export const merge: Command = {
   },
 };
 
-function strategyOf({ values, signal }: CommandContext): MergeStrategy {
-  const [name, turns] = [textOption(values, "strategy"), textsOption(values, "turn")];
+/** The ids of the turns that were named; the merge says which of them the branch does not have. */
+function turnsOf({ values }: CommandContext, store: SessionStore, branch: SessionHead): Promise<readonly string[]> {
+  const named = textsOption(values, "turn").map(async (turn) => (await entryIfAny(store, branch, turn))?.id ?? turn);
+  return Promise.all(named);
+}
+
+function strategyOf({ values, signal }: CommandContext, turns: readonly string[]): MergeStrategy {
+  const name = textOption(values, "strategy");
   if ((name === "selective") !== turns.length > 0) {
     throw new SessionError("INVALID_OPTION", "--strategy selective and --turn belong together; give both or neither.");
   }

@@ -35,7 +35,13 @@ function messageOf(error: unknown): string {
 export const undelete: Command = {
   name: "undelete",
   summary: "Bring deleted sessions back.",
-  arguments: [{ name: "session", repeated: true, what: "a deleted session: its id, or a beginning that no other has" }],
+  arguments: [
+    {
+      name: "session",
+      repeated: true,
+      what: "a deleted session: its id, or a beginning or an end of it that no other has",
+    },
+  ],
   options: {},
   examples: [{ line: "skein undelete 0199a3", what: "as it was, with its checkpoints" }],
   json: { undeleted: "the ids of the sessions" },

@@ -3,7 +3,7 @@ import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../../expor
 import { SessionError } from "../../../index.ts";
 import { type Command, textOption } from "../../command.ts";
 import { exportForeign, FOREIGN_NAMES } from "./foreign-export.ts";
-import { findEntryId, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
 
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
@@ -32,7 +32,7 @@ export const exportCommand: Command = {
     output: { value: "FILE", what: "the file to write (default: the standard output)" },
     force: { what: "replace the file if it is there" },
     sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
-    leaf: { value: "ENTRY", what: "the entry where the path ends (default: the session's leaf)" },
+    leaf: { value: "ENTRY", what: `the entry where the path ends: ${ENTRY_NAMES} (default leaf)` },
   },
   examples: [
     { line: "skein export last --output talk.html", what: "a page to share, which opens without a network" },
@@ -67,7 +67,7 @@ export const exportCommand: Command = {
     const pieces = exportSession(store, head.header.id, {
       format,
       sanitize: values["sanitize"] === true,
-      ...(leaf === undefined ? {} : { leafId: await findEntryId(store, head, leaf) }),
+      ...(leaf === undefined ? {} : { leafId: (await findEntry(store, head, leaf)).id }),
     });
     if (output === undefined) {
       for await (const batch of batches(pieces, context.signal)) await context.write(escapeControls(batch));

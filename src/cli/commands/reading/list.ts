@@ -3,8 +3,9 @@ import type { SessionHead, SessionStatus, SessionStore } from "../../../index.ts
 import type { SessionPage, SessionQuery } from "../../../session/store.ts";
 import { summaryOf } from "../../../session/listing.ts";
 import { type Command, type CommandContext, type CommandOption, textOption, textsOption } from "../../command.ts";
+import { storeExists } from "../../open-existing-store.ts";
 import { countOption } from "../../options/option-values.ts";
-import { findSession } from "../../options/session-reference.ts";
+import { findSession, titleOf } from "../../options/session-reference.ts";
 import { tableLines } from "../../table.ts";
 import { printable, shortTime } from "../../terminal.ts";
 
@@ -49,12 +50,17 @@ export const list: Command = {
   ],
   json: {
     sessions:
-      "the sessions: id, name, userId, cwd, status, closed, createdAt, modifiedAt, messageCount, firstMessage, openRuns",
+      "the sessions: id, name, userId, cwd, status, closed, createdAt, modifiedAt, messageCount, firstMessage, openRuns, branch (of a fork, or null)",
     damaged: "sessions that cannot be read: id, path, reason",
     next: "what to give as --cursor for those that follow, or null",
   },
   store: "existing",
   async run(context) {
+    if (textOption(context.values, "store") === undefined && !(await storeExists(context.storeUrl))) {
+      if (context.json) context.printJson({ sessions: [], damaged: [], next: null });
+      else context.fail("There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.");
+      return 0;
+    }
     await using store = await context.openStore();
     const { items, damaged, next } = await readPage(store, context);
     if (context.json) context.printJson({ sessions: items.map(jsonOf), damaged, next });
@@ -68,22 +74,14 @@ export const list: Command = {
 };
 
 function jsonOf(head: SessionHead): object {
-  return { ...summaryOf(head), openRuns: head.openRuns };
+  return { ...summaryOf(head), openRuns: head.openRuns, branch: head.header.forkedFrom?.branchName ?? null };
 }
 
 /** A session as a row of a listing: id, time, status and whether it waits for an answer, turns, name. */
-export function rowOf({
-  header,
-  modifiedAt,
-  status,
-  messageCount,
-  name,
-  firstMessage,
-  openRuns,
-}: SessionHead): readonly string[] {
+export function rowOf(head: SessionHead): readonly string[] {
+  const { header, modifiedAt, status, messageCount, openRuns } = head;
   const standing = openRuns.some(({ state }) => state === "parked") ? `${status}, asks` : status;
-  const title = printable(name ?? firstMessage ?? "", 60);
-  return [printable(header.id, 512), shortTime(modifiedAt), standing, String(messageCount), title];
+  return [printable(header.id, 512), shortTime(modifiedAt), standing, String(messageCount), titleOf(head)];
 }
 
 async function readPage(store: SessionStore, { values, signal }: CommandContext): Promise<SessionPage> {

@@ -11,7 +11,7 @@ import { summaryOf } from "../../../session/listing.ts";
 import { type Command, textOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";
 import { printEntry } from "./print-entry.ts";
-import { findEntryId, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { printable } from "../../terminal.ts";
 
 /** Shows what a session says. */
@@ -20,7 +20,7 @@ export const show: Command = {
   summary: "Show what a session says, up to its leaf or to another entry.",
   arguments: [SESSION_ARGUMENT],
   options: {
-    at: { value: "ENTRY", default: "leaf", what: "the entry where the path ends" },
+    at: { value: "ENTRY", default: "leaf", what: `the entry where the path ends: ${ENTRY_NAMES}` },
     limit: { value: "N", default: "50", what: "how many entries, the latest" },
     all: { what: "the whole path, from its root" },
   },
@@ -40,7 +40,7 @@ export const show: Command = {
     const { terminal, values } = context;
     await using store = await context.openStore();
     const head = await findSession(store, context.positionals[0] as string);
-    const at = head.leafId === null ? null : await findEntryId(store, head, textOption(values, "at") ?? "leaf");
+    const at = head.leafId === null ? null : (await findEntry(store, head, textOption(values, "at") ?? "leaf")).id;
     const limit = values["all"] === true ? null : countOption(values, "limit");
     const entries = at === null ? [] : await pathTo(store, head, at, limit ?? null);
     const before = entries[0]?.parentId ?? null;

@@ -6,6 +6,7 @@ import type { ChatSession } from "../../chat/chat-session.ts";
 import { CHAT_JSON, CHAT_OPTIONS, openChat } from "../../chat/open-chat.ts";
 import { followChat } from "../../chat/run-chat.ts";
 import type { Command, CommandContext } from "../../command.ts";
+import { openProgramTools } from "../../options/program-tools.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Goes on with runs that nobody has. */
@@ -24,9 +25,11 @@ export const recover: Command = {
   store: "existing",
   runsTools: true,
   async run(context) {
+    await using opened = await openProgramTools(context);
+    const { tools } = opened;
     await using store = await context.openStore();
     const ids = await sessionsFor(store, context);
-    await using chat = await openChat(context, store, "parked");
+    await using chat = await openChat(context, store, { tools, unattended: "parked" });
     let done = true;
     for (const id of ids) {
       context.signal.throwIfAborted();

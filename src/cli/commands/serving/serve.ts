@@ -24,8 +24,10 @@ import { type Command, type CommandContext, textOption, textsOption } from "../.
 import { ageOption, countOption } from "../../options/option-values.ts";
 import { FOLLOW_OPTION, followPrograms } from "./follow-programs.ts";
 import { offeredModels } from "../../options/offered-models.ts";
+import { requireStoreDirectory } from "../../open-existing-store.ts";
 import { LOCAL_USER, openManager } from "../../open-manager.ts";
 import { STUDIO } from "../../package-files.ts";
+import { openProgramTools, type ProgramTools, TOOL_OPTIONS } from "../../options/program-tools.ts";
 import { sampleGroup } from "./sample-group.ts";
 import { makeSampleSessions } from "./sample-sessions.ts";
 import { addressWithToken } from "./address-with-token.ts";
@@ -37,7 +39,7 @@ export const serve: Command = {
   name: "serve",
   summary: "Serve sessions and the studio over HTTP until it is told to stop.",
   details:
-    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. Without --token-file the server makes a token for the user who starts it, which is in the address that it prints and which skein open finds again, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, the limits are those of the environment (SKEIN_SESSION_TTL and the like), and a token that is added or taken out counts within a second. SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
+    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, are for all agents and users; their code runs in the server, with the rights of its account. Without --token-file the server makes a token for the user who starts it, which is in the address that it prints and which skein open finds again, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, the limits are those of the environment (SKEIN_SESSION_TTL and the like), and a token that is added or taken out counts within a second. SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
   arguments: [],
   options: {
     host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
@@ -62,11 +64,13 @@ export const serve: Command = {
       repeated: true,
       what: "an agent to offer, with its model as provider/model (default assistant=offline)",
     },
-    workspace: { value: "DIRECTORY", what: "where the tools of the agents act; without it they have none" },
+    workspace: { value: "DIRECTORY", what: "where the workspace tools act; without it agents have none of them" },
+    ...TOOL_OPTIONS,
     ...UNASKED_OPTIONS,
     prompt: { value: "TEXT", default: "You are a helpful assistant.", what: "the instructions of the agents" },
     drain: { value: "AGE", default: "10s", what: "how long runs may go on after it was told to stop" },
     follow: FOLLOW_OPTION,
+    create: { what: "make the directory that --store is in, where it is not there" },
     samples: { what: "make a few sessions to look at where the store has none, and offer a group of agents" },
     log: { what: "tell every request on the error output, as a line of JSON; failures of the server are always told" },
   },
@@ -85,7 +89,9 @@ export const serve: Command = {
   async run(context) {
     const { values, signal } = context;
     using door = await doorOf(context);
-    const offered = await offeredBy(context);
+    if (values["create"] !== true && values["store"] !== undefined) await requireStoreDirectory(context.storeUrl);
+    await using opened = await toolsFor(context);
+    const offered = await offeredBy(context, opened?.tools ?? []);
     const init = {
       ...(await initOf(context, door)),
       agents: offered.agents,
@@ -193,16 +199,29 @@ function runningOf({ values, fail }: Pick<CommandContext, "values" | "fail">): P
   };
 }
 
+/** What the agents of the command line can call beside the workspace tools; null where a file says what agents can. */
+async function toolsFor(context: CommandContext): Promise<ProgramTools | null> {
+  const { values } = context;
+  const file = ["agents", "bell"].find((name) => values[name] !== undefined);
+  if (file === undefined) return openProgramTools(context);
+  const given = ["tools", "mcp"].find((name) => values[name] !== undefined);
+  if (given === undefined) return null;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `With --${file}, the file of --agents says what can be called; leave out --${given}.`,
+  );
+}
+
 /** The agents of a file, or those of the command line. */
-async function offeredBy({ values }: CommandContext): Promise<AgentsFile> {
+async function offeredBy({ values }: CommandContext, others: readonly Tool[]): Promise<AgentsFile> {
   const [file, named] = [textOption(values, "agents"), textsOption(values, "agent")];
   if (file === undefined) {
-    const tools = textOption(values, "workspace") === undefined ? [] : workspaceTools;
+    const ofWorkspace = textOption(values, "workspace") === undefined ? [] : workspaceTools;
+    const tools = [...ofWorkspace, ...others];
     const agents = agentsOf(named, { prompt: textOption(values, "prompt") ?? "", tools });
     return { agents, models: [], groups: () => ({}) };
   }
   if (named.length > 0) throw new SessionError("INVALID_OPTION", "Give --agents or --agent, not both.");
-  hideFromSandboxes(file);
   return loadAgents(file);
 }
 

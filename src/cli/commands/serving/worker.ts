@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { SessionError, SessionManager } from "../../../index.ts";
 import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
-import { hideFromSandboxes } from "../../../session/sandbox/sandbox-hidden-paths.ts";
 import { bullmqBell } from "../../../workers/bullmq-bell.ts";
 import { startWorker, type WorkerInit } from "../../../workers/index.ts";
 import { AGENTS_OPTION, loadAgents } from "./agents-file.ts";
@@ -50,7 +49,6 @@ export const worker: Command = {
     if (bellUrl === undefined || file === undefined) {
       throw new SessionError("INVALID_OPTION", "A worker needs --bell and --agents; skein worker --help shows how.");
     }
-    hideFromSandboxes(file);
     const { agents, models, groups } = await loadAgents(file);
     const options = await optionsOf(context);
     const drainMs = (ageOption(values, "drain") ?? 30) * 1000;

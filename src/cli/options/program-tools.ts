@@ -1,0 +1,130 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { SessionError, type SkeinConfig, type Tool } from "../../index.ts";
+import { show } from "../../session/errors.ts";
+import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
+import { type McpServer, type McpTools, type McpToolsOptions, openMcpTools } from "../../tools/mcp/index.ts";
+import { serverName } from "../../tools/mcp/mcp-sdk.ts";
+import { workspaceTools } from "../../tools/workspace-tools.ts";
+import { type CommandContext, type CommandOption, textOption, textsOption } from "../command.ts";
+import { loadModule } from "./load-module.ts";
+
+/** The options that say what an agent can call beside the tools of its workspace. */
+export const TOOL_OPTIONS: Readonly<Record<"tools" | "mcp" | "no-config", CommandOption>> = {
+  tools: { value: "FILE", repeated: true, what: "a module whose tools the agent gets: those that it exports" },
+  mcp: {
+    value: "SERVER",
+    repeated: true,
+    what: "an MCP server whose tools the agent gets: its URL, or the command that starts it, in quotes",
+  },
+  "no-config": { what: "leave out skein.config.mjs (or .ts) of the current directory, whose tools the agent gets too" },
+};
+
+/** The first that is there counts. */
+const CONFIGS = ["skein.config.mjs", "skein.config.ts"];
+
+/** What an agent can call beside the tools of its workspace, and the connections to the servers of some of it. */
+export interface ProgramTools extends AsyncDisposable {
+  readonly tools: readonly Tool[];
+}
+
+/**
+ * The tools that the command line and `skein.config` name. Their servers end with the program.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a module or a config that cannot be used, and for two tools of one name; as
+ * `openMcpTools` does for a server.
+ */
+export async function openProgramTools(context: CommandContext): Promise<ProgramTools> {
+  const config = await loadConfig(context);
+  const named = new Map(workspaceTools.map((tool) => [tool.schema.name, "the workspace"]));
+  const own = [...takeTools(named, config.tools ?? [], "skein.config")];
+  for (const path of textsOption(context.values, "tools"))
+    own.push(...takeTools(named, await toolsOf(path), show(path)));
+  const servers = [...(config.mcp ?? []), ...textsOption(context.values, "mcp")].map(serverOf);
+  const opened = await openMcpServers(servers);
+  const close = async (): Promise<void> => void (await Promise.all(opened.map((server) => server.close())));
+  try {
+    const foreign = opened.flatMap(({ tools, refused }, at) => {
+      const from = `the MCP server ${serverName(servers[at] as McpServer)}`;
+      for (const { name, problem } of refused)
+        context.fail(`The tool ${show(name)} of ${from} is left out: ${problem}.`);
+      return takeTools(named, tools, from);
+    });
+    return { tools: [...own, ...foreign], [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Connects to MCP servers. Where one cannot be had, none is left connected. @throws {SessionError} as `openMcpTools` does. */
+export async function openMcpServers(servers: readonly (McpServer & McpToolsOptions)[]): Promise<readonly McpTools[]> {
+  const opened = await Promise.allSettled(servers.map((server) => openMcpTools(server, server)));
+  const tools = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  const failed = opened.find((each) => each.status === "rejected");
+  if (failed === undefined) return tools;
+  await Promise.all(tools.map((each) => each.close()));
+  throw failed.reason;
+}
+
+async function loadConfig({ values, fail }: CommandContext): Promise<SkeinConfig> {
+  // Also where there is none: a model must not write one for the next start, here or where it works.
+  for (const directory of [".", textOption(values, "workspace") ?? "."]) {
+    for (const name of CONFIGS) hideFromSandboxes(resolve(directory, name));
+  }
+  const path = CONFIGS.find((name) => existsSync(name));
+  if (path === undefined || values["no-config"] === true) return {};
+  fail(`Loading ${resolve(path)}, which runs as you; --no-config leaves it out.`);
+  const { default: config } = await loadModule(path, "a config");
+  const { tools = [], mcp = [], ...others } = (config ?? {}) as Record<string, unknown>;
+  const [unknown] = Object.keys(others);
+  if (typeof config === "object" && Array.isArray(tools) && Array.isArray(mcp) && unknown === undefined)
+    return { tools, mcp };
+  const problem = unknown === undefined ? "exports no config" : `says ${show(unknown)}, which is nothing of a config`;
+  throw new SessionError("INVALID_OPTION", `${path} ${problem}; export default { tools: [], mcp: [] }.`);
+}
+
+/** What a module exports that is a tool, alone or in a list; a tool that it exports twice is one. */
+async function toolsOf(path: string): Promise<readonly unknown[]> {
+  const exported = Object.values(await loadModule(path, "tools"));
+  const found = exported.flatMap((value) =>
+    Array.isArray(value) && value.some(isTool) ? value : [value].filter(isTool),
+  );
+  if (found.length > 0) return [...new Set(found)];
+  throw new SessionError("INVALID_OPTION", `${show(path)} exports no tool; export const find = defineTool({ … }).`);
+}
+
+/** The same tools, whose names are taken from now on. */
+function takeTools(named: Map<string, string>, tools: readonly unknown[], from: string): readonly Tool[] {
+  return tools.map((tool) => {
+    if (!isTool(tool)) {
+      throw new SessionError("INVALID_OPTION", `One of the tools of ${from} is none; make tools with defineTool.`);
+    }
+    const { name } = tool.schema;
+    const taken = named.get(name);
+    if (taken !== undefined) {
+      const advice = "rename one, or give a server a prefix in skein.config";
+      throw new SessionError("INVALID_OPTION", `Two tools are called ${name}, of ${taken} and of ${from}; ${advice}.`);
+    }
+    named.set(name, from);
+    return tool;
+  });
+}
+
+function isTool(value: unknown): value is Tool {
+  const { schema, check, execute } = (value ?? {}) as Partial<Tool>;
+  return typeof schema?.name === "string" && typeof check === "function" && typeof execute === "function";
+}
+
+function serverOf(given: string | (McpServer & McpToolsOptions)): McpServer & McpToolsOptions {
+  if (typeof given !== "string") {
+    if (["command", "url", "client"].some((way) => Object.hasOwn(given ?? {}, way))) return given;
+    const advice = "give a command line, a URL, { command, args } or { url }";
+    throw new SessionError("INVALID_OPTION", `${show(given)} in skein.config is no MCP server; ${advice}.`);
+  }
+  if (/^https?:\/\//i.test(given)) return { url: given };
+  // Quotes keep spaces together, as in a shell; nothing else of a shell's is understood.
+  const words = given.match(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g) ?? [];
+  const [command = "", ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+  return { command, args };
+}
