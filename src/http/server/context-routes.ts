@@ -17,7 +17,8 @@ import { answer, route, type ServerApp } from "./route.ts";
 import { id, jsonObject, named, queryInteger } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
 import { modelFor, openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, message, sessionView } from "./wire-schemas.ts";
+import { entry, message } from "./entry-schemas.ts";
+import { sessionView } from "./wire-schemas.ts";
 
 const text = z.string();
 const count = z.int().min(0);
@@ -53,7 +54,7 @@ const compactRequest = named<CompactRequest>(
   "CompactRequest",
   z.strictObject({ model: text.optional(), instructions: text.optional(), keepRecentTokens: count.optional() }),
 );
-const compacted = named<CompactView>("Compacted", z.object({ entry: entry.nullable() }));
+const compacted = named<CompactView>("CompactResult", z.object({ entry: entry.nullable() }));
 const undoRequest = named<UndoCompactionRequest>("UndoCompactionRequest", z.strictObject({ entryId: id.optional() }));
 
 /** What a model would see next, and how to make that shorter. */

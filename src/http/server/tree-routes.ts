@@ -10,7 +10,8 @@ import { answer, route, type ServerApp } from "./route.ts";
 import { id, limit, named } from "./schema.ts";
 import type { ServerServices } from "./server-services.ts";
 import { openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, entryPage, sessionView } from "./wire-schemas.ts";
+import { entry, entryPage } from "./entry-schemas.ts";
+import { sessionView } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const text = z.string();

@@ -9,7 +9,8 @@ import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../session-access.ts";
-import { entry } from "../wire-schemas.ts";
+import { entry } from "../entry-schemas.ts";
+import { emptyRequest, reasonRequest } from "../wire-schemas.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
@@ -64,7 +65,7 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
     operationId: "recoverSession",
     summary: "Lets a worker go on with the run of a session that was interrupted, or begin the one that waits.",
     needs: "run",
-    body: schemas.emptyRequest,
+    body: emptyRequest,
     answers: { ...ASKED, 204: { description: "No run of the session could go on." } },
     async handle({ param, caller }) {
       const sessionId = param("id");
@@ -141,7 +142,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
       operationId: "cancelRun",
       summary: "Tells a run to stop, wherever it is; what was said stays.",
       needs: "run",
-      body: schemas.cancelRequest,
+      body: reasonRequest,
     },
     async ({ param, body, caller, as }, sessionId) => {
       const { runId } = await viewOf(services, sessionId, param("runId"), caller);
