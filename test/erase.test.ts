@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { SessionManager } from "../src/lifecycle/index.ts";
-import { erasedEntry } from "../src/session/erased-entry.ts";
+import { erasedEntry } from "../src/session/log/erased-entry.ts";
 import { createHeader, type Entry, type SessionHead, type SessionStore } from "../src/session/index.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { copyStore } from "../src/stores/copy/copy-store.ts";

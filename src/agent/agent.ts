@@ -1,6 +1,6 @@
 import { SessionError } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
-import { Session } from "../session/session.ts";
+import { Session } from "../session/value/session.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";

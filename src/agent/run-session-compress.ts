@@ -1,9 +1,9 @@
 import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
-import { acceptable } from "../session/context.ts";
+import { acceptable } from "../session/context/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
-import { operation, Session } from "../session/session.ts";
-import { Transcript } from "../session/transcript.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
 import type { RunOptions } from "./loop-options.ts";

@@ -1,10 +1,10 @@
 import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
-import { HookRunner } from "../session/run-hooks.ts";
-import { operation, Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
-import { Transcript } from "../session/transcript.ts";
+import { HookRunner } from "../session/context/run-hooks.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { BudgetWatch, spentBefore } from "./budget-watch.ts";
 import { checkLoopOptions } from "./check-options.ts";

@@ -2,12 +2,12 @@ import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { statusError } from "../session/append-guard.ts";
+import { statusError } from "../session/log/append-guard.ts";
 import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import type { Content } from "../session/message.ts";
-import type { Sandbox } from "../session/sandbox.ts";
-import { type SessionState, stateOf } from "../session/state.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import { type SessionState, stateOf } from "../session/state/state.ts";
 import type {
   AppendResult,
   Checkpoint,

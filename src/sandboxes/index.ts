@@ -1,7 +1,7 @@
 import "./register-built-in.ts";
 
-export { registerSandboxBackend } from "../session/sandbox-backends.ts";
-export { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
+export { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+export { hideFromSandboxes } from "../session/sandbox/sandbox-hidden-paths.ts";
 export { localBackend } from "./local/index.ts";
 export { openSandboxBackend, type OpenSandboxOptions } from "./opensandbox/index.ts";
 export {

@@ -1,6 +1,6 @@
 export type { JsonObject, JsonValue } from "../internal/json.ts";
-export { computeAnalytics, type SessionAnalytics } from "./analytics.ts";
-export type { CallAnalytics, Latency, ToolCount } from "./call-samples.ts";
+export { computeAnalytics, type SessionAnalytics } from "./state/analytics.ts";
+export type { CallAnalytics, Latency, ToolCount } from "./state/call-samples.ts";
 export {
   type AppendInput,
   type AddedEntry,
@@ -16,7 +16,7 @@ export {
   planNow,
   type StoredEntry,
   type Wanted,
-} from "./append-plan.ts";
+} from "./log/append-plan.ts";
 export {
   COMPACTION_DEFAULTS,
   type CompactionPlan,
@@ -24,10 +24,10 @@ export {
   contextTokens,
   prepareCompaction,
   shouldCompact,
-} from "./compaction.ts";
-export { acceptable, buildContext, type ModelContext } from "./context.ts";
-export type { ContextPruner, PruneLimits } from "./context-pruner.ts";
-export type { CheckedDraft } from "./draft.ts";
+} from "./context/compaction.ts";
+export { acceptable, buildContext, type ModelContext } from "./context/context.ts";
+export type { ContextPruner, PruneLimits } from "./context/context-pruner.ts";
+export type { CheckedDraft } from "./log/draft.ts";
 export {
   type Entry,
   type EntryBody,
@@ -40,7 +40,7 @@ export {
   type NodeBody,
   type SessionStatus,
   type ThinkingLevel,
-} from "./entry.ts";
+} from "./log/entry.ts";
 export {
   CheckpointNotFoundError,
   LeaseLostError,
@@ -58,7 +58,7 @@ export {
   SessionTransitionError,
   UnknownEntryError,
 } from "./errors.ts";
-export type { FileOperations } from "./file-operations.ts";
+export type { FileOperations } from "./context/file-operations.ts";
 export {
   EMPTY_PATH,
   emptyHead,
@@ -67,8 +67,8 @@ export {
   inheritedCount,
   stepHead,
   stepPath,
-} from "./fold.ts";
-export { forkedHeader } from "./forked-header.ts";
+} from "./log/fold.ts";
+export { forkedHeader } from "./log/forked-header.ts";
 export {
   createHeader,
   FORMAT_VERSION,
@@ -78,23 +78,30 @@ export {
   type LineageKind,
   type SandboxPlacement,
   type SessionHeader,
-} from "./header.ts";
-export type { HookResult, SessionHooks } from "./hooks.ts";
-export { ancestors, descendants, edges, type LineageEdge, type SessionLike, validateAcyclic } from "./lineage.ts";
-export { type DrawnSession, toDot, toMermaid } from "./lineage-diagram.ts";
+} from "./log/header.ts";
+export type { HookResult, SessionHooks } from "./context/hooks.ts";
+export {
+  ancestors,
+  descendants,
+  edges,
+  type LineageEdge,
+  type SessionLike,
+  validateAcyclic,
+} from "./lineage/lineage.ts";
+export { type DrawnSession, toDot, toMermaid } from "./lineage/lineage-diagram.ts";
 export {
   type ExportableSession,
   type LineageRow,
   parseLineageJsonl,
   sessionToRow,
   toJsonl,
-} from "./lineage-export.ts";
-export { type LineageJournal, trackLineage, withLineage } from "./lineage-scope.ts";
-export { lineageUsage, type SpendingSession } from "./lineage-usage.ts";
-export { type HookReport, HookRunner } from "./run-hooks.ts";
+} from "./lineage/lineage-export.ts";
+export { type LineageJournal, trackLineage, withLineage } from "./lineage/lineage-scope.ts";
+export { lineageUsage, type SpendingSession } from "./lineage/lineage-usage.ts";
+export { type HookReport, HookRunner } from "./context/run-hooks.ts";
 export { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX, HEADER_BYTES_MAX, ID_CHARACTERS_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
 export type { SessionSummary } from "./listing.ts";
-export { type CompactionView, inspectCompaction } from "./inspect-compaction.ts";
+export { type CompactionView, inspectCompaction } from "./context/inspect-compaction.ts";
 export {
   type AssistantMessage,
   type Content,
@@ -112,10 +119,10 @@ export {
   type RelevanceScorer,
   type ScoredQuery,
   type ScoredTurn,
-} from "./relevance-context-pruner.ts";
-export type { OpenRun, RunsWord } from "./open-runs.ts";
-export { registerSandboxBackend } from "./sandbox-backends.ts";
-export { hideFromSandboxes } from "./sandbox-hidden-paths.ts";
+} from "./context/relevance-context-pruner.ts";
+export type { OpenRun, RunsWord } from "./log/open-runs.ts";
+export { registerSandboxBackend } from "./sandbox/sandbox-backends.ts";
+export { hideFromSandboxes } from "./sandbox/sandbox-hidden-paths.ts";
 export {
   type ExecOptions,
   type ExecResult,
@@ -130,9 +137,9 @@ export {
   type SandboxLimits,
   type SandboxReach,
   type SandboxSpec,
-} from "./sandbox.ts";
+} from "./sandbox/sandbox.ts";
 export { parseSearch, type SearchTerm } from "./search.ts";
-export { readSettings, type Settings, type SettingsChange, settingsFrom, type SettingsNode } from "./settings.ts";
+export { readSettings, type Settings, type SettingsChange, settingsFrom, type SettingsNode } from "./log/settings.ts";
 export {
   createSystemSession,
   createUserSession,
@@ -141,11 +148,11 @@ export {
   mergeSessions,
   Session,
   type SessionInit,
-} from "./session.ts";
-export { SessionRegistry, sessionRegistry } from "./session-registry.ts";
-export type { SessionState, SessionTurn } from "./state.ts";
-export { type KeyDiff, StateDiff } from "./state-diff.ts";
-export { SessionStateMachine } from "./state-machine.ts";
+} from "./value/session.ts";
+export { SessionRegistry, sessionRegistry } from "./value/session-registry.ts";
+export type { SessionState, SessionTurn } from "./state/state.ts";
+export { type KeyDiff, StateDiff } from "./state/state-diff.ts";
+export { SessionStateMachine } from "./state/state-machine.ts";
 export type {
   AggregateKey,
   AggregateQuery,
@@ -173,7 +180,7 @@ export type {
   WatchOptions,
 } from "./store.ts";
 export type { DriverPurge, LeaseTable, ListPosition, ReadRange, StoreDriver, Subscription } from "./store-driver.ts";
-export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
+export { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./context/tokens.ts";
 export {
   assistantRow,
   type Row,
@@ -184,7 +191,7 @@ export {
   type TranscriptOrigin,
   toolResultRow,
   userRow,
-} from "./transcript.ts";
-export { branchTo, buildTree, labelsOf, type TreeNode } from "./tree.ts";
-export type { TurnSplice, TurnsDiff } from "./turn-splices.ts";
+} from "./value/transcript.ts";
+export { branchTo, buildTree, labelsOf, type TreeNode } from "./log/tree.ts";
+export type { TurnSplice, TurnsDiff } from "./state/turn-splices.ts";
 export { addUsage, type Usage } from "./usage.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
-import { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
+import { hideFromSandboxes } from "../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "./memory/index.ts";
 

@@ -56,7 +56,7 @@ export const architecture: Architecture = {
     "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
-    "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",
+    "src/cli/commands/serving/agents-file.ts": "the agents of whoever starts a worker or a server",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
@@ -71,4 +71,5 @@ export const architecture: Architecture = {
     "src/cli/": "the only programs",
   },
   linesMax: 400,
+  folderFilesMax: 30,
 };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createAgent, type Session, workspaceTools } from "../../src/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";

@@ -15,7 +15,7 @@ import {
   type SkeinServer,
 } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { textOf } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";

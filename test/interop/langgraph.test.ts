@@ -14,7 +14,7 @@ import {
 import { emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { describe, expect, test, vi } from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { SessionTree } from "../../src/tree/index.ts";

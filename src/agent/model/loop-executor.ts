@@ -1,4 +1,4 @@
-import type { Session } from "../../session/session.ts";
+import type { Session } from "../../session/value/session.ts";
 import { collectReply } from "./collect-reply.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";

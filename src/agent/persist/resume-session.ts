@@ -1,6 +1,6 @@
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { Session } from "../../session/session.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openFile } from "../../tree/file-trees.ts";
 import { findSessionFile, type PersistedOptions } from "../../tree/persisted-session.ts";

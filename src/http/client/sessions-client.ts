@@ -1,6 +1,6 @@
-import type { SessionAnalytics } from "../../session/analytics.ts";
-import type { Entry } from "../../session/entry.ts";
-import type { SessionState } from "../../session/state.ts";
+import type { SessionAnalytics } from "../../session/state/analytics.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionState } from "../../session/state/state.ts";
 import type * as wire from "../wire.ts";
 import { allPages } from "./all-pages.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";

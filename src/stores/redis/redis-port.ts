@@ -1,7 +1,7 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";

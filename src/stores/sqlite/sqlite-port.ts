@@ -1,7 +1,7 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { RunError } from "../../../agent/run-error.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
-import { assistantMessage, toolMessage } from "../entry-schemas.ts";
+import { assistantMessage, toolMessage } from "../routes/entry-schemas.ts";
+import { stopReason, usage } from "../routes/wire-schemas.ts";
 import { json, jsonObject, named, nameVariants } from "../schema.ts";
-import { stopReason, usage } from "../wire-schemas.ts";
 import { approval } from "./run-schemas.ts";
 
 const text = z.string();
