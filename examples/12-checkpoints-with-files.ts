@@ -1,6 +1,7 @@
 // Checkpoints that hold the workspace: going back brings the conversation and the files back together.
 import assert from "node:assert/strict";
-import { CheckpointManager, createAgent, createHeader, openStore, Session, SessionTree } from "skein";
+import { createAgent, createHeader, openStore, Session, SessionTree } from "skein";
+import { CheckpointManager } from "skein/lifecycle";
 import { offline } from "skein/offline";
 import { localBackend } from "skein/sandbox";
 

@@ -1,14 +1,7 @@
 // Branches and merges: two attempts at a reply, one taken whole, one summed up; merging twice is merging once.
 import assert from "node:assert/strict";
-import {
-  BranchManager,
-  CheckpointManager,
-  createHeader,
-  openStore,
-  SelectiveMerge,
-  SessionTree,
-  SummaryMerge,
-} from "skein";
+import { createHeader, openStore, SessionTree } from "skein";
+import { BranchManager, CheckpointManager, SelectiveMerge, SummaryMerge } from "skein/lifecycle";
 import { scripted } from "skein/offline";
 
 await using store = await openStore("sqlite:./branches.db");

@@ -102,7 +102,8 @@ await store.close();`;
 
 const tokensProgram = `
 import { countTokens } from "gpt-tokenizer";
-import { compact, createHeader, openStore, SessionTree } from "skein";
+import { createHeader, openStore, SessionTree } from "skein";
+import { compact } from "skein/context";
 import { scripted } from "skein/offline";
 const content = "Exact, and not by the rule of thumb: internationalization.";
 const store = await openStore("memory:");

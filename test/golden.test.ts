@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Entry } from "../src/session/log/entry.ts";
 import { buildContext } from "../src/session/context/context.ts";
-import { SessionTree } from "../src/tree/index.ts";
+import { SessionTree } from "../src/index.ts";
 
 const golden = (name: string) => fileURLToPath(new URL(`golden/${name}`, import.meta.url));
 const asJson = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;

@@ -24,6 +24,11 @@ const INSTRUCTION =
 /**
  * Asks a model for a summary of a session, and makes it the only row, a user row, of a new one. Tools are off.
  *
+ * @example
+ * const talk = Session.fromUserMessage("A long story, told again and again.");
+ * const agent = Session.fromAgentPrompt("You sum up what you are told.");
+ * const short = await runSessionCompress(talk, agent, { model: createModel("openai/gpt-5-mini") });
+ *
  * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or stopped for another reason than
  * that it was done; `INVALID_OPTION` at the call, before anything is started.
  */

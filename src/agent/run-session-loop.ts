@@ -31,6 +31,13 @@ export type SessionInput = Session | SessionRun;
  * The output starts with the user's rows and goes on with what the model and the tools said; the agent's rows are sent
  * first and are not copied. Both inputs stay as they are. The run begins at once and goes on whether or not it is awaited.
  *
+ * @example
+ * const user = Session.fromUserMessage("Which files are there?").to("local");
+ * const agent = Session.fromAgentPrompt("You keep a small workspace.");
+ * const run = runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini") });
+ * for await (const event of run) console.log(event.type);
+ * console.log((await run).text());
+ *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
  */
 export function runSessionLoop(user: SessionInput, agent: Session, options: LoopOptions): SessionRun {

@@ -2,16 +2,8 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import {
-  compact,
-  createAgent,
-  createHeader,
-  openStore,
-  Session,
-  type SessionStore,
-  SessionTree,
-  textOf,
-} from "../index.ts";
+import { compact } from "../agent/context/compact.ts";
+import { createAgent, createHeader, openStore, Session, type SessionStore, SessionTree, textOf } from "../index.ts";
 import { offline } from "../models/index.ts";
 import { printTree } from "./print-tree.ts";
 import { openTerminal, printable, type Terminal } from "./terminal.ts";

@@ -364,11 +364,6 @@ export interface AnalyticsView {
 /** Which answers and calls to look at. */
 export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
 
-/** What a session may be exported as. */
-export type ExportFormat = "jsonl" | "markdown" | "html";
-
-export type { EraseReport, KeptByFork, NotCovered } from "../lifecycle/erase/erase-report.ts";
-
 /** What was found by a search. */
 export interface SearchView {
   readonly items: readonly SearchHitView[];

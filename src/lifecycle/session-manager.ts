@@ -38,7 +38,7 @@ import {
   type DenialWord,
   ManagedRuns,
   type RunName,
-  type RunRequest,
+  type ManagedRunRequest,
 } from "./runs/managed-runs.ts";
 import {
   checkInit,
@@ -294,7 +294,7 @@ export class SessionManager implements AsyncDisposable {
    * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
    * @throws {SessionError} `CONFLICT` for another request under a `runId` that is taken.
    */
-  async request(id: string, request: RunRequest, options: ActorOptions = {}): Promise<RunName> {
+  async request(id: string, request: ManagedRunRequest, options: ActorOptions = {}): Promise<RunName> {
     const { runId, sessionId } = await this.#runs.request(id, request, options);
     return { runId, sessionId };
   }

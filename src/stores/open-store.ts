@@ -13,6 +13,9 @@ export interface OpenStoreOptions {
 /**
  * Opens the store that a URL names: `memory:`, `jsonl:./directory`, `sqlite:./file.db`, `postgres://…` or `redis://…`.
  *
+ * @example
+ * await using store = await openStore("sqlite:./sessions.db");
+ *
  * @throws {SessionError} `INVALID_OPTION` for any other URL.
  */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<SessionStore> {

@@ -4,7 +4,7 @@ import { scripted } from "../models/scripted.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
 import { type Content, textOf } from "../session/message.ts";
 import { Session } from "../session/value/session.ts";
-import { workspaceTools } from "./index.ts";
+import { workspaceTools } from "../sandboxes/index.ts";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

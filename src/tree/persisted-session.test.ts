@@ -6,14 +6,8 @@ import { createHeader } from "../session/log/header.ts";
 import { Session } from "../session/value/session.ts";
 import { assistantRow, type RowInit, userRow } from "../session/value/transcript.ts";
 import { openJsonlStore } from "../stores/jsonl/index.ts";
-import {
-  deleteSession,
-  listPersistedSessions,
-  loadSession,
-  openSessionWriter,
-  pruneSessions,
-  SessionTree,
-} from "./index.ts";
+import { deleteSession, listPersistedSessions, loadSession, openSessionWriter, pruneSessions } from "./index.ts";
+import { SessionTree } from "../index.ts";
 
 let directory: string;
 beforeEach(async () => {

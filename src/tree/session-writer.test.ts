@@ -5,7 +5,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 import { Session } from "../session/value/session.ts";
 import { assistantRow, type Row, Transcript, userRow } from "../session/value/transcript.ts";
-import { loadSession, openSessionWriter, SessionTree } from "./index.ts";
+import { loadSession, openSessionWriter } from "./index.ts";
+import { SessionTree } from "../index.ts";
 import { findRun } from "./run-file.ts";
 
 let directory: string;

@@ -15,8 +15,10 @@ export const architecture: Architecture = {
     agent: ["tree", ...storage],
     models: loop,
     tools: loop,
-    sandboxes: loop,
+    sandboxes: ["tools", ...loop],
     lifecycle: loop,
+    // The door of what shapes a request, which three folders know.
+    context: ["models", ...loop],
     group: parts,
     export: ["tree", ...storage],
     interop: ["export", "tree", ...storage],

@@ -9,7 +9,7 @@ import type { EntryDraft } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { SessionTree } from "../../src/tree/index.ts";
+import { SessionTree } from "../../src/index.ts";
 import { assistant, call, message, result, user } from "../sample-log.ts";
 import { type Planted, planted } from "./planted-secrets.ts";
 import { collect, fillSession, fillWith, PICTURE } from "./sample-session.ts";

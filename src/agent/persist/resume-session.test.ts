@@ -13,7 +13,8 @@ import type { SessionStore } from "../../session/store.ts";
 import { Transcript, userRow } from "../../session/value/transcript.ts";
 import { openJsonlStore } from "../../stores/jsonl/index.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
-import { openSessionWriter, SessionTree } from "../../tree/index.ts";
+import { openSessionWriter } from "../../tree/index.ts";
+import { SessionTree } from "../../index.ts";
 import { resumeSession } from "./resume-session.ts";
 import { QUEUED_KEY, type ResumeState, resumeStateOf } from "./resume-state.ts";
 

@@ -25,6 +25,11 @@ export interface ResumedSession {
  * A kept session, by its id or path or in a store, ready for the next loop: with the same identity, its usage, the
  * agent's instructions and the place of its sandbox. A run that stopped between a call and its result goes on there.
  *
+ * @example
+ * const store = await openStore("sqlite:./sessions.db");
+ * const { user, agent } = await resumeSession({ store, sessionId: "the-id-of-a-session" });
+ * await runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini"), persist: store });
+ *
  * @throws {SessionBusyError} while a run still goes on in it. In a store on a server (PostgreSQL, Redis), and where the
  * process was on another machine or in another container, a run whose process died holds it for up to half a minute more.
  * @throws {SessionNotFoundError} when there is no such session.

@@ -15,7 +15,7 @@ export interface ReadPath {
 
 /** How a session is exported. */
 export interface ExportRequest {
-  readonly format?: wire.ExportFormat;
+  readonly format?: "jsonl" | "markdown" | "html";
   /** Leave out what looks like a secret. */
   readonly sanitize?: boolean;
   readonly leafId?: string;

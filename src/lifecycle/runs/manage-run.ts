@@ -14,7 +14,13 @@ import { operation, Session } from "../../session/value/session.ts";
 import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { type ActorOptions, byOf } from "../access.ts";
-import { checkIfBusy, type IfBusy, type ManagedRuns, type ManagedRunsInit, type RunRequest } from "./managed-runs.ts";
+import {
+  checkIfBusy,
+  type IfBusy,
+  type ManagedRuns,
+  type ManagedRunsInit,
+  type ManagedRunRequest,
+} from "./managed-runs.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
 /** The longest time that a timer can wait. */
@@ -90,7 +96,7 @@ async function openAtOnce(managed: ManagedRun, request: SinkRequest, options: Ac
 async function openInTurn(
   managed: ManagedRun,
   request: SinkRequest,
-  asked: RunRequest,
+  asked: ManagedRunRequest,
   options: ActorOptions & { readonly waitMs: number },
 ): Promise<OpenedSink> {
   const { sessionId, runs } = managed;
@@ -148,7 +154,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof SessionError && (error.code === "SESSION_BUSY" || error.code === "CONFLICT");
 }
 
-function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): RunRequest {
+function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
   return { input, ...defined({ agent: agent.name ?? undefined, model, deadline: loop.deadline }) };
 }

@@ -83,7 +83,13 @@ const LINEAGE_KINDS: ReadonlySet<string> = new Set<LineageKind>([
 
 const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
 
-/** A header with everything that is not given filled in. */
+/**
+ * A header with everything that is not given filled in.
+ *
+ * @example
+ * const store = await openStore("memory:");
+ * const { header } = await store.create(createHeader({ userId: "user-1", metadata: { topic: "primes" } }));
+ */
 export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
   return checkHeader({
     type: "session",

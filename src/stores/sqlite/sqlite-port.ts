@@ -6,7 +6,7 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { SEQ_MAX, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -127,7 +127,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     });
   }
 
-  make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): SqlSession {
+  make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): SqlSession {
     const { head } = place;
     const { header } = head;
     const taken = this.runner.row("SELECT 1 FROM sessions WHERE id = ?", [header.id]);

@@ -1,4 +1,5 @@
-import { compact as compactTree, createModel, type Entry, SessionTree } from "../../../index.ts";
+import { compact as compactTree } from "../../../agent/context/compact.ts";
+import { createModel, type Entry, SessionTree } from "../../../index.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { MODEL_OPTION } from "../../options/model-option.ts";
 import { countOption } from "../../options/option-values.ts";

@@ -1,13 +1,9 @@
 import { counted } from "../../counted.ts";
-import {
-  AppendMerge,
-  createModel,
-  type MergeResult,
-  type MergeStrategy,
-  SelectiveMerge,
-  SessionError,
-  SummaryMerge,
-} from "../../../index.ts";
+import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
+import { createModel, SessionError } from "../../../index.ts";
+import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { MODEL_OPTION } from "../../options/model-option.ts";
 import { openManager } from "../../open-manager.ts";

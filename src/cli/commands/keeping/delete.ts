@@ -1,5 +1,5 @@
 import type { Command } from "../../command.ts";
-import { CheckpointManager } from "../../../index.ts";
+import { CheckpointManager } from "../../../lifecycle/checkpoints/checkpoint-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Deletes sessions. */

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { removeUserDirectory, userDirectoryName } from "../../../workers/user-places.ts";
 import { counted } from "../../counted.ts";
-import { type EraseProgress, type EraseReport, type EraseTarget, SessionError } from "../../../index.ts";
+import type { EraseProgress, EraseReport, EraseTarget } from "../../../lifecycle/erase/erase-report.ts";
+import { SessionError } from "../../../index.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
 

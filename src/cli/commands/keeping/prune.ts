@@ -1,13 +1,6 @@
 import { counted } from "../../counted.ts";
-import {
-  applyRetention,
-  openStore,
-  type RetentionOptions,
-  type RetentionReport,
-  SessionError,
-  type SessionStatus,
-  type SessionStore,
-} from "../../../index.ts";
+import { applyRetention, type RetentionOptions, type RetentionReport } from "../../../lifecycle/retention.ts";
+import { openStore, SessionError, type SessionStatus, type SessionStore } from "../../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { ageOption, countOption, momentOption } from "../../options/option-values.ts";
 import { STATUS_OPTION } from "../reading/list.ts";

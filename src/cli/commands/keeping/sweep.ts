@@ -1,5 +1,6 @@
 import { counted } from "../../counted.ts";
-import { SessionManager, sessionConfigFromEnvironment } from "../../../index.ts";
+import { SessionManager } from "../../../index.ts";
+import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
 import type { Command } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
 

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import type { SessionHead, SessionPage, SessionQuery, SessionStatus, SessionStore } from "../../../index.ts";
+import type { SessionHead, SessionStatus, SessionStore } from "../../../index.ts";
+import type { SessionPage, SessionQuery } from "../../../session/store.ts";
 import { summaryOf } from "../../../session/listing.ts";
 import { type Command, type CommandContext, type CommandOption, textOption, textsOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";

@@ -1,4 +1,5 @@
-import { type Entry, type EntryOf, type Message, textOf } from "../../../session/index.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
+import { type Message, textOf } from "../../../session/message.ts";
 import { describeEntry } from "../../print-tree.ts";
 import { printable, printableText, type Terminal } from "../../terminal.ts";
 

@@ -1,4 +1,5 @@
-import type { SessionQuery, SessionStatus } from "../../../index.ts";
+import type { SessionQuery } from "../../../session/store.ts";
+import type { SessionStatus } from "../../../index.ts";
 import { summaryOf } from "../../../session/listing.ts";
 import { type Command, type CommandValues, textOption, textsOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";

@@ -1,12 +1,12 @@
 import {
   type Entry,
   type EntryOf,
-  type OpenRun,
   type SessionHead,
   type SessionStore,
   SessionTree,
   UnknownEntryError,
 } from "../../../index.ts";
+import type { OpenRun } from "../../../session/log/open-runs.ts";
 import { summaryOf } from "../../../session/listing.ts";
 import { type Command, textOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";

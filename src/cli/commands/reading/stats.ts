@@ -3,9 +3,8 @@ import {
   type AnalyticsQuery,
   type AnalyticsTotals,
   aggregateAnalytics,
-  SessionError,
-  type SessionStatus,
-} from "../../../index.ts";
+} from "../../../lifecycle/aggregate-analytics.ts";
+import { SessionError, type SessionStatus } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
 import { type Command, type CommandContext, type CommandValues, textOption, textsOption } from "../../command.ts";
 import { tableLines } from "../../table.ts";

@@ -1,4 +1,5 @@
-import { type Entry, SessionTree, type TreeNode } from "../../../index.ts";
+import { type Entry, SessionTree } from "../../../index.ts";
+import type { TreeNode } from "../../../session/log/tree.ts";
 import type { Command } from "../../command.ts";
 import { printTree } from "../../print-tree.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";

@@ -1,4 +1,5 @@
-import { type OpenRun, SessionError } from "../../../index.ts";
+import type { OpenRun } from "../../../session/log/open-runs.ts";
+import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
 import { type Command, textOption } from "../../command.ts";
 import { AT_TERMINAL, openManager } from "../../open-manager.ts";

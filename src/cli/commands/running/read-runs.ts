@@ -1,4 +1,5 @@
-import type { OpenRunView, RunsQuery, SessionManager } from "../../../index.ts";
+import type { OpenRunView, RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
+import type { SessionManager } from "../../../index.ts";
 
 const PAGE = 100;
 

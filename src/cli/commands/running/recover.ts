@@ -1,4 +1,5 @@
-import { SessionError, type SessionQuery, type SessionStore } from "../../../index.ts";
+import { SessionError, type SessionStore } from "../../../index.ts";
+import type { SessionQuery } from "../../../session/store.ts";
 import { listPages } from "../../../stores/complete/list-pages.ts";
 import type { ChatOutput } from "../../chat/chat-output.ts";
 import type { ChatSession } from "../../chat/chat-session.ts";

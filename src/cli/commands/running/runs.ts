@@ -1,4 +1,4 @@
-import type { OpenRunView, RunsQuery } from "../../../index.ts";
+import type { OpenRunView, RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
 import { openRunsOf } from "../../../lifecycle/runs/list-runs.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";

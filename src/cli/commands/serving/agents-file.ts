@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Agent, type GroupSession, type Model, SessionError, type SessionManager } from "../../../index.ts";
+import { type Agent, type Model, SessionError, type SessionManager } from "../../../index.ts";
+import type { GroupSession } from "../../../group/group-session.ts";
 import { show } from "../../../session/errors.ts";
 import type { CommandOption } from "../../command.ts";
 

@@ -1,4 +1,6 @@
-import { createAgent, createModel, GroupSession, RoundRobinTurnManager, type SessionManager } from "../../../index.ts";
+import { createAgent, createModel, type SessionManager } from "../../../index.ts";
+import { GroupSession } from "../../../group/group-session.ts";
+import { RoundRobinTurnManager } from "../../../group/turns/round-robin-turn-manager.ts";
 
 /** A group to talk with: a writer, an editor, and a critic whose notes only the editor gets to see. */
 export function sampleGroup(manager: SessionManager): GroupSession {

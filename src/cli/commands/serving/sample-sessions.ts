@@ -1,12 +1,8 @@
-import {
-  compact,
-  createAgent,
-  GroupSession,
-  RoundRobinTurnManager,
-  type SessionManager,
-  type SessionTree,
-  type TurnInput,
-} from "../../../index.ts";
+import { compact } from "../../../agent/context/compact.ts";
+import { createAgent, type SessionManager, type SessionTree } from "../../../index.ts";
+import { GroupSession } from "../../../group/group-session.ts";
+import { RoundRobinTurnManager } from "../../../group/turns/round-robin-turn-manager.ts";
+import type { TurnInput } from "../../../lifecycle/turn-input.ts";
 import { offline, scripted } from "../../../models/index.ts";
 
 const USER = "local";

@@ -12,10 +12,10 @@ import {
   SessionError,
   SessionManager,
   type SessionStore,
-  sessionConfigFromEnvironment,
   type Tool,
-  workspaceTools,
 } from "../../../index.ts";
+import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
+import { workspaceTools } from "../../../tools/workspace-tools.ts";
 import { show } from "../../../session/errors.ts";
 import { hideFromSandboxes } from "../../../session/sandbox/sandbox-hidden-paths.ts";
 import { bullmqBell } from "../../../workers/bullmq-bell.ts";

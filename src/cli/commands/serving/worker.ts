@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { SessionError, SessionManager, sessionConfigFromEnvironment } from "../../../index.ts";
+import { SessionError, SessionManager } from "../../../index.ts";
+import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
 import { hideFromSandboxes } from "../../../session/sandbox/sandbox-hidden-paths.ts";
 import { bullmqBell } from "../../../workers/bullmq-bell.ts";
 import { startWorker, type WorkerInit } from "../../../workers/index.ts";

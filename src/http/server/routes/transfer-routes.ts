@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { exportSession, type ImportOptions, importSession, readLines } from "../../../export/index.ts";
+import { type ExportFormat, exportSession, type ImportOptions, importSession, readLines } from "../../../export/index.ts";
 import { type ForeignFormat, formatOfText, type ImportTarget, importForeign } from "../../../interop/formats/index.ts";
 import { uuidv7 } from "../../../internal/uuid.ts";
 import { SessionError } from "../../../session/errors.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { ExportFormat, ImportFound } from "../../wire.ts";
+import type { ImportFound } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { checkContentType } from "../read-body.ts";
 import { answer, route, type ServerApp } from "../route.ts";
