@@ -79,7 +79,7 @@ export async function followRecipe({ steps }, { folder, install, env: given = {}
         const [, name, value = ""] = /^export (\w+)=(.*)$/.exec(line) ?? [];
         if (name !== undefined) env[name] ??= value;
         else if (line.startsWith("npm install ")) await install(line.split(" ").slice(2));
-        else programs.push(await startProgram(line, folder, env));
+        else programs.push(startProgram(line, folder, env));
         const started = programs.at(-1);
         if (started !== undefined && line.endsWith(" &")) running.push(started);
         else await started?.ended;
@@ -93,16 +93,16 @@ export async function followRecipe({ steps }, { folder, install, env: given = {}
   }
 }
 
-/** @typedef {{ printed: string, ended: Promise<void>, stop: () => void }} Program */
+/** @typedef {{ printed: string, complained: string, ended: Promise<void>, stop: () => void }} Program */
 
 /**
  * Starts `node …` or `npx <package> …`, which may end with ` < file` and with ` &`.
  * @param {string} line
  * @param {string} cwd
  * @param {Record<string, string>} env
- * @returns {Promise<Program>}
+ * @returns {Program}
  */
-async function startProgram(line, cwd, env) {
+function startProgram(line, cwd, env) {
   const [, command = "", input, behind] = /^(.*?)(?: < (\S+))?( &)?$/.exec(line) ?? [];
   const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, ...found]) => found.join(""));
   const [program, name = ""] = words;
@@ -113,26 +113,26 @@ async function startProgram(line, cwd, env) {
     env: { ...process.env, ...env },
     ...(behind === undefined ? { timeout: COMMAND_MS_MAX } : {}),
   });
-  let complained = "";
-  child.stderr.on("data", (text) => {
-    complained += text;
-  });
   child.stdin.on("error", () => {});
   child.stdin.end(input === undefined ? "" : readFileSync(join(cwd, input)));
   const closed = once(child, "close");
   /** @type {Program} */
   const started = {
     printed: "",
+    complained: "",
     stop: () => child.kill(),
     ended: closed.then(([code, signal]) => {
       // A shell says so, too.
       if (signal === "SIGKILL") started.printed += "Killed\n";
       else if (code !== 0 && behind === undefined)
-        throw new Error(`${line} ended with ${signal ?? code}:\n${started.printed}${complained}`);
+        throw new Error(`${line} ended with ${signal ?? code}:\n${started.printed}${started.complained}`);
     }),
   };
   child.stdout.on("data", (text) => {
     started.printed += text;
+  });
+  child.stderr.on("data", (text) => {
+    started.complained += text;
   });
   return started;
 }
@@ -170,7 +170,9 @@ async function checkPrinted(programs, shown, port) {
   for (const endMs = Date.now() + COMMAND_MS_MAX; !wanted.test(printed()); await wait(20)) {
     const over = await Promise.race([Promise.all(programs.map(({ ended }) => ended)).then(() => true), wait(0, false)]);
     if (wanted.test(printed())) return;
-    if (over || Date.now() > endMs) throw new Error(`The page shows\n${shown}\nand the programs print\n${printed()}`);
+    if (!over && Date.now() < endMs) continue;
+    const complained = programs.map((program) => program.complained).join("");
+    throw new Error(`The page shows\n${shown}\nand the programs print\n${printed()}\n${complained}`);
   }
 }
 
