@@ -67,9 +67,8 @@ test("the document types entries and messages, and says what every entry of a st
   expect(Object.keys(schemas.Entry?.discriminator?.mapping ?? {})).toEqual(Object.keys(entryRules));
   expect(Object.keys(schemas.Message?.discriminator?.mapping ?? {})).toEqual(Object.keys(messageRules));
   const [, ...log] = readFileSync("test/golden/session-v1.jsonl", "utf8").trim().split("\n");
-  const entries = log
-    .flatMap((line) => JSON.parse(line) as JsonObject | JsonObject[])
-    .filter(({ type }) => isKnownType(String(type)));
+  const parsed = log.flatMap<JsonObject>((line) => JSON.parse(line) as JsonObject);
+  const entries = parsed.filter(({ type }) => isKnownType(String(type)));
   expect(entries.length).toBeGreaterThan(20);
   for (const [seq, entry] of entries.entries()) {
     expect(check({ ...entry, seq }), `${JSON.stringify(entry)}: ${ajv.errorsText(check.errors)}`).toBe(true);
