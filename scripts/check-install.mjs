@@ -2,7 +2,10 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
+import { chromiumArguments, chromiumMissing, chromiumProgram } from "./chromium.mjs";
 import { installCases } from "./install-cases.mjs";
+import { startPostgres } from "./postgres.mjs";
+import { followRecipe, readRecipes, usesPostgres } from "./recipes.mjs";
 import { root } from "./run.mjs";
 import { nodePackage } from "./setup.mjs";
 
@@ -22,11 +25,21 @@ export async function checkInstall(only) {
     const [packed] = JSON.parse(
       await command(["npm", "pack", "--json", "--ignore-scripts", "--pack-destination", place], root),
     );
-    const cases = installCases.filter(({ name }) => name.includes(only));
+    const tarball = join(place, packed.filename);
+    const cases = [
+      ...installCases.map((each) => ({
+        name: each.name,
+        attempt: (/** @type {string} */ folder) => tryCase(each, tarball, folder),
+      })),
+      ...readRecipes().map((recipe) => ({
+        name: `recipe ${recipe.name}`,
+        attempt: (/** @type {string} */ folder) => tryRecipe(recipe, tarball, folder),
+      })),
+    ].filter(({ name }) => name.includes(only));
     const rows = [];
-    for (const [index, each] of cases.entries()) {
-      console.log(`${index + 1} of ${cases.length}: ${each.name}`);
-      rows.push(await tryCase(each, join(place, packed.filename), join(place, String(index))));
+    for (const [index, { name, attempt }] of cases.entries()) {
+      console.log(`${index + 1} of ${cases.length}: ${name}`);
+      rows.push(await rowOf(name, attempt, join(place, String(index))));
     }
     console.log(
       ["", "| case | packages | seconds | |", "|---|---|---|---|", ...rows.map(({ line }) => line), ""].join("\n"),
@@ -38,39 +51,108 @@ export async function checkInstall(only) {
 }
 
 /**
- * @param {InstallCase} wanted
- * @param {string} tarball
+ * @param {string} name
+ * @param {(folder: string) => Promise<readonly string[]>} attempt resolves to the packages that it has installed
  * @param {string} folder
  */
-async function tryCase({ name, node, packages: others = [], removed = [], files = {}, commands }, tarball, folder) {
+async function rowOf(name, attempt, folder) {
   const startedAt = Date.now();
-  const packages = node === undefined ? others : [...others, `${nodePackage()}@${node}`];
-  const binaries = node === undefined ? "" : join(folder, "node_modules", nodePackage(), "bin");
   let problem = "";
+  let versions = "";
   mkdirSync(folder);
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
   try {
-    await command(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", tarball, ...packages], folder);
-    for (const each of removed) rmSync(join(folder, "node_modules", each), { recursive: true, force: true });
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      writeFileSync(join(folder, path), text);
-    }
-    for (const { run, prints, input = "" } of commands) {
-      const printed = await command(run, folder, { input, binaries });
-      if (prints !== undefined && !prints.test(printed)) throw new Error(`${run.join(" ")} printed:\n${printed}`);
-    }
+    versions = (await attempt(folder)).map((each) => versionOf(each, folder)).join(", ");
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error);
     console.log(problem.slice(-OUTPUT_SHOWN));
   }
-  const versions = packages.map((each) => versionOf(each, folder)).join(", ");
   rmSync(folder, { recursive: true, force: true });
   const seconds = Math.round((Date.now() - startedAt) / 1000);
   return {
     well: problem === "",
     line: `| ${name} | ${versions} | ${seconds} | ${problem === "" ? "well" : "FAILED"} |`,
   };
+}
+
+/**
+ * @param {InstallCase} wanted
+ * @param {string} tarball
+ * @param {string} folder
+ */
+async function tryCase({ node, packages: others = [], removed = [], files = {}, commands }, tarball, folder) {
+  const packages = node === undefined ? others : [...others, `${nodePackage()}@${node}`];
+  const binaries = node === undefined ? "" : join(folder, "node_modules", nodePackage(), "bin");
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  await install([tarball, ...packages], folder);
+  for (const each of removed) rmSync(join(folder, "node_modules", each), { recursive: true, force: true });
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  for (const { run, prints, input = "" } of commands) {
+    const printed = await command(run, folder, { input, binaries });
+    if (prints !== undefined && !prints.test(printed)) throw new Error(`${run.join(" ")} printed:\n${printed}`);
+  }
+  return packages;
+}
+
+/**
+ * @param {import("./recipes.mjs").Recipe} recipe
+ * @param {string} tarball
+ * @param {string} folder
+ */
+async function tryRecipe(recipe, tarball, folder) {
+  const postgres = usesPostgres(recipe) ? await startPostgres() : null;
+  /** @type {string[]} */
+  const packages = [];
+  try {
+    /** @type {import("./recipes.mjs").Kitchen} */
+    const kitchen = {
+      folder,
+      env: postgres === null ? {} : { DATABASE_URL: postgres.url },
+      install: async (wanted) => {
+        packages.push(...wanted.filter((name) => name !== "skein"));
+        await install([tarball, ...packages], folder);
+      },
+    };
+    await followRecipe(recipe, kitchen, recipe.name === "chat-service" ? visitChat : undefined);
+    return packages;
+  } finally {
+    await postgres?.stop();
+  }
+}
+
+/**
+ * Says something on the page of the chat service, in a browser, and loads it again.
+ * @param {string} url
+ */
+async function visitChat(url) {
+  const missing = chromiumMissing();
+  if (missing !== null) return console.log(`Not visited in a browser: ${missing}`);
+  const { chromium } = await import("playwright-core");
+  const browser = await chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...chromiumArguments] });
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${url}/sign-in/ann`);
+    await page.getByLabel("Message").fill("Hello?");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("ready").waitFor();
+    const said = await page.getByRole("listitem").allTextContents();
+    await page.reload();
+    await page.getByText("ready").waitFor();
+    const again = await page.getByRole("listitem").allTextContents();
+    if (said.length !== 2 || said.join() !== again.join()) throw new Error(`The page said ${said}, then ${again}.`);
+  } finally {
+    await browser.close();
+  }
+}
+
+/**
+ * @param {readonly string[]} packages
+ * @param {string} folder
+ */
+async function install(packages, folder) {
+  await command(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", ...packages], folder);
 }
 
 /**

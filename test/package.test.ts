@@ -1,38 +1,26 @@
-import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { promisify } from "node:util";
+import { pathToFileURL } from "node:url";
 import { build } from "vite";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicNames } from "../scripts/public-names.mjs";
-import { ensureBuild } from "../scripts/setup.mjs";
+import { root } from "../scripts/run.mjs";
+import { execute, type PackedPackage, packPackage, unpackPackage } from "./packed-package.ts";
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = await readJson("package.json");
 const subpaths = Object.keys(manifest.exports).map((subpath) => subpath.replace(/^\./, "skein"));
 
 let consumer: string;
 let installed: string;
-let packed: { filename: string; files: { path: string }[] };
+let packed: PackedPackage;
 
-// The package as a user gets it: packed, then unpacked where nothing is beside it but what it depends on. That npm installs
-// it like this, alone and beside other packages, is tried by `npm run check -- --install`.
 beforeAll(async () => {
-  await ensureBuild();
   consumer = await mkdtemp(join(tmpdir(), "skein-consumer-"));
-  const pack = ["pack", "--json", "--ignore-scripts", "--offline", "--pack-destination", consumer];
-  [packed] = JSON.parse(await execute("npm", pack));
+  packed = await packPackage(consumer);
   await writeFile(join(consumer, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
-  installed = join(consumer, "node_modules/skein");
-  await mkdir(installed, { recursive: true });
-  await execute("tar", ["-xzf", join(consumer, packed.filename), "--strip-components=1", "-C", installed]);
-  for (const name of [...Object.keys(manifest.dependencies), ...Object.keys(manifest.optionalDependencies)]) {
-    await mkdir(dirname(join(consumer, "node_modules", name)), { recursive: true });
-    await symlink(join(root, "node_modules", name), join(consumer, "node_modules", name), "junction");
-  }
+  installed = await unpackPackage(packed, consumer);
 });
 
 afterAll(async () => {
@@ -237,15 +225,4 @@ async function compile(file: string, compilerOptions: object): Promise<string> {
 
 async function readJson(path: string) {
   return JSON.parse(await readFile(join(root, path), "utf8"));
-}
-
-/** Resolves to what the program printed; a failure carries all of its output. */
-async function execute(command: string, args: string[], cwd: string = root): Promise<string> {
-  const shell = process.platform === "win32" && command === "npm";
-  try {
-    return (await promisify(execFile)(command, args, { cwd, shell, maxBuffer: 64 * 1024 * 1024 })).stdout;
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args[0]} failed:\n${stdout}${stderr}`, { cause: error });
-  }
 }

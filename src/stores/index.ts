@@ -28,6 +28,7 @@ export { forkedHeader } from "../session/log/forked-header.ts";
 export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
 export type { RunsWord } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
+export { idleSince, isOpen, matchesQuery, pageOfHeads } from "../session/query.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";
 export type {
   CheckpointTable,

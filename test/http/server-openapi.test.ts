@@ -1,10 +1,14 @@
 import { readFileSync } from "node:fs";
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { encodeSegment } from "../../src/http/path-segment.ts";
 import type { JsonObject, JsonValue } from "../../src/internal/json.ts";
 import { scripted } from "../../src/models/index.ts";
+import { isKnownType } from "../../src/session/log/entry.ts";
+import { entryRules, messageRules } from "../../src/session/log/entry-check.ts";
 import { type Contract, type Operation, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";
 
@@ -45,6 +49,44 @@ test("the document is OpenAPI 3.1: operations have names of their own, and every
     expect(found, reference).toBeDefined();
   }
 });
+
+test("a linter finds nothing wrong with the document", async () => {
+  const config = await createConfig({ extends: ["recommended"] });
+  const problems = await lintFromString({ source: JSON.stringify(api.document), config });
+  const told = problems.map(
+    ({ severity, ruleId, message, location: [at] }) => `${severity} ${ruleId} at ${at?.pointer}: ${message}`,
+  );
+  expect(told).toEqual([]);
+});
+
+test("the document types entries and messages, and says what every entry of a stored log is", () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema(api.document, "document");
+  const check = ajv.compile({ $ref: "document#/components/schemas/Entry" });
+  const { schemas } = api.document.components as unknown as { schemas: Record<string, Variants> };
+  expect(Object.keys(schemas.Entry?.discriminator?.mapping ?? {})).toEqual(Object.keys(entryRules));
+  expect(Object.keys(schemas.Message?.discriminator?.mapping ?? {})).toEqual(Object.keys(messageRules));
+  const [, ...log] = readFileSync("test/golden/session-v1.jsonl", "utf8").trim().split("\n");
+  const parsed = log.flatMap<JsonObject>((line) => JSON.parse(line) as JsonObject);
+  const entries = parsed.filter(({ type }) => isKnownType(String(type)));
+  expect(entries.length).toBeGreaterThan(20);
+  for (const [seq, entry] of entries.entries()) {
+    expect(check({ ...entry, seq }), `${JSON.stringify(entry)}: ${ajv.errorsText(check.errors)}`).toBe(true);
+  }
+  const stamp = { id: "e", parentId: null, timestamp: "2024-01-01T00:00:00.000Z", seq: 0 };
+  const said = (message: object) => check({ ...stamp, type: "message", message });
+  expect(said({ role: "assistant", content: null, toolCalls: [{ id: "1", name: "look", arguments: "{}" }] })).toBe(
+    true,
+  );
+  expect(said({ role: "assistant", content: null, toolCalls: [{ id: "1" }] })).toBe(false);
+  expect(said({ role: "tool", content: "Done." })).toBe(false);
+  expect(said({ role: "user", content: null })).toBe(false);
+  expect(check({ ...stamp, type: "status", status: "asleep" })).toBe(false);
+});
+
+interface Variants {
+  readonly discriminator?: { readonly mapping: Readonly<Record<string, string>> };
+}
 
 test("the document has every route that the server was agreed to have, and no other", () => {
   const routes = api.operations.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, ":")}`);

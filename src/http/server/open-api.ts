@@ -22,7 +22,13 @@ function documentOf(routes: readonly Route[]): JsonObject {
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Skein", version: "1", description: "Agent sessions, kept in one durable log." },
+    info: {
+      title: "Skein",
+      version: "1",
+      description: "Agent sessions, kept in one durable log.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/", description: "The server that this document comes from." }],
     paths,
     components: {
       schemas: namedSchemas(),
@@ -41,7 +47,7 @@ function documentOf(routes: readonly Route[]): JsonObject {
 function operationOf(route: Route): JsonObject {
   const responses = Object.entries(route.answers).map(([status, { description, schema, contentType }]) => {
     const type = contentType ?? (schema === undefined ? null : "application/json");
-    const media = schema === undefined ? {} : { schema: referenceTo(schema, route, "Answer") };
+    const media = schema === undefined ? {} : { schema: referenceTo(schema) };
     return [status, { description, ...(type === null ? {} : { content: { [type]: media } }) }];
   });
   const parameters = [...pathParameters(route.path), ...queryParameters(route.query)];
@@ -84,7 +90,7 @@ function bodyOf(route: Route): JsonObject {
   return {
     requestBody: {
       required: !optional,
-      content: { "application/json": { schema: referenceTo(route.body, route, "Request") } },
+      content: { "application/json": { schema: referenceTo(route.body) } },
     },
   };
 }
@@ -106,12 +112,8 @@ function queryParameters(query: Route["query"]): JsonObject[] {
   });
 }
 
-/** A schema that has no name yet gets one from the operation it belongs to. */
-function referenceTo(schema: z.ZodType, { operationId }: Route, part: "Request" | "Answer"): JsonObject {
-  const known = components.get(schema);
-  const id = known?.id ?? `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}${part}`;
-  if (known === undefined) components.add(schema, { id });
-  return { $ref: `#/components/schemas/${id}` };
+function referenceTo(schema: z.ZodType): JsonObject {
+  return { $ref: `#/components/schemas/${(components.get(schema) as { id: string }).id}` };
 }
 
 function namedSchemas(): JsonObject {

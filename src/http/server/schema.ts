@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Content, ToolCall } from "../../session/message.ts";
+import type { Content, ContentPart, ToolCall } from "../../session/message.ts";
 import { HttpError } from "./http-error.ts";
 
 /** The schemas that have a name in the OpenAPI document. */
@@ -21,19 +21,27 @@ export function named<T>(id: string, schema: z.ZodType<Loose<T>>): z.ZodType<T> 
   return schema as unknown as z.ZodType<T>;
 }
 
+/** Gives each variant of a union a name that ends in a word, and lets the document say by which field they are told apart. */
+export function nameVariants<Union extends z.ZodDiscriminatedUnion>(word: string, union: Union): Union {
+  const propertyName = union.def.discriminator;
+  const mapping: Record<string, string> = {};
+  for (const variant of union.options as readonly z.ZodObject[]) {
+    const { value } = variant.shape[propertyName] as z.ZodLiteral<string>;
+    const id = `${value.replace(/(?:^|[-_])(\w)/g, (_, letter: string) => letter.toUpperCase())}${word}`;
+    components.add(variant, { id });
+    mapping[value] = `#/components/schemas/${id}`;
+  }
+  return union.meta({ discriminator: { propertyName, mapping } });
+}
+
 /** Any JSON object, as it is: what may be in it is checked where it is kept. */
-export const jsonObject: z.ZodType<JsonObject> = z
-  .unknown()
-  .refine(isObject, "This is not an object.")
-  .meta({ type: "object" }) as unknown as z.ZodType<JsonObject>;
+export const jsonObject: z.ZodType<JsonObject> = named<JsonObject>(
+  "JsonObject",
+  z.unknown().refine(isObject, "This is not an object.").meta({ type: "object" }) as unknown as z.ZodType<JsonObject>,
+);
 
 /** Any JSON value, as it is. */
 export const json: z.ZodType<JsonValue> = z.unknown() as unknown as z.ZodType<JsonValue>;
-
-/** What is answered as it is. */
-export function opaque<T>(): z.ZodType<T> {
-  return z.unknown().meta({ type: "object" }) as unknown as z.ZodType<T>;
-}
 
 /** How many problems of a list are looked for; what is wrong ten times over need not be told more often. */
 const LIST_PROBLEMS_MAX = 10;
@@ -115,28 +123,21 @@ const text: z.ZodType<string> = z.string();
 /** The most that `contentPartsMax` may be. */
 export const CONTENT_PARTS_CEILING = 10_000;
 
+const contentPart = named<ContentPart>(
+  "ContentPart",
+  z.union([
+    z.strictObject({ type: z.literal("text"), text }),
+    z.strictObject({ type: z.enum(["image", "file"]), mediaType: text, data: text, name: text.optional() }),
+    z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
+  ]),
+);
+
 /** What a message says. */
 export const content: z.ZodType<Content> = named<Content>(
   "Content",
-  z.union(
-    [
-      text,
-      list(
-        z.union([
-          z.strictObject({ type: z.literal("text"), text }),
-          z.strictObject({
-            type: z.enum(["image", "file"]),
-            mediaType: text,
-            data: text,
-            name: text.optional(),
-          }),
-          z.strictObject({ type: z.literal("thinking"), text, signature: text.optional() }),
-        ]),
-        CONTENT_PARTS_CEILING,
-      ),
-    ],
-    { error: "This is neither a text nor a list of parts: text, image, file or thinking." },
-  ),
+  z.union([text, list(contentPart, CONTENT_PARTS_CEILING)], {
+    error: "This is neither a text nor a list of parts: text, image, file or thinking.",
+  }),
 );
 
 /** A model's request to run a tool. */

@@ -1,51 +1,80 @@
+import type { JsonObject } from "../../internal/json.ts";
 import { SessionError, show } from "../errors.ts";
-import { isTimestamp } from "./header.ts";
 import { isName } from "../id.ts";
 import { COST_MAX, MODEL_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, TOKENS_MAX } from "../limits.ts";
+import type { AssistantMessage, InputMessage, ToolMessage } from "../message.ts";
 import { USAGE_FIELDS } from "../usage.ts";
+import type { EntryBody } from "./entry.ts";
+import { isTimestamp } from "./header.ts";
 
 type Fields = { readonly [key: string]: unknown };
-type Check = (value: unknown) => string | null;
-/** How each field is checked; every check but an optional one refuses a field that is missing. */
+type Problem = (value: unknown) => string | null;
+
+/** What JSON Schema says of a field; what has many fields itself is only named. */
+export interface FieldSchema {
+  readonly schema: JsonObject | "content" | "message" | "toolCalls" | "usage";
+  readonly nullable?: true;
+  readonly optional?: true;
+}
+
+/** How a field is checked, and what is documented of it; every check but an optional one refuses a field that is missing. */
+interface Check extends FieldSchema {
+  (value: unknown): string | null;
+}
+interface OptionalCheck extends Check {
+  readonly optional: true;
+}
+
 type Rules = Readonly<Record<string, Check>>;
+/** A rule for each field of a type, so that none can be added to the type alone. */
+type RulesOf<T, Key extends PropertyKey> = {
+  readonly [Field in Exclude<keyof T, Key>]-?: Record<never, never> extends Pick<T, Field> ? OptionalCheck : Check;
+};
 
-const text: Check = (value) => (typeof value === "string" ? null : "is not a text");
-const filled: Check = (value) => (typeof value === "string" && value !== "" ? null : "is not a text, or empty");
-const flag: Check = (value) => (typeof value === "boolean" ? null : "is not true or false");
-const count: Check = (value) =>
-  Number.isSafeInteger(value) && (value as number) >= 0 ? null : "is not a whole number of 0 or more";
-const amount: Check = (value) =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more";
-const time: Check = (value) => (isTimestamp(value) ? null : "is not an ISO-8601 time with milliseconds, in UTC");
-const object: Check = (value) => (isFields(value) ? null : "is not an object");
-const oneOf =
-  (...words: readonly string[]): Check =>
-  (value) =>
-    words.includes(value as string) ? null : `is not one of ${words.join(", ")}`;
-const listOf =
-  (item: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every((each) => item(each) === null) ? null : "is not a list of texts";
-const nullOr =
-  (check: Check): Check =>
-  (value) =>
-    value === null ? null : check(value);
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined ? null : check(value);
-const name: Check = (value) =>
-  isName(value) ? null : "is not an id of 1 to 512 characters without control characters";
+function check(schema: FieldSchema["schema"], problem: Problem): Check {
+  return Object.assign(problem, { schema });
+}
 
-const usage: Check = (value) => {
+const text = check({ type: "string" }, (value) => (typeof value === "string" ? null : "is not a text"));
+const filled = check({ type: "string", minLength: 1 }, (value) =>
+  typeof value === "string" && value !== "" ? null : "is not a text, or empty",
+);
+const flag = check({ type: "boolean" }, (value) => (typeof value === "boolean" ? null : "is not true or false"));
+const count = check({ type: "integer", minimum: 0 }, (value) =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? null : "is not a whole number of 0 or more",
+);
+const amount = check({ type: "number", minimum: 0 }, (value) =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? null : "is not a number of 0 or more",
+);
+const time = check({ type: "string", format: "date-time" }, (value) =>
+  isTimestamp(value) ? null : "is not an ISO-8601 time with milliseconds, in UTC",
+);
+const object = check({ type: "object" }, (value) => (isFields(value) ? null : "is not an object"));
+const anything = check({}, () => null);
+const oneOf = (...words: readonly string[]): Check =>
+  check({ type: "string", enum: words }, (value) =>
+    words.includes(value as string) ? null : `is not one of ${words.join(", ")}`,
+  );
+const texts = check({ type: "array", items: { type: "string" } }, (value) =>
+  Array.isArray(value) && value.every((each) => typeof each === "string") ? null : "is not a list of texts",
+);
+const nullOr = (inner: Check): Check =>
+  Object.assign((value: unknown) => (value === null ? null : inner(value)), inner, { nullable: true as const });
+const optional = (inner: Check): OptionalCheck =>
+  Object.assign((value: unknown) => (value === undefined ? null : inner(value)), inner, { optional: true as const });
+const name = check({ type: "string", minLength: 1, maxLength: 512 }, (value) =>
+  isName(value) ? null : "is not an id of 1 to 512 characters without control characters",
+);
+
+const usage = check("usage", (value) => {
   if (!isFields(value)) return "is not an object";
   for (const [index, field] of USAGE_FIELDS.entries()) {
     if (value[field] === undefined ? index < 3 : amount(value[field]) !== null) return `has no valid ${field}`;
   }
   return null;
-};
+});
 
-const content: Check = (value) => {
+const content = check("content", (value) => {
   if (typeof value === "string") return null;
   if (!Array.isArray(value)) return "is neither a text nor a list of parts";
   for (const [index, part] of value.entries()) {
@@ -53,7 +82,7 @@ const content: Check = (value) => {
     if (problem !== null) return `has a part ${index} that ${problem}`;
   }
   return null;
-};
+});
 
 function partProblem(part: unknown): string | null {
   if (!isFields(part)) return "is not an object";
@@ -62,25 +91,34 @@ function partProblem(part: unknown): string | null {
   return typeof part.mediaType === "string" && typeof part.data === "string" ? null : "has no mediaType or no data";
 }
 
-const toolCalls: Check = (value) => {
+const toolCalls = check("toolCalls", (value) => {
   if (!Array.isArray(value)) return "is not a list";
   const whole = value.every(
     (call) =>
       isFields(call) && filled(call.id) === null && filled(call.name) === null && typeof call.arguments === "string",
   );
   return whole ? null : "has a call without id, name, or arguments as text";
-};
+});
 
-const questions: Check = (value) => {
+const asked = {
+  type: "object",
+  properties: { callId: { type: "string" }, question: { type: "string" } },
+  required: ["callId", "question"],
+};
+const questions = check({ type: "array", items: asked }, (value) => {
   if (!Array.isArray(value)) return "is not a list";
-  const whole = value.every(
-    (asked) => isFields(asked) && filled(asked.callId) === null && name(asked.question) === null,
-  );
+  const whole = value.every((each) => isFields(each) && filled(each.callId) === null && name(each.question) === null);
   return whole ? null : "has one without a callId or the entry that asks";
-};
+});
 
-const extras: Rules = { agent: optional(text), metadata: optional(object) };
-const messageRules: Readonly<Record<string, Rules>> = {
+const extras = { agent: optional(text), metadata: optional(object) };
+/** The fields of a message, by its role. */
+export const messageRules: {
+  readonly system: RulesOf<InputMessage, "role">;
+  readonly user: RulesOf<InputMessage, "role">;
+  readonly assistant: RulesOf<AssistantMessage, "role">;
+  readonly tool: RulesOf<ToolMessage, "role">;
+} = {
   system: { ...extras, content },
   user: { ...extras, content },
   assistant: {
@@ -92,88 +130,96 @@ const messageRules: Readonly<Record<string, Rules>> = {
     usage: optional(usage),
     cost: optional(amount),
     stopReason: optional(oneOf("stop", "length", "tool_calls", "content_filter", "aborted", "error")),
+    providerData: optional(anything),
   },
   tool: { ...extras, content, toolCallId: filled, name: text, isError: optional(flag) },
 };
 
-const message: Check = (value) => {
+const message = check("message", (value) => {
   if (!isFields(value)) return "is not an object";
-  const role = String(value.role);
-  const rules = Object.hasOwn(messageRules, role) ? messageRules[role] : undefined;
+  const rules = rulesIn(messageRules, String(value.role));
   if (rules === undefined) return `has the role ${show(value.role)}, which is not one of system, user, assistant, tool`;
   const problem = fieldProblem(value, rules);
   return problem === null ? null : `is not valid: ${problem}`;
-};
+});
 
-const RULES: Readonly<Record<string, Rules>> = {
-  message: { message },
-  compaction: {
-    summary: filled,
-    firstKeptEntryId: name,
-    tokensBefore: amount,
-    usage: optional(usage),
-    cost: optional(amount),
-  },
-  branch_summary: {
-    summary: text,
-    fromId: nullOr(name),
-    usage: optional(usage),
-    cost: optional(amount),
-  },
-  custom_message: { customType: filled, content, display: flag },
-  thinking_level_change: { thinkingLevel: filled },
-  model_change: { provider: filled, modelId: filled },
-  variables: {
-    set: object,
-    unset: listOf(text),
-    systemPrompt: optional(nullOr(text)),
-    activeTools: optional(listOf(text)),
-    activeSkills: optional(listOf(text)),
-  },
-  custom: { customType: filled },
-  erased: { was: filled, reason: optional(text) },
-  leaf: { targetId: nullOr(name) },
-  label: { targetId: name, label: nullOr(filled) },
-  session_info: { name: text },
-  status: { status: oneOf("active", "suspended", "closed", "expired"), reason: optional(text) },
-  run: {
-    runId: name,
-    phase: oneOf("started", "finished", "failed", "cancelled"),
-    usage: optional(usage),
-    truncated: optional(flag),
-    sandbox: optional(object),
-    claim: optional(count),
-  },
-  run_request: {
-    runId: name,
-    agent: optional(name),
-    group: optional(name),
-    model: optional(filled),
-    options: optional(object),
-    input: content,
-    notBefore: optional(time),
-    deadline: optional(time),
-  },
-  run_parked: {
-    runId: name,
-    questions,
-    expiresAt: optional(time),
-    host: optional(text),
-  },
-  cancel: { runId: name, reason: optional(text) },
-  approval: {
-    runId: name,
-    callId: filled,
-    question: optional(name),
-    note: optional(text),
-    asked: optional(object),
-  },
-  queued: { runId: name, kind: oneOf("steer", "followUp"), content },
-  compaction_undone: { targetId: name },
-  trailer: { closedAt: time, entryCount: count, usage },
-  effect: { runId: name, callId: filled },
-  prune: { targetId: name },
-};
+/** The own fields of an entry, by its type. */
+export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract<EntryBody, { type: Type }>, "type"> } =
+  {
+    message: { message },
+    compaction: {
+      summary: filled,
+      firstKeptEntryId: name,
+      tokensBefore: amount,
+      details: optional(anything),
+      usage: optional(usage),
+      cost: optional(amount),
+    },
+    branch_summary: {
+      summary: text,
+      fromId: nullOr(name),
+      details: optional(anything),
+      usage: optional(usage),
+      cost: optional(amount),
+    },
+    custom_message: { customType: filled, content, display: flag, details: optional(anything) },
+    thinking_level_change: { thinkingLevel: filled },
+    model_change: { provider: filled, modelId: filled },
+    variables: {
+      set: object,
+      unset: texts,
+      systemPrompt: optional(nullOr(text)),
+      activeTools: optional(texts),
+      activeSkills: optional(texts),
+    },
+    custom: { customType: filled, data: optional(anything) },
+    erased: { was: filled, reason: optional(text) },
+    leaf: { targetId: nullOr(name) },
+    label: { targetId: name, label: nullOr(filled) },
+    session_info: { name: text },
+    status: { status: oneOf("active", "suspended", "closed", "expired"), reason: optional(text) },
+    run: {
+      runId: name,
+      phase: oneOf("started", "finished", "failed", "cancelled"),
+      error: optional(anything),
+      usage: optional(usage),
+      truncated: optional(flag),
+      output: optional(anything),
+      sandbox: optional(object),
+      claim: optional(count),
+    },
+    run_request: {
+      runId: name,
+      agent: optional(name),
+      group: optional(name),
+      model: optional(filled),
+      options: optional(object),
+      input: content,
+      notBefore: optional(time),
+      deadline: optional(time),
+    },
+    run_parked: {
+      runId: name,
+      questions,
+      expiresAt: optional(time),
+      host: optional(text),
+    },
+    cancel: { runId: name, reason: optional(text) },
+    approval: {
+      runId: name,
+      callId: filled,
+      decision: optional(anything),
+      question: optional(name),
+      note: optional(text),
+      asked: optional(object),
+    },
+    queued: { runId: name, kind: oneOf("steer", "followUp"), content },
+    compaction_undone: { targetId: name },
+    trailer: { closedAt: time, entryCount: count, usage },
+    effect: { runId: name, callId: filled },
+    prune: { targetId: name },
+    lost: { reason: text },
+  };
 
 /**
  * What is wrong with an entry's own fields, or null. Fields that the type does not name are let through, as a later
@@ -181,7 +227,7 @@ const RULES: Readonly<Record<string, Rules>> = {
  */
 export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
-  const rules = Object.hasOwn(RULES, body.type) ? RULES[body.type] : undefined;
+  const rules = rulesIn(entryRules, body.type);
   return rules === undefined ? null : fieldProblem(body, rules);
 }
 
@@ -239,6 +285,10 @@ export function stampProblem(entry: Fields): string | null {
 export function checkMessage(value: unknown): void {
   const problem = message(value);
   if (problem !== null) throw new SessionError("INVALID_ENTRY", `The message ${problem}.`);
+}
+
+function rulesIn(table: Readonly<Record<string, Rules>>, key: string): Rules | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
 function fieldProblem(value: Fields, rules: Rules): string | null {

@@ -11,7 +11,7 @@ import { type FedEvent, framesOf } from "../runs/run-feed.ts";
 import { type RunFeeds, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf, runToJoin } from "../runs/run-views.ts";
 import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
-import { id, jsonObject, list, named, opaque } from "../schema.ts";
+import { id, jsonObject, list, named } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { lastMessageOf } from "./chat-message.ts";
@@ -30,13 +30,10 @@ const chatRequest = named<ChatRequest>(
     model: id.optional(),
   }),
 );
-const stopChat = named<StopChat>("StopChat", z.strictObject({ runId: id.optional() }));
+const stopChat = named<StopChat>("StopChatRequest", z.strictObject({ runId: id.optional() }));
 const chatView = named<ChatView>(
   "Chat",
-  z.object({
-    id: z.string(),
-    messages: z.array(opaque<ChatView["messages"][number]>()),
-  }) as unknown as z.ZodType<ChatView>,
+  z.object({ id: z.string(), messages: z.array(jsonObject) }) as unknown as z.ZodType<ChatView>,
 );
 const chunks = named<object>("UIMessageChunk", z.object({ type: z.string() }));
 const STREAM = {

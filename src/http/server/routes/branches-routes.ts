@@ -15,7 +15,8 @@ import { answer, route, type ServerApp } from "../route.ts";
 import { id, json, limit, list, type Loose, named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { listedViews, modelFor, readView, visibleHead } from "./session-access.ts";
-import { entry, sessionPage, sessionState, sessionView, settings } from "./wire-schemas.ts";
+import { entry } from "./entry-schemas.ts";
+import { sessionPage, sessionState, sessionView, settings } from "./wire-schemas.ts";
 
 const text = z.string();
 const TURNS_MAX = 10_000;

@@ -16,7 +16,8 @@ import { answer, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, named, queryInteger } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { modelFor, openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, message, sessionView } from "./wire-schemas.ts";
+import { entry, message } from "./entry-schemas.ts";
+import { sessionView } from "./wire-schemas.ts";
 import { acceptable, compactionMessage, contextPath, messagesOf } from "../../../session/context/context.ts";
 import type { EntryOf } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
@@ -58,7 +59,7 @@ const compactRequest = named<CompactRequest>(
   "CompactRequest",
   z.strictObject({ model: text.optional(), instructions: text.optional(), keepRecentTokens: count.optional() }),
 );
-const compacted = named<CompactView>("Compacted", z.object({ entry: entry.nullable() }));
+const compacted = named<CompactView>("CompactResult", z.object({ entry: entry.nullable() }));
 const undoRequest = named<UndoCompactionRequest>("UndoCompactionRequest", z.strictObject({ entryId: id.optional() }));
 
 /** What a model would see next, and how to make that shorter. */

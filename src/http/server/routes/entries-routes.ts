@@ -21,7 +21,8 @@ import {
 } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, entryPage, sessionView } from "./wire-schemas.ts";
+import { entry, entryPage } from "./entry-schemas.ts";
+import { sessionView } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const TOOL_CALLS_MAX = 1000;
@@ -61,7 +62,7 @@ const newTurn = named<NewTurn>(
   }),
 );
 
-const appended = named<AppendView>("Appended", z.object({ version: z.int(), entries: z.array(entry) }));
+const appended = named<AppendView>("AppendedEntries", z.object({ version: z.int(), entries: z.array(entry) }));
 
 /** Reading and appending entries. */
 export function mountEntries(app: ServerApp, services: ServerServices): void {

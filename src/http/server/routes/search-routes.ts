@@ -24,7 +24,7 @@ const searchHit = named<SearchHitView>(
     matches: z.array(z.object({ entryId: z.string(), seq: z.int(), text: z.string() })),
   }),
 );
-const searchView = named<SearchView>("Search", z.object({ items: z.array(searchHit) }));
+const searchView = named<SearchView>("SearchResults", z.object({ items: z.array(searchHit) }));
 
 /** What a search asks for, taken apart. */
 interface SearchRequest {

@@ -1,17 +1,17 @@
 import { z } from "zod";
 import type { EntryDraft } from "../../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
-import { NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
+import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { SessionQuery } from "../../../session/store.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { NewSession, ReasonRequest, SessionPatch } from "../../wire.ts";
+import type { NewSession, SessionPatch } from "../../wire.ts";
 import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, limit, list, named, queryFlag, queryList } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { listedViews, openTree, readView } from "./session-access.ts";
-import { sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
+import { emptyRequest, reasonRequest, sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
 
 const VARIABLES_MAX = 10_000;
 const name = z.string().max(NAME_CHARACTERS_MAX);
@@ -37,11 +37,6 @@ const sessionPatch = named<SessionPatch>(
   }),
 );
 
-const reason = named<ReasonRequest>(
-  "Reason",
-  z.strictObject({ reason: z.string().max(REASON_CHARACTERS_MAX).optional() }),
-);
-const empty = named<Record<string, never>>("Nothing", z.strictObject({}));
 const one = { 200: { description: "The session.", schema: sessionView } };
 
 /** Making, listing, reading and ending sessions. */
@@ -151,7 +146,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/undelete",
     operationId: "undeleteSession",
     summary: "Brings a deleted session back, without its checkpoints.",
-    body: empty,
+    body: emptyRequest,
     answers: one,
     async handle({ param, caller }) {
       const sessionId = param("id");
@@ -170,7 +165,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/suspend",
     operationId: "suspendSession",
     summary: "Pauses an active session.",
-    body: empty,
+    body: emptyRequest,
     answers: one,
     async handle({ param, caller, as }) {
       await manager.suspend(param("id"), { ...as, turns: false });
@@ -182,7 +177,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/resume",
     operationId: "resumeSession",
     summary: "Makes a suspended session active again.",
-    body: empty,
+    body: emptyRequest,
     answers: one,
     async handle({ param, caller, as }) {
       await manager.resume(param("id"), { ...as, turns: false });
@@ -194,7 +189,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/close",
     operationId: "closeSession",
     summary: "Ends a session for good.",
-    body: reason,
+    body: reasonRequest,
     answers: one,
     async handle({ param, body, caller, as }) {
       await manager.close(param("id"), { ...as, ...body });

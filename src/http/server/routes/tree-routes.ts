@@ -12,7 +12,8 @@ import { answer, route, type ServerApp } from "../route.ts";
 import { id, limit, named, queryFlag, queryList, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, readView, visibleHead } from "./session-access.ts";
-import { entry, entryPage, sessionView, treeNode } from "./wire-schemas.ts";
+import { entry, entryPage } from "./entry-schemas.ts";
+import { sessionView, treeNode } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const text = z.string();

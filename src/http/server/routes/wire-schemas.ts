@@ -1,14 +1,23 @@
 import { z } from "zod";
-import type { Entry, SessionStatus } from "../../../session/log/entry.ts";
+import type { SessionStatus } from "../../../session/log/entry.ts";
 import type { Settings } from "../../../session/log/settings.ts";
 import type { Lineage } from "../../../session/log/header.ts";
-import type { Message } from "../../../session/message.ts";
+import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
+import type { StopReason } from "../../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
 import type { Checkpoint } from "../../../session/store.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { PlacedCheckpoint, TreeNodeView } from "../../tree-wire.ts";
-import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../../wire.ts";
-import { json, jsonObject, type Loose, named, opaque } from "../schema.ts";
+import type {
+  ImportedView,
+  ListedSession,
+  Page,
+  Problem,
+  ReasonRequest,
+  RestoredSession,
+  SessionView,
+} from "../../wire.ts";
+import { content, json, jsonObject, named, toolCall } from "../schema.ts";
 
 const text = z.string();
 const count = z.int().min(0);
@@ -16,6 +25,25 @@ const nullableText = text.nullable();
 
 /** Where a session stands in its life. */
 export const status: z.ZodType<SessionStatus> = z.enum(["active", "suspended", "closed", "expired"]);
+
+/** Why a model stopped. */
+export const stopReason: z.ZodType<StopReason> = z.enum([
+  "stop",
+  "length",
+  "tool_calls",
+  "content_filter",
+  "aborted",
+  "error",
+]);
+
+/** Why something ends. */
+export const reasonRequest: z.ZodType<ReasonRequest> = named<ReasonRequest>(
+  "ReasonRequest",
+  z.strictObject({ reason: text.max(REASON_CHARACTERS_MAX).optional() }),
+);
+
+/** A request that says nothing more. */
+export const emptyRequest: z.ZodType<object> = named<object>("EmptyRequest", z.strictObject({}));
 
 /** What was spent. */
 export const usage: z.ZodType<Usage> = named<Usage>(
@@ -41,29 +69,6 @@ export const problem: z.ZodType<Problem> = named<Problem>(
     code: text,
     problems: z.array(z.object({ path: text, message: text })).optional(),
   }),
-);
-
-/** One record of a log; which other fields it has depends on its type. */
-export const entry: z.ZodType<Entry> = named<Entry>(
-  "Entry",
-  z.looseObject({
-    type: text,
-    id: text,
-    parentId: nullableText,
-    timestamp: text,
-    seq: count,
-    by: text.optional(),
-    inherited: z.literal(true).optional(),
-  }) as unknown as z.ZodType<Loose<Entry>>,
-);
-
-/** One message of a conversation. */
-export const message: z.ZodType<Message> = named<Message>(
-  "Message",
-  z.looseObject({
-    role: z.enum(["system", "user", "assistant", "tool"]),
-    content: z.union([text, z.array(jsonObject)]).nullable(),
-  }) as unknown as z.ZodType<Loose<Message>>,
 );
 
 /** Where a session came from. */
@@ -178,12 +183,6 @@ export const sessionPage: z.ZodType<Page<ListedSession>> = named<Page<ListedSess
   z.object({ items: z.array(listedSession), next: nullableText }),
 );
 
-/** A page of entries. */
-export const entryPage: z.ZodType<Page<Entry>> = named<Page<Entry>>(
-  "EntryPage",
-  z.object({ items: z.array(entry), next: nullableText }),
-);
-
 /** A node of a tree. */
 export const treeNode: z.ZodType<TreeNodeView> = named<TreeNodeView>(
   "TreeNode",
@@ -228,6 +227,28 @@ export const restoredSession: z.ZodType<RestoredSession> = named<RestoredSession
   z.object({ ...sessionFields, kept: checkpoint.nullable() }),
 );
 
+const turn = named<SessionTurn>(
+  "Turn",
+  z.object({
+    turnId: text,
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: content.nullable(),
+    timestamp: text,
+    metadata: jsonObject,
+    toolCalls: z.array(toolCall).optional(),
+    toolCallId: text.optional(),
+    toolName: text.optional(),
+    isError: z.boolean().optional(),
+    stopReason: stopReason.optional(),
+    agent: text.optional(),
+    provider: text.optional(),
+    model: text.optional(),
+    usage: usage.optional(),
+    tokensUsed: z.number(),
+    cost: z.number(),
+  }),
+);
+
 /** What a session adds up to at its leaf. */
 export const sessionState: z.ZodType<SessionState> = named<SessionState>(
   "SessionState",
@@ -236,7 +257,7 @@ export const sessionState: z.ZodType<SessionState> = named<SessionState>(
     userId: nullableText,
     status,
     name: nullableText,
-    turns: z.array(opaque<SessionTurn>()),
+    turns: z.array(turn),
     turnCount: count,
     metadata: jsonObject,
     variables: jsonObject,

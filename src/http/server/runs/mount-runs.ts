@@ -8,8 +8,9 @@ import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
+import { entry } from "../routes/entry-schemas.ts";
 import { visibleHead } from "../routes/session-access.ts";
-import { entry } from "../routes/wire-schemas.ts";
+import { emptyRequest, reasonRequest } from "../routes/wire-schemas.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
 import { runEvent } from "./run-event-schemas.ts";
 import { framesOf } from "./run-feed.ts";
@@ -63,7 +64,7 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
     operationId: "recoverSession",
     summary: "Lets a worker go on with the run of a session that was interrupted, or begin the one that waits.",
     needs: "run",
-    body: schemas.emptyRequest,
+    body: emptyRequest,
     answers: { ...ASKED, 204: { description: "No run of the session could go on." } },
     async handle({ param, caller }) {
       const sessionId = param("id");
@@ -140,7 +141,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
       operationId: "cancelRun",
       summary: "Tells a run to stop, wherever it is; what was said stays.",
       needs: "run",
-      body: schemas.cancelRequest,
+      body: reasonRequest,
     },
     async ({ param, body, caller, as }, sessionId) => {
       const { runId } = await viewOf(services, sessionId, param("runId"), caller);

@@ -39,7 +39,7 @@ export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
 );
 
 const reach = named<SandboxReach>(
-  "Reach",
+  "SandboxReach",
   z.object({ directory: text.nullable(), isolated: z.boolean(), network: z.boolean() }),
 );
 const asked = {
@@ -85,8 +85,12 @@ export const runView: z.ZodType<RunView> = named<RunView>(
   }),
 );
 
+interface RunList {
+  readonly items: readonly RunView[];
+}
+
 /** The runs of a session. */
-export const runList: z.ZodType<{ readonly items: readonly RunView[] }> = z.object({ items: z.array(runView) });
+export const runList: z.ZodType<RunList> = named<RunList>("RunList", z.object({ items: z.array(runView) }));
 
 /** A page of runs. */
 export const runPage: z.ZodType<Page<RunView>> = named<Page<RunView>>(
@@ -127,16 +131,12 @@ export const answerRequest: z.ZodType<AnswerRequest> = named<AnswerRequest>(
   z.strictObject({ approve: z.boolean(), reason: reason.optional(), note: reason.optional() }),
 );
 
-/** Why a run is stopped. */
-export const cancelRequest: z.ZodType<{ readonly reason?: string | undefined }> = z.strictObject({
-  reason: reason.optional(),
-});
+interface InputRequest {
+  readonly content: Content;
+}
 
 /** What is said to a run that goes on. */
-export const inputRequest: z.ZodType<{ readonly content: Content }> = z.strictObject({ content });
-
-/** A request that says nothing more. */
-export const emptyRequest: z.ZodType<object> = z.strictObject({});
+export const inputRequest: z.ZodType<InputRequest> = named<InputRequest>("InputRequest", z.strictObject({ content }));
 
 /** From where a session is watched. */
 export const watchQuery: z.ZodType<{ readonly after?: number | undefined }> = z.strictObject({
