@@ -1,1 +1,2 @@
-export { openSandboxBackend, type OpenSandboxOptions } from "./open-sandbox-backend.ts";
+export { openSandboxBackend } from "./open-sandbox-backend.ts";
+export type { OpenSandboxOptions } from "./opensandbox-client.ts";

@@ -21,8 +21,6 @@ import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
 import { checkRemoteSpec } from "./remote-spec.ts";
 
-export type { OpenSandboxOptions };
-
 /**
  * Sandboxes of an OpenSandbox server, through its own client.
  *
